@@ -1,0 +1,28 @@
+"""What every contract shares: frozen, exact, with one canonical JSON form."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+Scalar = bool | int | float | str
+"""A knob's value: what YAML, JSON and a command line can all say."""
+
+
+class Contract(BaseModel):
+    """A noun that crosses a process boundary; immutable, unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    """Return the one JSON text of a JSON value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(value: Any, length: int = 16) -> str:  # noqa: ANN401 - any JSON value
+    """Return the first hex digits of the SHA-256 of a JSON value's canonical form."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]

@@ -1,0 +1,73 @@
+"""Devices, and the agents that announce them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from controller.contracts.base import Contract, Scalar
+
+
+class DeviceKind(StrEnum):
+    """What can be measured on."""
+
+    CPU_HOST = "cpu_host"
+    ANDROID = "android"
+
+
+Fact = Scalar | tuple[str, ...]
+
+
+class Device(Contract):
+    """Something a cell can run on; how to reach it is no part of it."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")
+    kind: DeviceKind
+    virtual: bool
+    labels: dict[str, str] = {}
+    """Set by the owner of the device, free words."""
+    facts: dict[str, Fact] = {}
+    """Read from the hardware: `cpu_model`, `cores`, `isa` …"""
+    host_cores: frozenset[int] = frozenset()
+    """Cores of its host that a measurement on it occupies: all for a CPU host, none for a phone."""
+
+    def attribute(self, name: str) -> Fact | None:
+        """Return what a selector means by a name: a field, else a label, else a fact."""
+        fields: dict[str, Fact] = {"device": self.id, "kind": self.kind, "virtual": self.virtual}
+        return fields.get(name, self.labels.get(name, self.facts.get(name)))
+
+
+class Agent(Contract):
+    """The one process of a host that registers its devices and runs what is leased to them."""
+
+    id: str
+    incarnation: str
+    """New at every start of the agent's process: tells a restarted agent from its former self."""
+    version: str
+    host: str
+
+
+class Registration(Contract):
+    """What an agent says when it starts, and again after it lost the controller."""
+
+    agent: Agent
+    devices: tuple[Device, ...]
+
+
+class RegisteredDevice(Contract):
+    """A device as the store knows it."""
+
+    device: Device
+    agent_id: str
+    online: bool
+    since: float
+    """Seconds since the epoch at which `online` took its present value."""
+
+
+class RegisteredAgent(Contract):
+    """An agent as the store knows it."""
+
+    agent: Agent
+    online: bool
+    since: float

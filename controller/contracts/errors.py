@@ -1,0 +1,122 @@
+"""The errors of benchfarm; each carries its facts and survives pickle (they cross Ray).
+
+BenchfarmError
+├── UserError                 something the caller can put right; the CLI exits with 2
+│   ├── SweepInvalid          a sweep file that can't be read, or says what can't be
+│   ├── SelectorInvalid       a device selector that can't be parsed
+│   ├── NoMatchingDevice      a selector that no registered device satisfies
+│   ├── NotFound              a sweep, run or device by a name nobody has
+│   ├── FarmUnavailable       the farm is not running, or did not answer
+│   └── HomeUnusable          BENCHFARM_HOME can't hold the farm's state
+├── AgentRefused              the controller turned an agent away
+│   ├── VersionMismatch       agent and controller come from different releases
+│   └── UnknownAgent          the agent has to register (again) before it may ask
+├── UnknownAttempt            a report about an attempt that was never handed out
+└── WorkerFault               a run could not be done; becomes the Failure of its attempt
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from controller.contracts.result import Failure
+
+
+def _rebuild(kind: type[BenchfarmError], facts: dict[str, object]) -> BenchfarmError:
+    return kind(**facts)
+
+
+@dataclass(eq=False)
+class BenchfarmError(Exception):
+    """The root; subclasses are dataclasses whose fields are the facts."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+@dataclass(eq=False)
+class UserError(BenchfarmError):
+    """What was tried, what was seen, what to do: printed as one line, exit status 2."""
+
+    tried: str
+    seen: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return " ".join(f"{self.tried}: {self.seen}; {self.remedy}".split())
+
+
+class SweepInvalid(UserError):
+    """A sweep file that can't be read, or that says what can't be."""
+
+
+class SelectorInvalid(UserError):
+    """A device selector that can't be parsed."""
+
+
+class NoMatchingDevice(UserError):
+    """A selector that no registered device satisfies; `seen` names what excluded each."""
+
+
+class NotFound(UserError):
+    """A sweep, run or device by a name nobody has."""
+
+
+class FarmUnavailable(UserError):
+    """The farm is not running, or did not answer."""
+
+
+class HomeUnusable(UserError):
+    """BENCHFARM_HOME can't hold the farm's state."""
+
+
+@dataclass(eq=False)
+class AgentRefused(BenchfarmError):
+    """The controller turned an agent away."""
+
+    agent_id: str
+
+
+@dataclass(eq=False)
+class VersionMismatch(AgentRefused):
+    """Agent and controller come from different releases."""
+
+    agent_version: str
+    controller_version: str
+
+    def __str__(self) -> str:
+        return (
+            f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
+            f"{self.controller_version}; install the controller's version on the agent's host"
+        )
+
+
+@dataclass(eq=False)
+class UnknownAgent(AgentRefused):
+    """The agent has to register (again) before it may ask for work."""
+
+    incarnation: str
+
+    def __str__(self) -> str:
+        return f"agent {self.agent_id} ({self.incarnation}) is not registered"
+
+
+@dataclass(eq=False)
+class UnknownAttempt(BenchfarmError):
+    """A report about an attempt that was never handed out."""
+
+    run_id: str
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} has no attempt {self.attempt}"
+
+
+@dataclass(eq=False)
+class WorkerFault(BenchfarmError):
+    """A run could not be done; becomes the Failure of its attempt."""
+
+    failure: Failure
+
+    def __str__(self) -> str:
+        return self.failure.message

@@ -1,0 +1,73 @@
+"""How an attempt ends: a Result that was measured, or a Failure that someone is to blame for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from statistics import median
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from controller.contracts.base import Contract, Scalar
+from controller.contracts.units import Unit
+
+Environment = dict[str, Scalar | tuple[Scalar, ...] | None]
+"""Flat facts about where and how a number came to be; None where the fact could not be read."""
+
+
+class Validity(StrEnum):
+    """Whether a measurement obeyed its run rules (MLPerf's words)."""
+
+    VALID = "VALID"
+    INVALID = "INVALID"
+
+
+class Blame(StrEnum):
+    """Whose fault a failure is; decides whether a retry can help."""
+
+    USER = "user"
+    DEVICE = "device"
+    WORKLOAD = "workload"
+    HARNESS = "harness"
+
+
+class Measurement(Contract):
+    """One metric of a run: the reported value, its unit and the raw samples behind it."""
+
+    value: float
+    unit: Unit
+    samples: tuple[float, ...] = ()
+
+    @classmethod
+    def of_samples(cls, samples: tuple[float, ...], unit: Unit) -> Measurement:
+        """Report the median of raw samples; raises StatisticsError without any."""
+        return cls(value=median(samples), unit=unit, samples=samples)
+
+
+class Result(Contract):
+    """What a finished attempt measured; INVALID always carries its reasons."""
+
+    type: Literal["result"] = "result"
+    validity: Validity
+    reasons: tuple[str, ...] = ()
+    metrics: dict[str, Measurement]
+    environment: Environment
+    artefacts: dict[str, str] = {}
+    """Name → path of a file kept by the agent that ran it."""
+
+
+class Failure(Contract):
+    """Why an attempt measured nothing."""
+
+    type: Literal["failure"] = "failure"
+    blame: Blame
+    kind: str
+    """A short stable word: `exception`, `deadline`, `signal`, `exit`, `lost` …"""
+    message: str
+    output: str = ""
+    """The last lines the worker printed."""
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+Outcome = Annotated[Result | Failure, Field(discriminator="type")]

@@ -1,0 +1,19 @@
+"""The closed table of units; each knows which direction is better."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """The unit of a measurement, spelled as it is stored and shown."""
+
+    SECONDS = "s"
+    IMAGES_PER_SECOND = "images/s"
+    BYTES = "bytes"
+    LOSS = "loss"
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Whether a smaller value of this unit is the better one."""
+        return self is not Unit.IMAGES_PER_SECOND

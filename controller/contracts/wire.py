@@ -1,0 +1,97 @@
+"""What crosses between agent and controller, and between agent and worker."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from controller.contracts.base import Contract, Scalar
+from controller.contracts.device import Device
+from controller.contracts.result import Failure, Outcome, Result
+
+# --- agent ↔ controller, over Ray ---------------------------------------------------------------
+
+
+class AttemptRef(Contract):
+    """The identity of an attempt."""
+
+    run_id: str
+    attempt: int
+
+
+class Job(Contract):
+    """Everything a worker needs to do one attempt."""
+
+    ref: AttemptRef
+    device_id: str
+    workload: str
+    builder: str
+    """`package.module:Class` of the workload, from its manifest."""
+    stack: str
+    backend: str
+    scenario: str
+    knobs: dict[str, Scalar]
+    deadline_s: float
+
+
+class Orders(Contract):
+    """The controller's answer: what the agent should run and stop, worked out from the leases.
+
+    Orders repeat until the agent's `held` agrees with the leases, so that a lost answer costs
+    nothing; an agent ignores what it already does.
+    """
+
+    run: tuple[Job, ...] = ()
+    stop: tuple[AttemptRef, ...] = ()
+
+
+class Exchange(Contract):
+    """An agent's question: here is what I hold; what should change?"""
+
+    agent_id: str
+    incarnation: str
+    held: tuple[AttemptRef, ...]
+
+
+class Report(Contract):
+    """An attempt's outcome; sent until the controller has acknowledged it."""
+
+    ref: AttemptRef
+    agent_id: str
+    incarnation: str
+    started_at: float
+    outcome: Outcome
+
+
+# --- worker → agent, JSON lines on the worker's standard output --------------------------------
+
+
+class Progress(Contract):
+    """How far a run is; sent at most once a second."""
+
+    type: Literal["progress"] = "progress"
+    phase: str
+    done: int
+    total: int
+    values: dict[str, float] = {}
+    """Live values by metric name: `loss`, `step_time` …"""
+
+
+Message = Annotated[Progress | Result | Failure, Field(discriminator="type")]
+MESSAGE: TypeAdapter[Progress | Result | Failure] = TypeAdapter(Message)
+
+
+class WorkerSpec(Contract):
+    """The one line a worker reads from its standard input."""
+
+    job: Job
+    device: Device
+    artefact_dir: str
+
+
+class RunProgress(Contract):
+    """A worker's progress on its way to whoever watches."""
+
+    ref: AttemptRef
+    progress: Progress

@@ -1,0 +1,151 @@
+"""Sweep → runs. Pure: equal sweeps on equal fleets give equal runs with equal ids."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.contracts.base import Scalar, digest
+from controller.contracts.catalog import Catalog, Knob
+from controller.contracts.device import Device
+from controller.contracts.errors import NoMatchingDevice, SweepInvalid
+from controller.contracts.run import Run, RunState
+from controller.contracts.sweep import Cell, Sweep, choices
+from controller.scheduling.placement import objections
+from controller.scheduling.selector import parse_selector
+
+
+def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell]:
+    """Expand a sweep's axes; raises SweepInvalid naming source, key and what is allowed."""
+    for key, names, known in (
+        ("workload", sweep.workload, catalog.workloads),
+        ("stack", sweep.stack, catalog.stacks),
+        ("scenario", sweep.scenario, catalog.scenarios),
+    ):
+        for name in names:
+            _require(name, known, source, key)
+    for selector in sweep.devices:
+        parse_selector(selector)
+    cells = [
+        Cell(
+            workload=workload,
+            stack=stack,
+            scenario=scenario,
+            knobs=_complete(given, catalog.knobs_of(workload, stack, scenario), source),
+            selector=selector,
+        )
+        for workload, stack, scenario, given in choices(sweep)
+        for selector in sweep.devices
+    ]
+    _check_scenarios(cells, catalog, source)
+    _check_baseline(sweep, cells, source)
+    return list({cell.key: cell for cell in cells}.values())
+
+
+def place_cells(
+    sweep: Sweep, cells: Iterable[Cell], devices: Sequence[Device], catalog: Catalog
+) -> list[Cell]:
+    """Bind cells to the fleet: `each` gives one cell a device.
+
+    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go.
+    """
+    bound: list[Cell] = []
+    for cell in cells:
+        excluded = {d.id: objections(cell, d, catalog) for d in devices}
+        matching = [device for device in devices if not excluded[device.id]]
+        if not matching:
+            raise _nowhere(cell, excluded)
+        if sweep.on == "any":
+            bound.append(cell)
+        else:
+            bound += [
+                cell.model_copy(update={"selector": f'device == "{device.id}"'})
+                for device in matching
+            ]
+    return list({cell.key: cell for cell in bound}.values())
+
+
+def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
+    """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
+    ordered = [(repeat, cell) for repeat in range(sweep.repeats) for cell in cells]
+    return [
+        Run(
+            run_id=digest([sweep_id, cell.key, repeat], 12),
+            sweep_id=sweep_id,
+            position=position,
+            repeat=repeat,
+            cell=cell,
+            deadline_s=sweep.deadline_s,
+            created_at=now,
+            state=RunState.QUEUED,
+        )
+        for position, (repeat, cell) in enumerate(ordered)
+    ]
+
+
+def _require(name: str, known: Iterable[str], source: str, key: str) -> None:
+    if name in (names := sorted(known)):
+        return
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise SweepInvalid(
+        f"{source}: key {key}",
+        f"there is no {key.split('.')[0].rstrip('s')} {name!r}",
+        f"{hint}known: {', '.join(names) or 'none'}",
+    )
+
+
+def _complete(
+    given: Mapping[str, Scalar], knobs: Mapping[str, Knob], source: str
+) -> dict[str, Scalar]:
+    for name, value in given.items():
+        _require(name, knobs, source, "knobs")
+        if objection := knobs[name].objection(value):
+            raise SweepInvalid(
+                f"{source}: key knobs.{name}", f"{value!r} is not allowed", objection
+            )
+    return {name: given.get(name, knob.default) for name, knob in sorted(knobs.items())}
+
+
+def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> None:
+    for cell in cells:
+        allowed = catalog.workloads[cell.workload].scenarios
+        if cell.scenario not in allowed:
+            raise SweepInvalid(
+                f"{source}: key scenario",
+                f"workload {cell.workload} does not run under {cell.scenario!r}",
+                f"allowed: {', '.join(allowed)}",
+            )
+
+
+def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
+    fields = {"workload", "stack", "scenario", "device"}
+    for name, value in sweep.baseline.items():
+        _require(name, fields | set(cells[0].knobs), source, "baseline")
+        values = {axis_value(cell, name) for cell in cells}
+        if name != "device" and value not in values:
+            raise SweepInvalid(
+                f"{source}: key baseline.{name}",
+                f"no cell has {name} = {value}",
+                f"one of: {', '.join(sorted(map(str, values)))}",
+            )
+
+
+def axis_value(cell: Cell, name: str) -> Scalar | None:
+    """Return a cell's value on an axis: workload, stack, scenario or a knob."""
+    fields = {"workload": cell.workload, "stack": cell.stack, "scenario": cell.scenario}
+    return fields.get(name, cell.knobs.get(name))
+
+
+def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]]) -> NoMatchingDevice:
+    what = f"placing {cell.workload} on stack {cell.stack}, devices: {cell.selector}"
+    if not excluded:
+        return NoMatchingDevice(
+            what, "no device is registered", "start an agent: benchfarm up, or agent start"
+        )
+    reasons = "; ".join(
+        f"{device} is excluded by {', '.join(why)}" for device, why in excluded.items()
+    )
+    return NoMatchingDevice(
+        what, reasons, "change the selector, or see what there is: benchfarm device list"
+    )

@@ -1,0 +1,168 @@
+"""The life of a run: event → new run, and the outcome to keep. Pure: no clock, no store, no Ray.
+
+Invariants, held by property tests: a run never leaves a terminal state; at most one outcome of a
+run counts as its result; a LEASED run has exactly one live attempt, which has an owner and an
+expiry; any other run has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.contracts.errors import UnknownAttempt
+from controller.contracts.result import Blame, Failure, Outcome, Result
+from controller.contracts.run import Attempt, AttemptState, OutcomeRecord, Run, RunChange, RunState
+from controller.scheduling.policy import RetryPolicy, should_retry
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """Placement chose a device for a queued run."""
+
+    device_id: str
+    agent_id: str
+    incarnation: str
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The attempt's agent says it still holds the attempt."""
+
+    attempt: int
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """An agent reports how an attempt ended; may come twice, or after the lease is gone."""
+
+    attempt: int
+    outcome: Outcome
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """The lease expired, or its agent is known to be dead or restarted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A user doesn't want the run any more."""
+
+
+Event = Granted | Renewed | Reported | LeaseLost | Cancelled
+
+
+def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChange:
+    """Apply one event to one run; events that no longer apply change nothing.
+
+    Raises UnknownAttempt for a report about an attempt that was never granted.
+    """
+    match event:
+        case Granted():
+            return _grant(run, event, now)
+        case Renewed():
+            return _renew(run, event)
+        case Reported():
+            return _report(run, event, now, policy)
+        case LeaseLost():
+            return _lose(run, now, policy)
+        case Cancelled():
+            return _cancel(run, now)
+
+
+def _grant(run: Run, event: Granted, now: float) -> RunChange:
+    if run.state is not RunState.QUEUED:
+        return RunChange(run)
+    attempt = Attempt(
+        number=len(run.attempts) + 1,
+        device_id=event.device_id,
+        agent_id=event.agent_id,
+        incarnation=event.incarnation,
+        state=AttemptState.LEASED,
+        leased_at=now,
+        expires_at=event.expires_at,
+    )
+    attempts = (*run.attempts, attempt)
+    return RunChange(run.model_copy(update={"state": RunState.LEASED, "attempts": attempts}))
+
+
+def _renew(run: Run, event: Renewed) -> RunChange:
+    lease = run.lease
+    if lease is None or lease.number != event.attempt or event.expires_at <= lease.expires_at:
+        return RunChange(run)
+    return RunChange(_with_attempt(run, lease.model_copy(update={"expires_at": event.expires_at})))
+
+
+def _report(run: Run, event: Reported, now: float, policy: RetryPolicy) -> RunChange:
+    if not 1 <= event.attempt <= len(run.attempts):
+        raise UnknownAttempt(run.run_id, event.attempt)
+    attempt = run.attempts[event.attempt - 1]
+    if attempt.state is AttemptState.LEASED:
+        return _conclude(run, attempt, event, now, policy)
+    if attempt.late or attempt.state in (AttemptState.SUCCEEDED, AttemptState.FAILED):
+        return RunChange(run)
+    late = _with_attempt(run, attempt.model_copy(update={"late": True}))
+    return RunChange(late, _record(run, attempt, event, counted=False, now=now))
+
+
+def _conclude(
+    run: Run, attempt: Attempt, event: Reported, now: float, policy: RetryPolicy
+) -> RunChange:
+    record = _record(run, attempt, event, counted=True, now=now)
+    if isinstance(event.outcome, Result):
+        return RunChange(_ended(run, attempt, AttemptState.SUCCEEDED, RunState.DONE, now), record)
+    retried = should_retry(run, event.outcome, policy)
+    state = RunState.QUEUED if retried else RunState.FAILED
+    return RunChange(_ended(run, attempt, AttemptState.FAILED, state, now), record)
+
+
+def _lose(run: Run, now: float, policy: RetryPolicy) -> RunChange:
+    lease = run.lease
+    if lease is None:
+        return RunChange(run)
+    lost = sum(a.state is AttemptState.LOST for a in run.attempts) + 1
+    if lost < policy.max_lost:
+        return RunChange(_ended(run, lease, AttemptState.LOST, RunState.QUEUED, now))
+    failure = Failure(
+        blame=Blame.HARNESS,
+        kind="lost",
+        message=f"the agent was lost {lost} times while it ran this",
+    )
+    report = Reported(lease.number, failure, started_at=lease.leased_at)
+    record = _record(run, lease, report, counted=True, now=now)
+    return RunChange(_ended(run, lease, AttemptState.LOST, RunState.FAILED, now), record)
+
+
+def _cancel(run: Run, now: float) -> RunChange:
+    if run.state.terminal:
+        return RunChange(run)
+    lease = run.lease
+    if lease is None:
+        return RunChange(run.model_copy(update={"state": RunState.CANCELLED}))
+    return RunChange(_ended(run, lease, AttemptState.CANCELLED, RunState.CANCELLED, now))
+
+
+def _ended(run: Run, attempt: Attempt, ending: AttemptState, state: RunState, now: float) -> Run:
+    ended = attempt.model_copy(update={"state": ending, "ended_at": now})
+    return _with_attempt(run, ended).model_copy(update={"state": state})
+
+
+def _with_attempt(run: Run, attempt: Attempt) -> Run:
+    before, after = run.attempts[: attempt.number - 1], run.attempts[attempt.number :]
+    return run.model_copy(update={"attempts": (*before, attempt, *after)})
+
+
+def _record(
+    run: Run, attempt: Attempt, event: Reported, *, counted: bool, now: float
+) -> OutcomeRecord:
+    return OutcomeRecord(
+        run_id=run.run_id,
+        attempt=attempt.number,
+        outcome=event.outcome,
+        counted=counted,
+        started_at=event.started_at,
+        recorded_at=now,
+    )

@@ -1,0 +1,63 @@
+"""Which queued run goes to which free device. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import Device
+from controller.contracts.run import AttemptState, Run
+from controller.contracts.sweep import Cell
+from controller.scheduling.selector import parse_selector
+
+
+def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
+    """Return everything that keeps a cell off a device, whether or not it is free now."""
+    needed = catalog.stacks[cell.stack].device_kind
+    found = [f"stack {cell.stack} (it runs on {needed})"] if device.kind != needed else []
+    if selector := parse_selector(cell.selector).objection(device):
+        found.append(selector)
+    return found
+
+
+def place(
+    queued: Iterable[Run],
+    free: Sequence[Device],
+    busy_cores: Mapping[str, Collection[int]],
+    host_of: Mapping[str, str],
+    catalog: Catalog,
+) -> Iterator[tuple[Run, Device]]:
+    """Pair queued runs with free devices in queue order, at most one run a device.
+
+    busy_cores: host → cores some lease on that host already measures on. Two leases on one host
+    never share a core, so a CPU run has its cores alone. A device that failed a run before is
+    taken again only if no other will do.
+    """
+    available = {device.id: device for device in free}
+    taken = {host: set(cores) for host, cores in busy_cores.items()}
+    for run in queued:
+        if not available:
+            return
+        device = _choose(run, available.values(), taken, host_of, catalog)
+        if device is None:
+            continue
+        del available[device.id]
+        taken.setdefault(host_of[device.id], set()).update(device.host_cores)
+        yield run, device
+
+
+def _choose(
+    run: Run,
+    available: Iterable[Device],
+    taken: Mapping[str, Collection[int]],
+    host_of: Mapping[str, str],
+    catalog: Catalog,
+) -> Device | None:
+    failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
+    fitting = [
+        device
+        for device in available
+        if device.host_cores.isdisjoint(taken.get(host_of[device.id], ()))
+        and not objections(run.cell, device, catalog)
+    ]
+    return min(fitting, key=lambda device: device.id in failed_on, default=None)

@@ -1,0 +1,189 @@
+"""Device selectors: `kind == "cpu_host" and cores >= 32 and isa has amx_bf16`, or `any`.
+
+A name is a field of the device (`device`, `kind`, `virtual`), else a label, else a hardware fact.
+A selector that doesn't match says which clause excluded the device and what the device has.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import LarkError
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import Device, Fact
+from controller.contracts.errors import SelectorInvalid
+
+_GRAMMAR = r"""
+?start: either
+?either: both ("or" both)*
+?both: negated ("and" negated)*
+?negated: "not" negated -> negation | "(" either ")" | clause
+?clause: "any" -> everything
+       | NAME OPERATOR value -> comparison
+       | NAME "has" value -> membership
+OPERATOR: "==" | "!=" | ">=" | "<=" | ">" | "<"
+?value: ESCAPED_STRING -> text | SIGNED_NUMBER -> number
+      | "true" -> true | "false" -> false | NAME -> word
+NAME: /(?!(and|or|not|has|any|true|false)\b)[A-Za-z_][A-Za-z0-9_.-]*/
+%import common.ESCAPED_STRING
+%import common.SIGNED_NUMBER
+%import common.WS
+%ignore WS
+"""
+
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+class Selector(Protocol):
+    """A parsed selector."""
+
+    def objection(self, device: Device) -> str | None:
+        """Return what excludes the device, or None if it matches; asked at each placement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    def objection(self, device: Device) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    name: str
+    operator: str
+    value: Scalar
+
+    def objection(self, device: Device) -> str | None:
+        clause = f"{self.name} {self.operator} {_shown(self.value)}"
+        seen = device.attribute(self.name)
+        if seen is None:
+            return f"{clause} (it has no {self.name})"
+        if _comparable(seen, self.value, self.operator):
+            if _OPERATORS[self.operator](seen, self.value):
+                return None
+        elif self.operator == "!=":
+            return None
+        return f"{clause} (it has {_shown(seen)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Membership:
+    name: str
+    value: Scalar
+
+    def objection(self, device: Device) -> str | None:
+        seen = device.attribute(self.name)
+        if isinstance(seen, tuple) and self.value in seen:
+            return None
+        return f"{self.name} has {_shown(self.value)} (it has {_shown(seen)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    parts: tuple[Selector, ...]
+
+    def objection(self, device: Device) -> str | None:
+        objections = [o for part in self.parts if (o := part.objection(device))]
+        return ", ".join(objections) or None
+
+
+@dataclass(frozen=True, slots=True)
+class _Either:
+    parts: tuple[Selector, ...]
+
+    def objection(self, device: Device) -> str | None:
+        objections = [part.objection(device) for part in self.parts]
+        return None if None in objections else " and ".join(filter(None, objections))
+
+
+@dataclass(frozen=True, slots=True)
+class _Negation:
+    part: Selector
+    text: str
+
+    def objection(self, device: Device) -> str | None:
+        return None if self.part.objection(device) else self.text
+
+
+class _Build(Transformer[Token, Selector]):
+    def everything(self, _: list[object]) -> Selector:
+        return _Everything()
+
+    def comparison(self, items: list[Token | Scalar]) -> Selector:
+        name, symbol, value = items
+        return _Comparison(str(name), str(symbol), value)
+
+    def membership(self, items: list[Token | Scalar]) -> Selector:
+        return _Membership(str(items[0]), items[1])
+
+    def both(self, parts: list[Selector]) -> Selector:
+        return _Both(tuple(parts))
+
+    def either(self, parts: list[Selector]) -> Selector:
+        return _Either(tuple(parts))
+
+    def negation(self, parts: list[Selector]) -> Selector:
+        return _Negation(parts[0], "excluded by a `not` clause")
+
+    def text(self, items: list[Token]) -> Scalar:
+        return str(items[0][1:-1]).replace('\\"', '"').replace("\\\\", "\\")
+
+    def word(self, items: list[Token]) -> Scalar:
+        return str(items[0])
+
+    def number(self, items: list[Token]) -> Scalar:
+        return float(items[0])
+
+    def true(self, _: list[object]) -> Scalar:
+        return True
+
+    def false(self, _: list[object]) -> Scalar:
+        return False
+
+
+def _comparable(seen: Fact, value: Scalar, symbol: str) -> bool:
+    numbers = isinstance(seen, int | float) and isinstance(value, int | float)
+    same = isinstance(seen, bool) == isinstance(value, bool) and numbers
+    texts = isinstance(seen, str) and isinstance(value, str)
+    return same or texts or (symbol in ("==", "!=") and type(seen) is type(value))
+
+
+def _shown(value: Fact | None) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "nothing" if value is None else str(value)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    return Lark(_GRAMMAR, parser="lalr")
+
+
+@lru_cache(maxsize=1024)
+def parse_selector(text: str) -> Selector:
+    """Parse a selector; raises SelectorInvalid with the place where it stopped making sense."""
+    try:
+        return _Build().transform(_parser().parse(text))
+    except LarkError as error:
+        place = getattr(error, "column", None)
+        raise SelectorInvalid(
+            f"device selector {text!r}",
+            f"not understood at column {place}" if place else "it ends too early",
+            'write clauses such as kind == "cpu_host" and cores >= 8, or: any',
+        ) from error

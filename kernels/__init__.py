@@ -1,0 +1,4 @@
+"""Operators of benchfarm; imports torch only, and only inside submodules."""
+
+# transformers asks an installed `kernels` package for its version; "0" tells it this is not Hugging Face's.
+__version__ = "0"

@@ -1,0 +1,40 @@
+"""What a training workload offers to the training scenario."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import torch
+
+Batch = TypeVar("Batch")
+Outputs = TypeVar("Outputs")
+
+
+class TrainingWorkload(Protocol[Batch, Outputs]):
+    """A model with all that one training step needs; one instance serves one run."""
+
+    @property
+    def batch_size(self) -> int:
+        """Images (samples) in one batch; read after the run to turn step time into throughput."""
+        ...
+
+    def build_model(self) -> torch.nn.Module:
+        """Return the model with seeded weights, fp32, in training mode; called once, first."""
+        ...
+
+    def build_optimizer(self, model: torch.nn.Module) -> torch.optim.Optimizer:
+        """Return the optimizer; called once, after the backend has prepared the model."""
+        ...
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step; the same step always gives the same batch."""
+        ...
+
+    def forward(self, model: torch.nn.Module, batch: Batch) -> Outputs:
+        """Run the model; called once a step inside the backend's precision context."""
+        ...
+
+    def loss(self, outputs: Outputs, batch: Batch) -> torch.Tensor:
+        """Return the scalar fp32 loss to differentiate; called outside the precision context."""
+        ...
