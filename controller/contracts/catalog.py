@@ -94,7 +94,15 @@ class ScenarioManifest(Contract):
     knobs: dict[str, Knob] = {}
 
 
-Manifest = TypeVar("Manifest", WorkloadManifest, StackManifest, ScenarioManifest)
+class LaunchManifest(Contract):
+    """How a worker is started on one kind of device, whatever the stack; `name` is the kind."""
+
+    name: str
+    title: str
+    knobs: dict[str, Knob] = {}
+
+
+Manifest = TypeVar("Manifest", WorkloadManifest, StackManifest, ScenarioManifest, LaunchManifest)
 
 
 class Catalog(Contract):
@@ -103,10 +111,13 @@ class Catalog(Contract):
     workloads: dict[str, WorkloadManifest]
     stacks: dict[str, StackManifest]
     scenarios: dict[str, ScenarioManifest]
+    launch: dict[str, LaunchManifest]
 
     def knobs_of(self, workload: str, stack: str, scenario: str) -> dict[str, Knob]:
-        """Return the knobs a cell of these three has; a name belongs to one of them only."""
+        """Return all knobs a cell of these three has; every name belongs to one manifest only."""
+        launch = self.launch.get(self.stacks[stack].device_kind)
         return {
+            **(launch.knobs if launch else {}),
             **self.workloads[workload].knobs,
             **self.stacks[stack].knobs,
             **self.scenarios[scenario].knobs,
@@ -119,6 +130,7 @@ def load_catalog() -> Catalog:
         workloads=_by_name(WorkloadManifest, "workloads"),
         stacks=_by_name(StackManifest, "stacks"),
         scenarios=_by_name(ScenarioManifest, "scenarios"),
+        launch=_by_name(LaunchManifest, "launch"),
     )
 
 

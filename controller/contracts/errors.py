@@ -12,6 +12,8 @@ BenchfarmError
 │   ├── VersionMismatch       agent and controller come from different releases
 │   └── UnknownAgent          the agent has to register (again) before it may ask
 ├── UnknownAttempt            a report about an attempt that was never handed out
+├── StoreUnavailable          the store could not read or write: full disk, I/O error, damage
+├── StoreConflict             what was to be kept contradicts what is stored
 └── WorkerFault               a run could not be done; becomes the Failure of its attempt
 """
 
@@ -110,6 +112,28 @@ class UnknownAttempt(BenchfarmError):
 
     def __str__(self) -> str:
         return f"run {self.run_id} has no attempt {self.attempt}"
+
+
+@dataclass(eq=False)
+class StoreUnavailable(BenchfarmError):
+    """The store could not read or write: full disk, I/O error, damage; the call changed nothing."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"store {self.path}: {self.reason}"
+
+
+@dataclass(eq=False)
+class StoreConflict(BenchfarmError):
+    """What was to be kept contradicts what is stored; the call changed nothing."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"store {self.path}: {self.reason}"
 
 
 @dataclass(eq=False)

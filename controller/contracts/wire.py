@@ -9,6 +9,8 @@ from pydantic import Field, TypeAdapter
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import Device
 from controller.contracts.result import Failure, Outcome, Result
+from controller.contracts.run import Run, RunState
+from controller.contracts.sweep import Cell
 
 # --- agent ↔ controller, over Ray ---------------------------------------------------------------
 
@@ -32,6 +34,9 @@ class Job(Contract):
     backend: str
     scenario: str
     knobs: dict[str, Scalar]
+    """All of the cell's."""
+    workload_knobs: dict[str, Scalar]
+    """Those the workload's manifest declares: what its builder is called with."""
     deadline_s: float
 
 
@@ -95,3 +100,40 @@ class RunProgress(Contract):
 
     ref: AttemptRef
     progress: Progress
+
+
+# --- controller → whoever submits and watches ---------------------------------------------------
+
+
+class Submission(Contract):
+    """The answer to a submitted sweep."""
+
+    sweep_id: str
+    new_runs: int
+    known_runs: int
+
+
+class RunEvent(Contract):
+    """A run changed state, or got further."""
+
+    sweep_id: str
+    run_id: str
+    state: RunState
+    attempt: int
+    device_id: str | None
+    cell: Cell
+    progress: Progress | None = None
+
+    @staticmethod
+    def of(run: Run, progress: Progress | None = None) -> RunEvent:
+        """Tell of a run as it is now."""
+        last = run.attempts[-1] if run.attempts else None
+        return RunEvent(
+            sweep_id=run.sweep_id,
+            run_id=run.run_id,
+            state=run.state,
+            attempt=len(run.attempts),
+            device_id=last.device_id if last else None,
+            cell=run.cell,
+            progress=progress,
+        )

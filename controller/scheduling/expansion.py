@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.contracts.base import Scalar, digest
@@ -14,6 +15,9 @@ from controller.contracts.sweep import Cell, Sweep, choices
 from controller.scheduling.placement import objections
 from controller.scheduling.selector import parse_selector
 
+MAX_RUNS = 100_000
+"""The most runs a sweep may ask for, so that a slip of the pen can't fill the store."""
+
 
 def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell]:
     """Expand a sweep's axes; raises SweepInvalid naming source, key and what is allowed."""
@@ -24,6 +28,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
     ):
         for name in names:
             _require(name, known, source, key)
+    _check_shape(sweep, source)
     for selector in sweep.devices:
         parse_selector(selector)
     cells = [
@@ -83,6 +88,20 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
     ]
 
 
+def _check_shape(sweep: Sweep, source: str) -> None:
+    axes = (sweep.workload, sweep.stack, sweep.scenario, sweep.devices, *sweep.knobs.values())
+    runs = math.prod(map(len, axes)) * max(1, len(sweep.recipes)) * sweep.repeats
+    if runs > MAX_RUNS:
+        raise SweepInvalid(source, f"it asks for {runs} runs", f"the most is {MAX_RUNS}")
+    for recipe, given in sweep.recipes.items():
+        if both := sorted(set(given) & set(sweep.knobs)):
+            raise SweepInvalid(
+                f"{source}: key recipes.{recipe}",
+                f"it sets {both[0]}, and so does knobs",
+                "keep it in one of the two",
+            )
+
+
 def _require(name: str, known: Iterable[str], source: str, key: str) -> None:
     if name in (names := sorted(known)):
         return
@@ -104,7 +123,12 @@ def _complete(
             raise SweepInvalid(
                 f"{source}: key knobs.{name}", f"{value!r} is not allowed", objection
             )
-    return {name: given.get(name, knob.default) for name, knob in sorted(knobs.items())}
+    return {name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())}
+
+
+def _exact(value: Scalar, knob: Knob) -> Scalar:
+    """Return 1 as 1.0 where the knob is a float: both are one cell."""
+    return float(value) if knob.type == "float" else value
 
 
 def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> None:
@@ -121,7 +145,7 @@ def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> No
 def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
     fields = {"workload", "stack", "scenario", "device"}
     for name, value in sweep.baseline.items():
-        _require(name, fields | set(cells[0].knobs), source, "baseline")
+        _require(name, fields.union(*(cell.knobs for cell in cells)), source, "baseline")
         values = {axis_value(cell, name) for cell in cells}
         if name != "device" and value not in values:
             raise SweepInvalid(

@@ -13,6 +13,8 @@ from controller.scheduling.selector import parse_selector
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     """Return everything that keeps a cell off a device, whether or not it is free now."""
+    if cell.stack not in catalog.stacks or cell.workload not in catalog.workloads:
+        return [f"this release, which has no {cell.workload} on stack {cell.stack}"]
     needed = catalog.stacks[cell.stack].device_kind
     found = [f"stack {cell.stack} (it runs on {needed})"] if device.kind != needed else []
     if selector := parse_selector(cell.selector).objection(device):

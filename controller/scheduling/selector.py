@@ -6,14 +6,16 @@ A selector that doesn't match says which clause excluded the device and what the
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import LarkError
+from lark import Lark, Token, Transformer, Tree, v_args
+from lark.exceptions import LarkError, UnexpectedToken
+from lark.tree import Meta
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device, Fact
@@ -30,12 +32,17 @@ _GRAMMAR = r"""
 OPERATOR: "==" | "!=" | ">=" | "<=" | ">" | "<"
 ?value: ESCAPED_STRING -> text | SIGNED_NUMBER -> number
       | "true" -> true | "false" -> false | NAME -> word
-NAME: /(?!(and|or|not|has|any|true|false)\b)[A-Za-z_][A-Za-z0-9_.-]*/
+NAME: /(?!(and|or|not|has|any|true|false)(?![A-Za-z0-9_.-]))[A-Za-z_][A-Za-z0-9_.-]*/
 %import common.ESCAPED_STRING
 %import common.SIGNED_NUMBER
 %import common.WS
 %ignore WS
 """
+
+MAX_DEPTH = 50
+"""How deep clauses may nest."""
+MAX_SHOWN = 200
+"""Characters of a selector that an error repeats."""
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -120,6 +127,10 @@ class _Negation:
 
 
 class _Build(Transformer[Token, Selector]):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
     def everything(self, _: list[object]) -> Selector:
         return _Everything()
 
@@ -136,8 +147,9 @@ class _Build(Transformer[Token, Selector]):
     def either(self, parts: list[Selector]) -> Selector:
         return _Either(tuple(parts))
 
-    def negation(self, parts: list[Selector]) -> Selector:
-        return _Negation(parts[0], "excluded by a `not` clause")
+    @v_args(meta=True)
+    def negation(self, meta: Meta, parts: list[Selector]) -> Selector:
+        return _Negation(parts[0], self._text[meta.start_pos : meta.end_pos])
 
     def text(self, items: list[Token]) -> Scalar:
         return str(items[0][1:-1]).replace('\\"', '"').replace("\\\\", "\\")
@@ -167,23 +179,46 @@ def _shown(value: Fact | None) -> str:
         return " ".join(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return "nothing" if value is None else str(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return "nothing" if value is None else str(value).lower()
 
 
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    return Lark(_GRAMMAR, parser="lalr")
+    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
 
 
 @lru_cache(maxsize=1024)
 def parse_selector(text: str) -> Selector:
     """Parse a selector; raises SelectorInvalid with the place where it stopped making sense."""
     try:
-        return _Build().transform(_parser().parse(text))
+        tree = _parser().parse(text)
     except LarkError as error:
-        place = getattr(error, "column", None)
-        raise SelectorInvalid(
-            f"device selector {text!r}",
-            f"not understood at column {place}" if place else "it ends too early",
-            'write clauses such as kind == "cpu_host" and cores >= 8, or: any',
-        ) from error
+        raise _invalid(text, _complaint(error)) from error
+    if _depth(tree) > MAX_DEPTH:
+        raise _invalid(text, f"its clauses nest more than {MAX_DEPTH} deep")
+    return _Build(text).transform(tree)
+
+
+def _invalid(text: str, seen: str) -> SelectorInvalid:
+    return SelectorInvalid(
+        f"device selector {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '…'!r}",
+        seen,
+        'write clauses such as kind == "cpu_host" and cores >= 8, or: any',
+    )
+
+
+def _complaint(error: LarkError) -> str:
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        return "it ends too early"
+    return f"not understood at column {getattr(error, 'column', 1)}"
+
+
+def _depth(tree: Tree[Token]) -> int:
+    """Return how many trees nest, without recursion."""
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for parent in level for child in parent.children if isinstance(child, Tree)]
+    return depth

@@ -1,0 +1,38 @@
+# `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lock clean
+
+RUN := . .deps/env && .venv/bin
+PIP := .venv/bin/python -m pip -qq --require-virtualenv
+FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
+LOCK := requirements/lock.txt
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv ready (quick when nothing has changed)
+	@bash deploy/setup.sh
+
+demo: setup ## run a small sweep on this machine, from submission to report
+	@$(RUN)/benchfarm demo
+
+test: setup ## run the tests that take no minutes and need no device
+	@$(RUN)/pytest -m "not long and not hardware"
+
+check: setup ## lint, formatting, types
+	@$(RUN)/ruff check .
+	@$(RUN)/ruff format --check .
+	@$(RUN)/mypy
+
+# Runs in the .venv that `make setup` has made, which must hold a CPU build of torch: a CUDA build
+# brings packages of its own. Needs no valid lock, so it also mends one that pip refuses.
+lock: ## pin the newest packages that pyproject.toml allows
+	@$(FREEZE) | xargs -r $(PIP) uninstall --yes
+	@$(PIP) install --editable '.[torch,dev]'
+	@{ echo "# Made by 'make lock' with $$(.venv/bin/python -V) on $$(uname -sm); torch is installed before."; \
+		$(FREEZE); } >$(LOCK).new && mv $(LOCK).new $(LOCK)
+	@$(MAKE) --no-print-directory setup
+
+clean: ## remove all that was made here: .venv, .deps, caches, builds
+	@rm -rf .venv .deps .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +

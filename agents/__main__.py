@@ -1,0 +1,55 @@
+"""`python -m agents ADDRESS`: start this host's agent on its Ray node.
+
+A process of its own, so that the controller's side need not import the agents'. Options come as
+one JSON object on standard input; the answer is one JSON object on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import ray
+from ray.exceptions import RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from agents.actor import AgentActor, AgentOptions
+from agents.host.facts import agent_id
+from controller.contracts.errors import BenchfarmError
+from controller.contracts.ray_names import NAMESPACE, agent_actor
+
+
+def main() -> int:
+    """Start the agent actor pinned to this node, or find it; wait until it has registered."""
+    options = AgentOptions(**json.load(sys.stdin))
+    name = agent_id(options.machine)
+    ray.init(address=sys.argv[1], namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    actor = (
+        ray.remote(AgentActor)
+        .options(
+            name=agent_actor(name),
+            namespace=NAMESPACE,
+            lifetime="detached",
+            get_if_exists=True,
+            max_restarts=-1,
+            max_concurrency=1000,
+            num_cpus=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(
+                ray.get_runtime_context().get_node_id(), soft=False
+            ),
+        )
+        .remote(options)
+    )
+    try:
+        pid = ray.get(actor.ready.remote())
+    except RayTaskError as error:
+        if not isinstance(error.cause, BenchfarmError):
+            raise
+        sys.stdout.write(json.dumps({"error": str(error.cause)}) + "\n")
+        return 1
+    sys.stdout.write(json.dumps({"agent_id": name, "pid": pid}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

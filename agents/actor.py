@@ -1,0 +1,63 @@
+"""The agent as Ray runs it: one detached, async actor a host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.agent import AgentParts, HostAgent
+from agents.host.facts import agent_id, cpu_device, machine_id
+from agents.host.transport import CpuHost
+from agents.ray_link import RayLink
+from agents.transports.local import LocalProcess
+from controller.contracts.device import Agent, DeviceKind
+from controller.contracts.version import installed_version
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """What `agent start` was told; kept by Ray for every restart of the actor."""
+
+    home: str
+    labels: dict[str, str]
+
+    @property
+    def machine(self) -> str:
+        """The id of this machine."""
+        return machine_id(Path(self.home) / "agent" / "machine-id")
+
+
+class AgentActor:
+    """Builds the host's agent and keeps it serving; an agent that can't go on ends the process."""
+
+    def __init__(self, options: AgentOptions) -> None:
+        machine = options.machine
+        name = agent_id(machine)
+        identity = Agent(
+            id=name,
+            incarnation=secrets.token_hex(8),
+            version=installed_version(),
+            host=os.uname().nodename,
+        )
+        owner = f"{name}@{options.home}"
+        self._agent = HostAgent(
+            AgentParts(
+                identity=identity,
+                devices=(cpu_device(machine, options.labels),),
+                link=RayLink(),
+                transports={DeviceKind.CPU_HOST: CpuHost(LocalProcess(owner))},
+                folder=Path(options.home) / "agent" / name,
+            )
+        )
+        self._life = asyncio.get_running_loop().create_task(self._agent.serve())
+
+    async def ready(self) -> int:
+        """Return this process's id once registered; raises what ended the agent before that."""
+        registered = asyncio.ensure_future(self._agent.registered.wait())
+        await asyncio.wait({registered, self._life}, return_when=asyncio.FIRST_COMPLETED)
+        if self._life.done():
+            self._life.result()
+        return os.getpid()

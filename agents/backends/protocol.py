@@ -1,0 +1,33 @@
+"""What a training stack does with a model; the scenario does the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from controller.contracts.result import Environment
+from models.training import Batch, Outputs, TrainingWorkload
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TrainingBackend(Protocol):
+    """A software stack that trains; built once a run from the cell's knobs."""
+
+    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
+        """Bring a fresh model into this stack's form; called once, before the optimizer is made."""
+        ...
+
+    def step(
+        self,
+        workload: TrainingWorkload[Batch, Outputs],
+        model: torch.nn.Module,
+        optimizer: torch.optim.Optimizer,
+        batch: Batch,
+    ) -> float:
+        """Do one whole training step and return its loss; called once a step, and timed."""
+        ...
+
+    def environment(self) -> Environment:
+        """Return what ran: versions, instruction set, threads; called once, after the steps."""
+        ...

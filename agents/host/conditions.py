@@ -1,0 +1,68 @@
+"""The conditions a run was measured under, before and after; they go into its environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from controller.contracts.result import Environment
+
+_CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """A snapshot of what else the host does and how it is set."""
+
+    load_1min: float
+    busy_s: float
+    """CPU seconds spent by anyone since boot."""
+    steal_s: float
+    """CPU seconds taken by the hypervisor for others since boot."""
+    total_s: float
+    governor: str | None
+    frequency_khz: int | None
+
+
+def read_conditions() -> Conditions:
+    """Read the host's conditions now."""
+    times = psutil.cpu_times()
+    steal = getattr(times, "steal", 0.0)
+    total = sum(times[:8])
+    governor, frequency = _read(_CPUFREQ / "scaling_governor"), _read(_CPUFREQ / "scaling_cur_freq")
+    return Conditions(
+        load_1min=os.getloadavg()[0],
+        busy_s=total - times.idle - getattr(times, "iowait", 0.0),
+        steal_s=steal,
+        total_s=total,
+        governor=governor,
+        frequency_khz=int(frequency) if frequency else None,
+    )
+
+
+def environment_of(before: Conditions, after: Conditions) -> Environment:
+    """Return the facts that tell how quiet the host was between two snapshots."""
+    elapsed = after.total_s - before.total_s
+    return {
+        "load_before": before.load_1min,
+        "load_after": after.load_1min,
+        "cpu_busy_share": _share(after.busy_s - before.busy_s, elapsed),
+        "steal_share": _share(after.steal_s - before.steal_s, elapsed),
+        "governor": after.governor,
+        "frequency_khz_before": before.frequency_khz,
+        "frequency_khz_after": after.frequency_khz,
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return round(part / whole, 4) if whole > 0 else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip() or None
+    except OSError:
+        return None

@@ -1,0 +1,88 @@
+"""What this server is: facts for selectors and for the environment of every result."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import uuid
+from pathlib import Path
+
+import psutil
+
+from controller.contracts.base import digest
+from controller.contracts.device import Device, DeviceKind, Fact
+
+_ISA = re.compile(r"^(sse4|avx|amx|fma|f16c|asimd|sve|bf16|i8mm)")
+
+
+def machine_id(fallback: Path) -> str:
+    """Return this installation's stable id: /etc/machine-id, else one made and kept at fallback."""
+    try:
+        known = Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        known = ""
+    if known:
+        return known
+    if not fallback.exists():
+        fallback.parent.mkdir(parents=True, exist_ok=True)
+        fallback.write_text(uuid.uuid4().hex)
+    return fallback.read_text().strip()
+
+
+def agent_id(machine: str) -> str:
+    """Return the id of a host's agent: a digest, since a machine id is meant to stay private."""
+    return f"host-{digest(machine, 8)}"
+
+
+def cpu_device(machine: str, labels: dict[str, str]) -> Device:
+    """Describe this server as a device; it occupies every core this process may use."""
+    return Device(
+        id=f"cpu-{digest(machine, 8)}",
+        kind=DeviceKind.CPU_HOST,
+        virtual=False,
+        labels=labels,
+        facts=host_facts(),
+        host_cores=frozenset(os.sched_getaffinity(0)),
+    )
+
+
+def host_facts() -> dict[str, Fact]:
+    """Read the host's hardware and system facts; what can't be read is left out."""
+    cpu = _cpuinfo()
+    flags = tuple(f for f in cpu.get("flags", cpu.get("Features", "")).split() if _ISA.match(f))
+    facts: dict[str, Fact | None] = {
+        "hostname": platform.node(),
+        "cpu_model": cpu.get("model name", platform.processor() or platform.machine()),
+        "cpu_vendor": cpu.get("vendor_id"),
+        "architecture": platform.machine(),
+        "microcode": cpu.get("microcode"),
+        "isa": flags,
+        "cores": psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
+        "logical_cpus": psutil.cpu_count() or 1,
+        "sockets": _sockets(),
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
+        "memory_bytes": psutil.virtual_memory().total,
+        "hypervisor": "hypervisor" in cpu.get("flags", "").split(),
+        "kernel": platform.release(),
+        "os": _os_name(),
+    }
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _cpuinfo() -> dict[str, str]:
+    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _sockets() -> int:
+    ids = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/physical_package_id")
+    return len({path.read_text().strip() for path in ids}) or 1
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    except OSError:
+        return "Linux"

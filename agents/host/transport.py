@@ -1,0 +1,34 @@
+"""The transport of a CPU host: its cores to itself, its conditions recorded with the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.host.conditions import environment_of, read_conditions
+from agents.host.cores import exclusive_cores
+from agents.transports.protocol import Transport
+from controller.contracts.result import Outcome, Result
+from controller.contracts.wire import Progress, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CpuHost:
+    """Runs a job through another transport while no other run measures on the same cores."""
+
+    process: Transport
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See Transport.run."""
+        async with exclusive_cores(spec.device.host_cores):
+            before = read_conditions()
+            outcome = await self.process.run(spec, on_progress)
+            after = read_conditions()
+        if not isinstance(outcome, Result):
+            return outcome
+        host = {**spec.device.facts, **environment_of(before, after)}
+        return outcome.model_copy(update={"environment": {**host, **outcome.environment}})
+
+    async def clean(self) -> int:
+        """See Transport.clean."""
+        return await self.process.clean()

@@ -1,0 +1,36 @@
+"""The agent's line to the controller."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from controller.contracts.device import Registration
+from controller.contracts.errors import BenchfarmError
+from controller.contracts.wire import Exchange, Orders, Report, RunProgress
+
+
+class ControllerAway(BenchfarmError):
+    """The controller can't be reached now; it will be back, or the agent will be ended."""
+
+
+class ControllerLink(Protocol):
+    """What an agent says to the controller; every call may raise ControllerAway."""
+
+    async def register(self, registration: Registration) -> None:
+        """Announce the agent; called at start, and whenever the controller doesn't know it.
+
+        Raises VersionMismatch.
+        """
+        ...
+
+    async def exchange(self, question: Exchange) -> Orders:
+        """Ask what to do; called again as soon as it has returned. Raises UnknownAgent."""
+        ...
+
+    async def report(self, report: Report) -> None:
+        """Hand in an outcome; called until it returns. Raises UnknownAttempt."""
+        ...
+
+    async def progress(self, progress: RunProgress) -> None:
+        """Tell how far a run is; called at most once a second a run."""
+        ...

@@ -1,0 +1,51 @@
+"""The ControllerLink over Ray: calls on the controller's named actor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from agents.link import ControllerAway
+from controller.contracts.device import Registration
+from controller.contracts.errors import BenchfarmError
+from controller.contracts.ray_names import CONTROLLER, NAMESPACE
+from controller.contracts.wire import Exchange, Orders, Report, RunProgress
+
+
+class RayLink:
+    """Finds the controller by name; Ray's own retries stay off, since ours know what to repeat."""
+
+    def __init__(self) -> None:
+        self._actor: Any = None
+
+    async def register(self, registration: Registration) -> None:
+        """See ControllerLink.register."""
+        await self._call("register", registration)
+
+    async def exchange(self, question: Exchange) -> Orders:
+        """See ControllerLink.exchange."""
+        orders: Orders = await self._call("exchange", question)
+        return orders
+
+    async def report(self, report: Report) -> None:
+        """See ControllerLink.report."""
+        await self._call("report", report)
+
+    async def progress(self, progress: RunProgress) -> None:
+        """See ControllerLink.progress."""
+        await self._call("progress", progress)
+
+    async def _call(self, method: str, argument: object) -> Any:  # noqa: ANN401 - as the method
+        try:
+            if self._actor is None:
+                self._actor = ray.get_actor(CONTROLLER, namespace=NAMESPACE)
+            return await getattr(self._actor, method).remote(argument)
+        except RayTaskError as error:
+            if isinstance(error.cause, BenchfarmError):
+                raise error.cause from None
+            raise
+        except (ValueError, RayError) as error:
+            self._actor = None
+            raise ControllerAway from error

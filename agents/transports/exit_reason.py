@@ -1,0 +1,69 @@
+"""What a worker's exit means: pure, from exit status and messages to an outcome."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+from controller.contracts.result import Blame, Failure, Outcome, Result
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerExit:
+    """How a worker process ended."""
+
+    returncode: int
+    """As asyncio and subprocess give it: negative for a signal."""
+    last_message: Result | Failure | None
+    garbled: str | None
+    """The first line on its standard output that was no message."""
+    past_deadline_s: float | None
+    """The deadline it was killed at, if it was."""
+    out_of_memory: bool
+    """The kernel's OOM killer struck on this host while it ran."""
+    output: str
+    """The last lines it printed."""
+
+
+def outcome_of(ended: WorkerExit) -> Outcome:
+    """Decide what an attempt came to."""
+    said = ended.last_message
+    if isinstance(said, Failure):
+        return said if said.output else said.model_copy(update={"output": ended.output})
+    if ended.past_deadline_s is not None:
+        message = f"not done after {ended.past_deadline_s:g} s; raise deadline_s or make it smaller"
+        return _failure(ended, Blame.WORKLOAD, "deadline", message)
+    if ended.returncode < 0:
+        return _signalled(ended)
+    if ended.returncode > 0:
+        message = f"the worker exited with status {ended.returncode} and no word why"
+        return _failure(ended, Blame.WORKLOAD, "exit", message)
+    if ended.garbled is not None:
+        message = f"the worker said something that is no message: {ended.garbled[:200]!r}"
+        return _failure(ended, Blame.HARNESS, "protocol", message)
+    if said is None:
+        return _failure(ended, Blame.HARNESS, "no_result", "the worker ended without a result")
+    return said
+
+
+def _signalled(ended: WorkerExit) -> Failure:
+    number = -ended.returncode
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if number == signal.SIGKILL and ended.out_of_memory:
+        message = "killed by the kernel: the host ran out of memory"
+        return _failure(ended, Blame.WORKLOAD, "out_of_memory", message)
+    if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        return _failure(ended, Blame.HARNESS, "signal", f"killed from outside by {name}")
+    return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}")
+
+
+def _failure(ended: WorkerExit, blame: Blame, kind: str, message: str) -> Failure:
+    code = ended.returncode
+    return Failure(
+        blame=blame,
+        kind=kind,
+        message=message,
+        output=ended.output,
+        exit_code=code if code >= 0 else None,
+        signal=-code if code < 0 else None,
+    )

@@ -1,0 +1,176 @@
+"""A worker as a fresh process on this host: own session, JSON lines, deadline, nothing left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agents.host.launch import launch_environment
+from agents.transports.exit_reason import WorkerExit, outcome_of
+from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
+from controller.contracts.result import Failure, Outcome, Result
+from controller.contracts.wire import MESSAGE, AttemptRef, Progress, WorkerSpec
+
+MAX_LINE_BYTES = 64 * 2**20
+"""A result carries its raw samples: a million of them fit."""
+OUTPUT_LINES = 30
+OUTPUT_BYTES = 16 * 2**10
+LAST_WORDS_S = 1.0
+"""How long an ended worker's pipe is emptied."""
+WORKER_MODULE = "agents.worker"
+
+
+@dataclass(slots=True)
+class _Said:
+    """What a worker has said so far."""
+
+    last: Result | Failure | None = None
+    garbled: str | None = None
+    on_progress: Callable[[Progress], None] = field(default=lambda _: None)
+
+    def take(self, line: bytes) -> None:
+        try:
+            message = MESSAGE.validate_json(line)
+        except ValidationError:
+            self.garbled = self.garbled or line.decode(errors="replace").strip()
+            return
+        if isinstance(message, Progress):
+            self.on_progress(message)
+        else:
+            self.last = message
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProcess:
+    """The transport of CPU hosts."""
+
+    owner: str
+    """Marks this agent's workers, so that the agent's next incarnation can find and end them."""
+    worker: tuple[str, ...] = (sys.executable, "-m", WORKER_MODULE)
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See Transport.run."""
+        log = Path(spec.artefact_dir) / "output.log"
+        oom_kills = _oom_kills()
+        said = _Said(on_progress=on_progress)
+        attempt = _attempt_name(spec.job.ref)
+        environ = self._environment(spec, attempt)
+        # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
+        heard, speech = os.pipe()
+        listener = asyncio.create_task(_listen(heard, said))
+        try:
+            with log.open("wb") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *self.worker,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=speech,
+                    stderr=output,
+                    env=environ,
+                    start_new_session=True,
+                )
+        finally:
+            os.close(speech)
+        try:
+            late = await _converse(process, spec)
+        finally:
+            _kill_group(process)
+            await process.wait()
+            end_marked(ATTEMPT_MARKER, attempt, grace_s=0.0)
+            await _finish(listener)  # all who could speak are gone
+        return outcome_of(
+            WorkerExit(
+                returncode=process.returncode if process.returncode is not None else -9,
+                last_message=said.last,
+                garbled=said.garbled,
+                past_deadline_s=spec.job.deadline_s if late else None,
+                out_of_memory=_oom_kills() > oom_kills,
+                output=_tail(log),
+            )
+        )
+
+    async def clean(self) -> int:
+        """See Transport.clean."""
+        return end_marked(WORKER_MARKER, self.owner, grace_s=0.0)
+
+    def _environment(self, spec: WorkerSpec, attempt: str) -> dict[str, str]:
+        markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: attempt}
+        return launch_environment(os.environ, spec.job.knobs, spec.device) | markers
+
+
+async def _converse(process: asyncio.subprocess.Process, spec: WorkerSpec) -> bool:
+    """Hand over the job and wait until the worker is gone; True if the deadline came first."""
+    try:
+        async with asyncio.timeout(spec.job.deadline_s):
+            await _hand_over(process, spec)
+            await process.wait()
+    except TimeoutError:
+        return True
+    return False
+
+
+async def _listen(heard: int, said: _Said) -> None:
+    """Take the worker's messages until nobody is left who could send one."""
+    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb")
+    )
+    try:
+        while line := await _read_line(reader):
+            said.take(line)
+    finally:
+        transport.close()
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except ValueError:  # asyncio's word for a line beyond the limit, which it has dropped
+        return b"a line of more than %d bytes\n" % MAX_LINE_BYTES
+
+
+async def _finish(listener: asyncio.Task[None]) -> None:
+    # A process that dropped the marker may still hold the pipe: it is not waited for.
+    await asyncio.wait({listener}, timeout=LAST_WORDS_S)
+    if not listener.cancel():
+        listener.result()
+
+
+async def _hand_over(process: asyncio.subprocess.Process, spec: WorkerSpec) -> None:
+    if process.stdin is None:
+        return
+    process.stdin.write(spec.model_dump_json().encode() + b"\n")
+    try:
+        # Stays open: the worker takes its end as the death of the agent.
+        await process.stdin.drain()
+    except ConnectionError:
+        return  # it died at once; its exit status tells why
+
+
+def _kill_group(process: asyncio.subprocess.Process) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _attempt_name(ref: AttemptRef) -> str:
+    return f"{ref.run_id}/{ref.attempt}"
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - OUTPUT_BYTES))
+        text = file.read().decode(errors="replace")
+    return "\n".join(text.splitlines()[-OUTPUT_LINES:])
+
+
+def _oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
+    fields: Mapping[str, str] = dict(line.split() for line in vmstat.read_text().splitlines())
+    return int(fields.get("oom_kill", "0"))

@@ -1,0 +1,99 @@
+"""A worker: one attempt in a fresh process. Job in on standard input, JSON lines out.
+
+Standard output carries messages only; whatever libraries print there goes to standard error,
+which the agent keeps. When standard input ends, the agent is gone, and the worker ends too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from importlib import import_module
+from typing import IO, Any
+
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure, Result
+from controller.contracts.wire import Progress, WorkerSpec
+
+PROGRESS_PERIOD_S = 1.0
+
+
+class Voice:
+    """The worker's one way to speak; progress more often than once a second is dropped."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._last_progress = 0.0
+
+    def progress(self, progress: Progress) -> None:
+        """Say how far the run is, unless that was said less than a second ago."""
+        now = time.monotonic()
+        if now - self._last_progress >= PROGRESS_PERIOD_S or progress.done == progress.total:
+            self._last_progress = now
+            self.say(progress)
+
+    def say(self, message: Progress | Result | Failure) -> None:
+        """Write one message as one line."""
+        self._stream.write(message.model_dump_json() + "\n")
+        self._stream.flush()
+
+
+def main() -> int:
+    """Do the job on standard input; exit status 0 if it was measured, 1 if it failed."""
+    voice = Voice(_claim_stdout())
+    spec = WorkerSpec.model_validate_json(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_the_agent, daemon=True).start()
+    try:
+        voice.say(run_job(spec, voice))
+    except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a Failure
+        traceback.print_exc()
+        voice.say(failure_of(error))
+        return 1
+    return 0
+
+
+def run_job(spec: WorkerSpec, voice: Voice) -> Result:
+    """Build the workload and the backend, and hand both to the scenario."""
+    job = spec.job
+    scenario = import_module(f"agents.scenarios.{job.scenario}")
+    backend = resolve(job.backend)(job.knobs)
+    workload = resolve(job.builder)(**job.workload_knobs)
+    result: Result = scenario.run(workload, backend, job.knobs, voice.progress)
+    return result
+
+
+def resolve(path: str) -> Any:  # noqa: ANN401 - whatever the manifest names
+    """Return the object a manifest names as `package.module:Name`."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def failure_of(error: Exception) -> Failure:
+    """Say who is to blame for an exception inside a job."""
+    if isinstance(error, WorkerFault):
+        return error.failure
+    message = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+    if isinstance(error, MemoryError) or "can't allocate memory" in message:
+        return Failure(blame=Blame.WORKLOAD, kind="out_of_memory", message=message)
+    return Failure(blame=Blame.WORKLOAD, kind="exception", message=message)
+
+
+def _claim_stdout() -> IO[str]:
+    stream = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return stream
+
+
+def _end_with_the_agent() -> None:
+    # Reads past Python's buffer: a thread inside its lock would abort the interpreter's exit.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os.killpg(0, signal.SIGKILL)  # the agent has closed its end, or died
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Progress of a sweep: bars on a terminal, plain lines elsewhere. Redrawn on events only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from controller.contracts.run import Run
+from controller.contracts.wire import RunEvent
+from controller.runtime.watch import SweepView
+
+
+def show_progress(views: Iterable[SweepView], runs: Mapping[str, Run], console: Console) -> None:
+    """Show views until they end; `runs` tells how the sweep's runs differ."""
+    names = {run_id: describe(run, runs.values()) for run_id, run in runs.items()}
+    if console.is_terminal:
+        _bars(views, names, console)
+    else:
+        _lines(views, names, console)
+
+
+def describe(run: Run, among: Iterable[Run]) -> str:
+    """Name a run by what tells it from the others: workload, stack, differing knobs, repeat."""
+    others = list(among)
+    differing = [
+        f"{name}={value}"
+        for name, value in run.cell.knobs.items()
+        if any(other.cell.knobs.get(name) != value for other in others)
+    ]
+    return " ".join([run.cell.workload, run.cell.stack, *differing, f"#{run.repeat + 1}"])
+
+
+def _lines(views: Iterable[SweepView], names: Mapping[str, str], console: Console) -> None:
+    for view in views:
+        event = view.last
+        if event and event.progress is None:
+            where = f" on {event.device_id}" if event.device_id else ""
+            tally = f"[{view.ended}/{len(view.states)}]"
+            line = f"{tally} {names.get(event.run_id, event.run_id)}: {event.state}{where}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _bars(views: Iterable[SweepView], names: Mapping[str, str], console: Console) -> None:
+    with _progress(console) as bars:
+        total = bars.add_task("runs", total=None, note="")
+        running: dict[str, TaskID] = {}
+        for view in views:
+            bars.update(total, total=len(view.states), completed=view.ended)
+            if view.last:
+                _update(bars, running, view.last, names.get(view.last.run_id, view.last.run_id))
+            bars.refresh()
+
+
+def _update(bars: Progress, running: dict[str, TaskID], event: RunEvent, name: str) -> None:
+    if event.state.terminal:
+        if event.run_id in running:
+            bars.remove_task(running.pop(event.run_id))
+        return
+    progress = event.progress
+    if progress is None:
+        return
+    if event.run_id not in running:
+        running[event.run_id] = bars.add_task(name, total=progress.total, note="")
+    note = " ".join(f"{key} {value:.4g}" for key, value in progress.values.items())
+    bars.update(
+        running[event.run_id],
+        total=progress.total,
+        completed=progress.done,
+        note=f"{progress.phase} {note}",
+    )
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Progress]:
+    # No automatic refresh: redrawing ten times a second would take CPU from what is measured.
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, auto_refresh=False) as progress:
+        yield progress

@@ -1,0 +1,87 @@
+"""`benchfarm results …`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from controller.cli.common import Json, reading, show_json, show_table
+
+if TYPE_CHECKING:
+    from controller.contracts.records import StoredFailure, StoredResult
+
+app = typer.Typer(help="What was measured.", no_args_is_help=True)
+
+OfSweep = Annotated[str | None, typer.Option("--sweep", help="Only this sweep's.")]
+
+
+@app.command("list")
+def list_results(
+    sweep: OfSweep = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List failed attempts instead.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List results, oldest first; failures are listed apart."""
+    from controller.contracts.catalog import load_catalog
+    from controller.reports.tables import failures_table, results_table
+
+    with reading() as store:
+        failed, measured = store.failures(sweep), store.results(sweep)
+    if json:
+        show_json(failed if failures else measured)
+    elif failures:
+        show_table(failures_table(failed))
+    else:
+        metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
+        show_table(results_table(measured, metric_of))
+        if failed:
+            typer.echo(f"{len(failed)} attempts failed: benchfarm results list --failures")
+
+
+@app.command()
+def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = False) -> None:
+    """Show everything a run left: results and failures of all its attempts."""
+    from controller.contracts.errors import NotFound
+    from controller.reports.tables import outcome_table
+
+    with reading() as store:
+        outcomes: list[StoredResult | StoredFailure] = [*store.results(), *store.failures()]
+    found = [record for record in outcomes if record.run_id == run_id]
+    if not found:
+        raise NotFound(
+            f"looking for run {run_id}", "nothing is stored of it", "see: benchfarm results list"
+        )
+    if json:
+        show_json(found)
+        return
+    for record in found:
+        show_table(outcome_table(record))
+
+
+@app.command()
+def export(
+    output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
+    sweep: OfSweep = None,
+    form: Annotated[
+        Literal["json", "csv"],
+        typer.Option("--format", help="json: as `list --json`; csv: one line a metric."),
+    ] = "json",
+) -> None:
+    """Write results to a file."""
+    from controller.contracts.errors import UserError
+    from controller.reports.export import as_csv, as_json
+
+    with reading() as store:
+        results = store.results(sweep)
+    text = as_csv(results) if form == "csv" else as_json(results)
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise UserError(
+            f"writing {output}", error.strerror or str(error), "name a file you can write"
+        ) from error
+    typer.echo(f"{len(results)} results written to {output}")

@@ -1,0 +1,131 @@
+"""`benchfarm sweep …`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.common import Json, console, home, reading, show_json, show_table
+
+if TYPE_CHECKING:
+    from controller.contracts.sweep import Sweep
+
+app = typer.Typer(help="Sweeps: many cells, submitted as one.", no_args_is_help=True)
+
+File = Annotated[str, typer.Argument(help="Sweep file (YAML); - reads standard input.")]
+SweepId = Annotated[str, typer.Argument(help="Sweep id, as submit printed it.")]
+
+
+@app.command()
+def validate(file: File, json: Json = False) -> None:
+    """Check a sweep file without a farm; list its cells."""
+    from rich.table import Table
+
+    from controller.contracts.catalog import load_catalog
+    from controller.scheduling.expansion import cells_of
+
+    sweep = read_sweep(file)
+    cells = cells_of(sweep, load_catalog(), file)
+    if json:
+        show_json(cells)
+        return
+    table = Table("cell", "workload", "stack", "scenario", "devices", "knobs")
+    for cell in cells:
+        knobs = " ".join(f"{name}={value}" for name, value in cell.knobs.items())
+        table.add_row(cell.key, cell.workload, cell.stack, cell.scenario, cell.selector, knobs)
+    show_table(table)
+    typer.echo(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no fault found")
+
+
+@app.command()
+def submit(
+    file: File,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow it; exit status 1 unless all runs are VALID.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure anew even if it was submitted before.")
+    ] = False,
+) -> None:
+    """Queue a sweep's runs on the farm; the same sweep submitted twice adds nothing."""
+    from controller.contracts.catalog import load_catalog
+    from controller.runtime.client import FarmClient
+    from controller.scheduling.expansion import cells_of
+
+    sweep = read_sweep(file)
+    cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
+    submission = FarmClient(home()).submit(sweep, again=again)
+    typer.echo(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", nl=False)
+    if submission.known_runs:
+        typer.echo(
+            f", {submission.known_runs} known already (--again measures them anew)", nl=False
+        )
+    typer.echo()
+    if wait:
+        sys.exit(watch_to_end(submission.sweep_id))
+
+
+@app.command()
+def watch(sweep_id: SweepId) -> None:
+    """Follow a sweep to its end, then show what came out."""
+    sys.exit(watch_to_end(sweep_id))
+
+
+@app.command()
+def status(sweep_id: Annotated[str | None, typer.Argument()] = None, json: Json = False) -> None:
+    """Show all sweeps, or one with its results so far."""
+    from controller.cli.sweep_view import show_status, show_summary
+
+    with reading() as store:
+        if sweep_id is None:
+            show_status(store, json=json)
+        else:
+            show_summary(store, sweep_id, json=json)
+
+
+@app.command()
+def cancel(sweep_id: SweepId) -> None:
+    """Cancel a sweep: what is queued never runs, what runs is stopped."""
+    from controller.runtime.client import FarmClient
+
+    typer.echo(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
+
+
+def read_sweep(file: str) -> Sweep:
+    """Read a sweep file, or standard input for `-`; raises SweepInvalid."""
+    from controller.contracts.errors import SweepInvalid
+    from controller.contracts.sweep_file import parse_sweep
+
+    if file == "-":
+        return parse_sweep(sys.stdin.buffer.read(), "standard input")
+    try:
+        raw = Path(file).read_bytes()
+    except OSError as error:
+        here = f"paths are relative to {Path.cwd()}"
+        raise SweepInvalid(
+            f"reading sweep {file}", error.strerror or str(error), f"name a YAML file; {here}"
+        ) from error
+    return parse_sweep(raw, file)
+
+
+def watch_to_end(sweep_id: str) -> int:
+    """Show progress until a sweep has ended, then its summary; return the exit status."""
+    from controller.cli.progress import show_progress
+    from controller.cli.sweep_view import all_valid, show_summary
+    from controller.runtime.client import FarmClient
+    from controller.runtime.watch import follow, runs_of
+
+    known = {run.run_id: run for run in runs_of(home(), sweep_id)}
+    try:
+        show_progress(follow(home(), FarmClient(home()), sweep_id), known, console())
+    except KeyboardInterrupt:
+        typer.echo(
+            f"\nthe sweep goes on; follow it with: benchfarm sweep watch {sweep_id}", err=True
+        )
+        return 130
+    with reading() as store:
+        show_summary(store, sweep_id, json=False)
+        return 0 if all_valid(store, sweep_id) else 1

@@ -1,0 +1,96 @@
+"""How a sweep's standing and outcome are shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import typer
+
+from controller.cli.common import show_json, show_table
+from controller.contracts.base import Contract
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import NotFound
+from controller.contracts.records import SweepRecord, Timestamp
+from controller.contracts.result import Validity
+from controller.contracts.run import RunState
+from controller.store.protocol import StoreReader
+
+
+class SweepStatus(Contract):
+    """A sweep and how many of its runs are in each state."""
+
+    sweep_id: str
+    name: str
+    submitted_at: Timestamp
+    runs: dict[str, int]
+    results: dict[str, int]
+    """How many results that count are VALID and INVALID."""
+
+
+def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
+    """Count a sweep's runs and results."""
+    states = Counter(run.state.value for run in store.runs(record.sweep_id))
+    verdicts = Counter(r.validity.value for r in store.results(record.sweep_id) if r.counted)
+    return SweepStatus(
+        sweep_id=record.sweep_id,
+        name=record.sweep.name,
+        submitted_at=record.submitted_at,
+        runs={state.value: states[state.value] for state in RunState},
+        results={verdict.value: verdicts[verdict.value] for verdict in Validity},
+    )
+
+
+def all_valid(store: StoreReader, sweep_id: str) -> bool:
+    """Whether every run of a sweep is done, with a VALID result."""
+    status = status_of(store, record_of(store, sweep_id))
+    return status.results[Validity.VALID.value] == sum(status.runs.values())
+
+
+def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
+    """Return a submitted sweep; raises NotFound."""
+    records = {record.sweep_id: record for record in store.sweeps()}
+    if sweep_id not in records:
+        known = ", ".join(list(records)[-5:]) or "none yet"
+        raise NotFound(f"looking for sweep {sweep_id}", "there is none", f"known: {known}")
+    return records[sweep_id]
+
+
+def show_status(store: StoreReader, *, json: bool) -> None:
+    """List all sweeps."""
+    from rich.table import Table
+
+    statuses = [status_of(store, record) for record in store.sweeps()]
+    if json:
+        show_json(statuses)
+        return
+    table = Table("sweep", "submitted (UTC)", "runs", "VALID", "INVALID")
+    for s in statuses:
+        runs = ", ".join(f"{count} {state}" for state, count in s.runs.items() if count)
+        submitted = s.model_dump(mode="json")["submitted_at"][:19].replace("T", " ")
+        table.add_row(
+            s.sweep_id, submitted, runs, str(s.results["VALID"]), str(s.results["INVALID"])
+        )
+    show_table(table)
+
+
+def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
+    """Show what a sweep found: the table of its cells, then what went wrong."""
+    from controller.reports.summary import summarise
+    from controller.reports.tables import summary_table
+
+    record = record_of(store, sweep_id)
+    status = status_of(store, record)
+    if json:
+        show_json(status)
+        return
+    metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
+    results, failures = store.results(sweep_id), store.failures(sweep_id)
+    lines = summarise(results, failures, record.sweep.baseline, metric_of)
+    runs = ", ".join(f"{count} {state}" for state, count in status.runs.items() if count)
+    if lines:
+        show_table(summary_table(lines, f"{sweep_id}: {runs}"))
+    else:
+        typer.echo(f"{sweep_id}: {runs}; nothing measured yet")
+    for line in lines:
+        for reason in line.reasons:
+            typer.echo(f"  {line.device} {line.workload}: {reason}")

@@ -1,0 +1,68 @@
+"""How benchfarm finds the processes it started: they carry a marker in their environment.
+
+A marker outlives process groups and sessions, which Ray's and a workload's children may leave.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+FARM_MARKER = "BENCHFARM_FARM"
+"""Environment variable of everything a farm starts; its value is the farm's instance."""
+WORKER_MARKER = "BENCHFARM_WORKER_OF"
+"""Environment variable of every worker; its value names the agent that started it."""
+ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
+"""Environment variable of every worker; its value is `run id/attempt`."""
+UNKILLABLE_S = 20.0
+
+
+def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
+    """Yield every other live process of this user that carries the marker."""
+    wanted = f"{marker}={value}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                yield psutil.Process(int(entry.name))
+        except (OSError, psutil.NoSuchProcess):  # ended meanwhile, or someone else's
+            continue
+
+
+def end_marked(marker: str, value: str, grace_s: float) -> int:
+    """End all marked processes, by SIGTERM and after grace_s by SIGKILL; return their number.
+
+    Repeats until none is left, since a dying process may still start another. Raises TimeoutError
+    if one survives SIGKILL for UNKILLABLE_S (a process stuck in the kernel).
+    """
+    ended: set[int] = set()
+    deadline = time.monotonic() + grace_s
+    while alive := [p for p in marked_processes(marker, value) if _is_live(p)]:
+        ended.update(p.pid for p in alive)
+        late = time.monotonic() >= deadline
+        if time.monotonic() >= deadline + UNKILLABLE_S:
+            raise TimeoutError(f"processes survived SIGKILL: {[p.pid for p in alive]}")
+        for process in alive:
+            _signal(process, signal.SIGKILL if late else signal.SIGTERM)
+        psutil.wait_procs(alive, timeout=1.0 if late else max(0.1, deadline - time.monotonic()))
+    return len(ended)
+
+
+def _is_live(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

@@ -1,0 +1,130 @@
+"""Terminal tables of what the farm holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rich.table import Table
+
+from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.units import Unit
+from controller.reports.statistics import Ratio
+from controller.reports.summary import CellLine, MetricLine, varying_knobs
+
+_SHOWN: Mapping[Unit, Callable[[float], str]] = {
+    Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.1f} ms",
+    Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f}",
+    Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
+    Unit.LOSS: lambda v: f"{v:.4g}",
+}
+_HEADINGS = {
+    "step_time": "step time (quartiles)",
+    "throughput": "images/s",
+    "peak_memory": "peak memory",
+}
+
+
+def shown(value: float, unit: Unit) -> str:
+    """Return a value for people, in the unit's customary form."""
+    return _SHOWN[unit](value)
+
+
+def summary_table(lines: Sequence[CellLine], title: str) -> Table:
+    """Return the table people look at after a sweep: best first, one line a cell and device."""
+    knobs = varying_knobs(lines)
+    metrics = list(dict.fromkeys(name for line in lines for name in line.metrics))
+    table = Table(title=title, title_justify="left")
+    for column in ("device", "workload", "stack", *knobs):
+        table.add_column(column, overflow="fold")
+    for name in metrics:
+        table.add_column(_HEADINGS.get(name, name), justify="right")
+    table.add_column("validity")
+    table.add_column("vs baseline", justify="right")
+    for line in lines:
+        table.add_row(
+            f"{line.device} (virtual)" if line.virtual else line.device,
+            line.workload,
+            line.stack,
+            *(str(line.knobs.get(knob, "")) for knob in knobs),
+            *(_metric(line.metrics.get(name)) for name in metrics),
+            _validity(line),
+            _speedup(line),
+        )
+    return table
+
+
+def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str]) -> Table:
+    """Return one line a result, oldest first."""
+    table = Table("run", "device", "workload", "stack", "scenario", "result", "validity", "started")
+    for result in results:
+        metric = result.metrics.get(metric_of.get(result.scenario, ""))
+        table.add_row(
+            result.run_id,
+            f"{result.device} (virtual)" if result.virtual else result.device,
+            result.workload,
+            result.stack,
+            result.scenario,
+            shown(metric.value, metric.unit) if metric else "",
+            result.validity if result.counted else f"{result.validity} (late, not counted)",
+            started(result),
+        )
+    return table
+
+
+def failures_table(failures: Sequence[StoredFailure]) -> Table:
+    """Return one line a failed attempt, oldest first."""
+    table = Table("run", "attempt", "device", "workload", "blame", "kind", "what happened")
+    for f in failures:
+        table.add_row(f.run_id, str(f.attempt), f.device, f.workload, f.blame, f.kind, f.message)
+    return table
+
+
+def started(record: StoredResult | StoredFailure) -> str:
+    """Return when an attempt started, UTC, to the second."""
+    return str(record.model_dump(mode="json")["started_at"])[:19].replace("T", " ")
+
+
+def _metric(line: MetricLine | None) -> str:
+    if line is None:
+        return "–"
+    middle = shown(line.spread.median, line.unit)
+    if line.unit is not Unit.SECONDS or line.spread.low == line.spread.high:
+        return middle
+    low, high = (shown(v, line.unit) for v in (line.spread.low, line.spread.high))
+    return f"{middle} ({low} – {high})"
+
+
+def _validity(line: CellLine) -> str:
+    parts = ((line.valid, "VALID"), (line.invalid, "INVALID"), (line.failed, "failed"))
+    return ", ".join(f"{count} {word}" for count, word in parts if count)
+
+
+def _speedup(line: CellLine) -> str:
+    if line.is_baseline:
+        return "baseline"
+    return _ratio(line.speedup) if line.speedup else "–"
+
+
+def _ratio(ratio: Ratio) -> str:
+    interval = f"[{ratio.low:.2f}, {ratio.high:.2f}]"
+    if not ratio.shown:
+        return f"no difference shown {interval}"
+    return f"{ratio.value:.2f}× {interval}"
+
+
+def outcome_table(record: StoredResult | StoredFailure) -> Table:
+    """Return everything known of one attempt's outcome."""
+    counted = "" if record.counted else ", late: not counted"
+    title = f"run {record.run_id}, attempt {record.attempt}{counted}"
+    table = Table("what", "value", title=title, title_justify="left")
+    for name, value in record.model_dump(mode="json").items():
+        if name == "metrics" and isinstance(record, StoredResult):
+            for metric, m in record.metrics.items():
+                count = f" ({len(m.samples)} samples)" if m.samples else ""
+                table.add_row(metric, f"{shown(m.value, m.unit)}{count}")
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                table.add_row(f"{name}.{key}", str(inner))
+        else:
+            table.add_row(name, str(value))
+    return table

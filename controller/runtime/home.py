@@ -1,0 +1,132 @@
+"""Where a farm keeps its state on disk: BENCHFARM_HOME."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from controller.contracts.base import Contract
+from controller.contracts.errors import FarmUnavailable, HomeUnusable
+
+
+class Cluster(Contract):
+    """The Ray cluster a farm runs on; written by `up`, removed by `down`."""
+
+    instance: str
+    """Value of the marker that everything of this farm carries."""
+    ray_address: str
+    dashboard_url: str
+    temp_dir: str
+
+
+class Endpoint(Contract):
+    """Where the controller listens; rewritten at each start of the controller."""
+
+    url: str
+    version: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The files of one farm."""
+
+    path: Path
+
+    @staticmethod
+    def from_environment(environ: Mapping[str, str] = os.environ) -> Home:
+        """Return the home named by BENCHFARM_HOME, else `~/.benchfarm`."""
+        return Home(Path(environ.get("BENCHFARM_HOME") or "~/.benchfarm").expanduser().absolute())
+
+    @property
+    def store(self) -> Path:
+        """The SQLite file."""
+        return self.path / "store.sqlite"
+
+    @property
+    def cluster_file(self) -> Path:
+        """The Cluster as JSON."""
+        return self.path / "cluster.json"
+
+    @property
+    def endpoint_file(self) -> Path:
+        """The Endpoint as JSON."""
+        return self.path / "controller.json"
+
+    @property
+    def ray_token(self) -> Path:
+        """Ray's token: full power over every host of the cluster."""
+        return self.path / "ray-token"
+
+    @property
+    def api_token(self) -> Path:
+        """The token of the controller's own HTTP interface."""
+        return self.path / "api-token"
+
+    @property
+    def logs(self) -> Path:
+        """Logs of what `up` starts."""
+        return self.path / "logs"
+
+    @property
+    def agent(self) -> Path:
+        """The agent's folder: artefacts, and outcomes not yet acknowledged."""
+        return self.path / "agent"
+
+    def prepare(self) -> None:
+        """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.logs.mkdir(exist_ok=True)
+            for token in (self.ray_token, self.api_token):
+                if not token.exists() or not token.stat().st_size:  # empty would let anyone in
+                    write_private(token, secrets.token_hex(32))
+        except OSError as error:
+            raise HomeUnusable(
+                f"preparing BENCHFARM_HOME {self.path}",
+                error.strerror or str(error),
+                "point BENCHFARM_HOME at a folder you can write to",
+            ) from error
+
+    def cluster(self) -> Cluster | None:
+        """Return the cluster this home's farm runs on, or None if it is down."""
+        return _read(Cluster, self.cluster_file)
+
+    def endpoint(self) -> Endpoint:
+        """Return where the controller listens; raises FarmUnavailable if it isn't up."""
+        if endpoint := _read(Endpoint, self.endpoint_file):
+            return endpoint
+        raise FarmUnavailable(
+            f"looking for the controller in {self.path}", "no farm is up here", "run: benchfarm up"
+        )
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file at once by one that only its owner can read."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+Model = TypeVar("Model", Cluster, Endpoint)
+
+
+def _read(model: type[Model], path: Path) -> Model | None:
+    try:
+        return model.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, ValidationError) as error:
+        raise HomeUnusable(
+            f"reading {path}", "it is damaged", "run: benchfarm down, then benchfarm up"
+        ) from error

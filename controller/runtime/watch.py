@@ -1,0 +1,81 @@
+"""Following a sweep to its end, through restarts of the controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import httpx
+
+from controller.contracts.errors import FarmUnavailable, NotFound
+from controller.contracts.run import Run, RunState
+from controller.contracts.wire import RunEvent
+from controller.runtime.client import RESTART_S, RETRY_S, FarmClient
+from controller.runtime.home import Home
+from controller.store.sqlite import SqliteStore
+
+
+@dataclass(slots=True)
+class SweepView:
+    """A sweep as it is known now."""
+
+    sweep_id: str
+    states: dict[str, RunState]
+    last: RunEvent | None = None
+
+    def take(self, event: RunEvent) -> None:
+        """Bring the view up to date with an event."""
+        self.last = event
+        self.states[event.run_id] = event.state
+
+    @property
+    def ended(self) -> int:
+        """How many runs are in a terminal state."""
+        return sum(state.terminal for state in self.states.values())
+
+    @property
+    def done(self) -> bool:
+        """Whether every run is."""
+        return self.ended == len(self.states)
+
+
+def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]:
+    """Yield the sweep's view now and after each event until every run has ended.
+
+    Raises NotFound, and FarmUnavailable if the controller stays away.
+    """
+    give_up = time.monotonic() + RESTART_S
+    while True:
+        try:
+            with client.events(sweep_id) as events:
+                give_up = time.monotonic() + RESTART_S
+                # Listening comes first, so that nothing falls between the store and the events.
+                view = SweepView(sweep_id, {r.run_id: r.state for r in runs_of(home, sweep_id)})
+                yield view
+                for event in () if view.done else events:
+                    view.take(event)
+                    yield view
+                    if view.done:
+                        return
+                if view.done:
+                    return
+        except (httpx.TransportError, FarmUnavailable):
+            if time.monotonic() >= give_up:
+                raise
+        time.sleep(RETRY_S)
+
+
+def runs_of(home: Home, sweep_id: str) -> list[Run]:
+    """Return a sweep's runs from the store; raises NotFound."""
+    with closing(SqliteStore.open_reader(home.store)) as store:
+        runs = store.runs(sweep_id)
+        if runs:
+            return runs
+        known = [record.sweep_id for record in store.sweeps()]
+    raise NotFound(
+        f"looking for sweep {sweep_id}",
+        "there is no such sweep",
+        f"known: {', '.join(known[-5:]) or 'none yet'}",
+    )

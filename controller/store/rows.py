@@ -1,0 +1,142 @@
+"""Contracts as rows of the tables, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.contracts.device import Agent, Device, RegisteredAgent, RegisteredDevice
+from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
+from controller.contracts.result import Result
+from controller.contracts.run import Attempt, OutcomeRecord, Run
+
+Row = Mapping[str, Any]
+"""A row by column name; what a contract says goes through its own validation on the way back."""
+
+OUTCOME_COLUMNS = ("type", "validity", "blame", "kind", "message")
+"""What an outcome says that has a column of its own; the rest is its document."""
+
+
+def sweep_row(record: SweepRecord) -> Row:
+    """Return the row of `sweeps`."""
+    return {
+        "sweep_id": record.sweep_id,
+        "name": record.sweep.name,
+        "generation": record.generation,
+        "submitted_at": record.submitted_at,
+        "document": record.sweep.model_dump(mode="json"),
+    }
+
+
+def sweep_of(row: Row) -> SweepRecord:
+    """Return the sweep of a row of `sweeps`."""
+    return SweepRecord(
+        sweep_id=row["sweep_id"],
+        sweep=row["document"],
+        generation=row["generation"],
+        submitted_at=row["submitted_at"],
+    )
+
+
+def run_row(run: Run) -> Row:
+    """Return the row of `runs`."""
+    return {
+        **run.model_dump(mode="json", exclude={"cell", "attempts"}),
+        **run.cell.model_dump(mode="json"),
+        "cell_key": run.cell.key,
+    }
+
+
+def run_of(row: Row, attempts: list[Row]) -> Run:
+    """Return the run of a row of `runs` and its rows of `attempts`, in order."""
+    return Run.model_validate(
+        {
+            **_only(row, Run.model_fields),
+            "cell": _only(row, ("workload", "stack", "scenario", "knobs", "selector")),
+            "attempts": [_only(attempt, Attempt.model_fields) for attempt in attempts],
+        }
+    )
+
+
+def attempt_rows(run: Run) -> list[Row]:
+    """Return the rows of `attempts`, without what the store knows of their devices."""
+    return [{"run_id": run.run_id, **attempt.model_dump(mode="json")} for attempt in run.attempts]
+
+
+def outcome_row(run: Run, record: OutcomeRecord) -> Row:
+    """Return the row of `outcomes`."""
+    said = record.outcome.model_dump(mode="json", exclude={"metrics"})
+    columns = {name: said.pop(name, None) for name in OUTCOME_COLUMNS}
+    return {
+        **record.model_dump(mode="json", exclude={"outcome"}),
+        **columns,
+        "device_id": run.attempts[record.attempt - 1].device_id,
+        "workload": run.cell.workload,
+        "stack": run.cell.stack,
+        "scenario": run.cell.scenario,
+        "document": said,
+    }
+
+
+def measurement_rows(record: OutcomeRecord) -> list[Row]:
+    """Return the rows of `measurements` by name; none for a failure."""
+    if not isinstance(record.outcome, Result):
+        return []
+    key = record.model_dump(mode="json", include={"run_id", "attempt", "counted"})
+    return [
+        {**key, "name": name, **measurement.model_dump(mode="json")}
+        for name, measurement in sorted(record.outcome.metrics.items())
+    ]
+
+
+def result_of(row: Row, measurements: list[Row]) -> StoredResult:
+    """Return the result of a row that joins `outcomes`, `attempts` and `runs`."""
+    metrics = {m["name"]: _only(m, ("value", "unit", "samples")) for m in measurements}
+    fields = _only(row, StoredResult.model_fields)
+    return StoredResult.model_validate({**fields, **row["document"], "metrics": metrics})
+
+
+def failure_of(row: Row) -> StoredFailure:
+    """Return the failure of a row that joins `outcomes`, `attempts` and `runs`."""
+    fields = _only(row, StoredFailure.model_fields)
+    return StoredFailure.model_validate({**fields, **row["document"]})
+
+
+def agent_row(registered: RegisteredAgent) -> Row:
+    """Return the row of `agents`."""
+    agent = registered.agent.model_dump(mode="json", exclude={"id"})
+    return {"agent_id": registered.agent.id, **agent, **_presence(registered)}
+
+
+def agent_of(row: Row) -> RegisteredAgent:
+    """Return the agent of a row of `agents`."""
+    agent = Agent.model_validate({"id": row["agent_id"], **_only(row, Agent.model_fields)})
+    return RegisteredAgent(agent=agent, online=row["online"], since=row["since"])
+
+
+def device_row(registered: RegisteredDevice) -> Row:
+    """Return the row of `devices`."""
+    return {
+        **registered.device.model_dump(mode="json", exclude={"id"}),
+        "device_id": registered.device.id,
+        "agent_id": registered.agent_id,
+        **_presence(registered),
+    }
+
+
+def device_of(row: Row) -> RegisteredDevice:
+    """Return the device of a row of `devices`."""
+    return RegisteredDevice(
+        device=Device.model_validate({"id": row["device_id"], **_only(row, Device.model_fields)}),
+        agent_id=row["agent_id"],
+        online=row["online"],
+        since=row["since"],
+    )
+
+
+def _presence(registered: RegisteredAgent | RegisteredDevice) -> Row:
+    return {"online": registered.online, "since": registered.since}
+
+
+def _only(row: Row, names: Mapping[str, object] | tuple[str, ...]) -> dict[str, Any]:
+    return {name: row[name] for name in names if name in row}

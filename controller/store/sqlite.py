@@ -1,0 +1,224 @@
+"""The store on SQLite: one process holds the writer's lock, anyone may read."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Self
+
+from sqlalchemy import Connection, Table, bindparam, select
+from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.exc import DatabaseError
+
+from controller.contracts.device import RegisteredAgent, RegisteredDevice
+from controller.contracts.errors import HomeUnusable, NotFound, StoreConflict, StoreUnavailable
+from controller.contracts.records import SweepRecord
+from controller.contracts.run import OutcomeRecord, Run, RunChange
+from controller.store import tables
+from controller.store.connecting import (
+    APPLICATION_ID,
+    make_engine,
+    stored_revision,
+    transaction,
+    unusable,
+)
+from controller.store.reading import SqliteReader
+from controller.store.rows import (
+    Row,
+    agent_row,
+    attempt_rows,
+    device_row,
+    measurement_rows,
+    outcome_row,
+    run_row,
+    sweep_row,
+)
+
+
+class SqliteStore(SqliteReader):
+    """The one writer, which also reads; implements Store. Made by `open`."""
+
+    def __init__(self, path: Path, lock: IO[str]) -> None:
+        super().__init__(path)
+        self._lock = lock
+        self._writers = make_engine(path, "rwc")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Become the one writer of a store, making it or bringing its schema up to date.
+
+        Raises HomeUnusable if another process is the writer, or if the file can't be a store.
+        """
+        store = cls(path, _take_lock(path))
+        try:
+            if stored_revision(path) != tables.REVISION:
+                _migrate(path)
+            with store._writers.begin():  # fails here, not at the first result, if read-only
+                return store
+        except DatabaseError as error:
+            store.close()
+            raise unusable(path, error) from error
+        except BaseException:
+            store.close()
+            raise
+
+    @staticmethod
+    def open_reader(path: Path) -> SqliteReader:
+        """Open a store to read, whether or not its writer lives; changes nothing.
+
+        Raises NotFound if nothing was stored yet, HomeUnusable if the file is not a store of
+        this release's schema.
+        """
+        revision = stored_revision(path)
+        if revision is None:
+            raise NotFound(
+                f"reading the store {path}",
+                "nothing is stored yet",
+                "start the farm with benchfarm up, or set BENCHFARM_HOME to where one ran",
+            )
+        if revision != tables.REVISION:
+            raise HomeUnusable(
+                f"reading the store {path}",
+                f"its schema {revision} is older than this release's {tables.REVISION}",
+                "start the farm once with this release: benchfarm up",
+            )
+        return SqliteReader(path)
+
+    def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
+        """Keep a sweep and those of its runs that are new; returns the new ones."""
+        with transaction(self._writers, self._path) as connection:
+            connection.execute(
+                insert(tables.sweeps).on_conflict_do_nothing(index_elements=["sweep_id"]),
+                sweep_row(record),
+            )
+            known = set(
+                connection.scalars(
+                    select(tables.runs.c.run_id).where(tables.runs.c.sweep_id == record.sweep_id)
+                )
+            )
+            new = [run for run in runs if run.run_id not in known]
+            _keep_runs(connection, new)
+        return new
+
+    def save_runs(self, changes: Sequence[RunChange]) -> None:
+        """Keep runs as they are now, with their outcomes; raises StoreConflict, StoreUnavailable.
+
+        An outcome is never overwritten: the same one again is kept once, another is refused.
+        """
+        with transaction(self._writers, self._path) as connection:
+            _keep_runs(connection, [change.run for change in changes])
+            for change in changes:
+                if change.record:
+                    self._keep_outcome(connection, change.run, change.record)
+
+    def save_agent(self, agent: RegisteredAgent, devices: Sequence[RegisteredDevice]) -> None:
+        """Keep an agent and its devices as they are now."""
+        with transaction(self._writers, self._path) as connection:
+            _execute(connection, _upsert(tables.agents), [agent_row(agent)])
+            _execute(connection, _upsert(tables.devices), [device_row(d) for d in devices])
+
+    def close(self) -> None:
+        """Release the store and its lock; called once, last."""
+        super().close()
+        self._writers.dispose()
+        self._lock.close()
+
+    def _keep_outcome(self, connection: Connection, run: Run, record: OutcomeRecord) -> None:
+        row, measured = outcome_row(run, record), measurement_rows(record)
+        key = ["run_id", "attempt", "counted"]
+        new = connection.execute(
+            insert(tables.outcomes).on_conflict_do_nothing(index_elements=key), row
+        )
+        if new.rowcount:
+            _execute(connection, insert(tables.measurements), measured)
+        elif (
+            _stored(connection, tables.outcomes, record) != [row]
+            or _stored(connection, tables.measurements, record) != measured
+        ):
+            raise StoreConflict(
+                str(self._path),
+                f"run {record.run_id} attempt {record.attempt} has another outcome already",
+            )
+
+
+def _keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
+    _execute(connection, _upsert(tables.runs), [run_row(run) for run in runs])
+    # What its device was is read at an attempt's first save, and kept.
+    device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
+    attempts = _upsert(tables.attempts, keep=("device_kind", "virtual")).values(
+        device_kind=device.with_only_columns(tables.devices.c.kind).scalar_subquery(),
+        virtual=device.with_only_columns(tables.devices.c.virtual).scalar_subquery(),
+    )
+    rows = [row for run in runs for row in attempt_rows(run)]
+    _execute(connection, attempts, [{**row, "leased": row["device_id"]} for row in rows])
+
+
+def _upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
+    """Insert rows; where the primary key is there already, overwrite all but what to keep."""
+    statement = insert(table)
+    overwritten = [c.name for c in table.columns if not c.primary_key and c.name not in keep]
+    return statement.on_conflict_do_update(
+        index_elements=table.primary_key.columns,
+        set_={name: statement.excluded[name] for name in overwritten},
+    )
+
+
+def _execute(connection: Connection, statement: Insert, rows: Sequence[Row]) -> None:
+    if rows:  # SQLAlchemy takes no rows for one row of defaults
+        connection.execute(statement, rows)
+
+
+def _stored(connection: Connection, table: Table, record: OutcomeRecord) -> list[Row]:
+    """Return what a table holds of an outcome, without what the store numbered itself."""
+    query = select(*(column for column in table.columns if column.name != "number")).where(
+        table.c.run_id == record.run_id,
+        table.c.attempt == record.attempt,
+        table.c.counted == record.counted,
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def _migrate(path: Path) -> None:
+    from alembic.util import CommandError  # slow to load, and needed by a new store only
+
+    from controller.store.migrate import upgrade
+
+    # SQLite alters a table by making it anew, which enforced foreign keys would forbid.
+    engine = make_engine(path, "rwc", foreign_keys=False)
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+            upgrade(connection)
+            if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
+                raise StoreUnavailable(str(path), f"migrating it would orphan {len(broken)} rows")
+    except CommandError as error:
+        raise unusable(path, error) from error
+    finally:
+        engine.dispose()
+
+
+def _take_lock(path: Path) -> IO[str]:
+    """Lock out every other writer until the returned file is closed, or the process dies."""
+    try:
+        lock = path.with_name(f"{path.name}.lock").open("a+")
+    except OSError as error:
+        raise unusable(path, error) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.seek(0)
+        owner = lock.read().strip()
+        lock.close()
+        if not isinstance(error, BlockingIOError):
+            raise unusable(path, error) from error
+        raise HomeUnusable(
+            f"opening the store {path}",
+            f"another process is its writer: {owner or 'just starting'}",
+            "stop that farm with benchfarm down, or set another BENCHFARM_HOME",
+        ) from error
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+    return lock

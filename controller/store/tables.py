@@ -1,0 +1,161 @@
+"""The store's tables. A change here needs a migration: see docs/result-format.md."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+REVISION = "0001"
+"""The newest migration, and so the schema these tables are; older ones sort before it."""
+
+# Named, so that a migration can drop a constraint on SQLite.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("agent_id", String, primary_key=True),
+    Column("incarnation", String, nullable=False),
+    Column("version", String, nullable=False),
+    Column("host", String, nullable=False),
+    Column("online", Boolean, nullable=False),
+    Column("since", Float, nullable=False),
+)
+
+devices = Table(
+    "devices",
+    metadata,
+    Column("device_id", String, primary_key=True),
+    Column("agent_id", ForeignKey(agents.c.agent_id), nullable=False, index=True),
+    Column("kind", String, nullable=False),
+    Column("virtual", Boolean, nullable=False),
+    Column("labels", JSON, nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("host_cores", JSON, nullable=False),
+    Column("online", Boolean, nullable=False),
+    Column("since", Float, nullable=False),
+)
+
+sweeps = Table(
+    "sweeps",
+    metadata,
+    # Counts submissions: the queue's order does not depend on the clock.
+    Column("number", Integer, primary_key=True),
+    Column("sweep_id", String, nullable=False, unique=True),
+    Column("name", String, nullable=False, index=True),
+    Column("generation", Integer, nullable=False),
+    Column("submitted_at", Float, nullable=False),
+    Column("document", JSON, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("sweep_id", ForeignKey(sweeps.c.sweep_id), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("repeat", Integer, nullable=False),
+    Column("cell_key", String, nullable=False, index=True),
+    Column("workload", String, nullable=False),
+    Column("stack", String, nullable=False),
+    Column("scenario", String, nullable=False),
+    Column("knobs", JSON, nullable=False),
+    Column("selector", Text, nullable=False),
+    Column("deadline_s", Float, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("state", String, nullable=False, index=True),
+    Index("ix_runs_queue", "sweep_id", "position"),
+    Index("ix_runs_series", "workload", "stack", "scenario"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("run_id", ForeignKey(runs.c.run_id), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("device_id", ForeignKey(devices.c.device_id), nullable=False, index=True),
+    # What the device was when it was leased; it may be registered differently later.
+    Column("device_kind", String, nullable=False),
+    Column("virtual", Boolean, nullable=False),
+    Column("agent_id", ForeignKey(agents.c.agent_id), nullable=False),
+    Column("incarnation", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("leased_at", Float, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("late", Boolean, nullable=False),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    # Counts outcomes in the order they were kept, which is their age.
+    Column("number", Integer, primary_key=True),
+    Column("run_id", String, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("counted", Boolean, nullable=False),
+    Column("type", String, nullable=False),
+    # Copied from run and attempt, so that one index finds the newest result of each series.
+    Column("device_id", String, nullable=False),
+    Column("workload", String, nullable=False),
+    Column("stack", String, nullable=False),
+    Column("scenario", String, nullable=False),
+    Column("validity", String),
+    Column("blame", String),
+    Column("kind", String),
+    Column("message", Text),
+    Column("started_at", Float, nullable=False),
+    Column("recorded_at", Float, nullable=False),
+    # What the outcome says beyond these columns and its measurements.
+    Column("document", JSON, nullable=False),
+    ForeignKeyConstraint(["run_id", "attempt"], [attempts.c.run_id, attempts.c.number]),
+    # An attempt given up as lost counts as a failure; what it reports later is kept beside that.
+    UniqueConstraint("run_id", "attempt", "counted"),
+    Index(
+        "ix_outcomes_series",
+        *("type", "counted", "validity", "device_id", "workload", "stack", "scenario", "number"),
+    ),
+    Index(
+        "ix_outcomes_one_result",
+        "run_id",
+        unique=True,
+        sqlite_where=text("counted AND type = 'result'"),
+    ),
+)
+
+measurements = Table(
+    "measurements",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("counted", Boolean, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("value", Float, nullable=False),
+    Column("unit", String, nullable=False),
+    Column("samples", JSON, nullable=False),
+    ForeignKeyConstraint(
+        ["run_id", "attempt", "counted"],
+        [outcomes.c.run_id, outcomes.c.attempt, outcomes.c.counted],
+    ),
+)

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# Makes .venv ready: Debian packages, virtual environment, torch, the pinned packages, benchfarm.
+# Does nothing when nothing it depends on has changed. `make setup` calls it.
+#
+# Read from the environment:
+#   PYTHON                  the interpreter to build on (default: python3.11, else python3)
+#   BENCHFARM_TORCH_WHEELS  a directory with a wheel of torch
+#   BENCHFARM_TORCH_INDEX   a package index with CPU builds of torch
+#
+# Exit status 2: something is missing that this script can't get; the last line says what to do.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly VENV=.venv DEPS=.deps LOCK=requirements/lock.txt
+readonly STAMP=$VENV/.setup-stamp PIP_LOG=$DEPS/pip.log
+python= # absolute path of the interpreter, once found
+
+say() { echo "setup: $*"; }
+fail() {
+  echo "setup: $*" >&2
+  exit 2
+}
+
+# shellcheck source=deploy/debian_packages.sh
+. deploy/debian_packages.sh
+
+# The first Python >= 3.11, never one inside a virtual environment (.venv may be the active one).
+find_python() {
+  local candidate candidates=(python3.11 python3)
+  [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
+  for candidate in "${candidates[@]}"; do
+    "$candidate" - 2>/dev/null <<'PY' && return
+import os, sys
+if sys.version_info < (3, 11):
+    sys.exit(1)
+print(os.path.realpath(sys.executable))
+PY
+  done
+  return 1
+}
+
+fail_without_python() {
+  local tried=${PYTHON:-python3}
+  fail "needs Python >= 3.11, but $tried is $("$tried" -V 2>/dev/null || echo 'not a program');" \
+    "name another with: make setup PYTHON=/path/to/python"
+}
+
+provide_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]} == 0)) || get_packages "${missing[@]}"
+  write_env
+  # shellcheck disable=SC1091 # written just now
+  . "$DEPS/env"
+  python=$(find_python) || fail_without_python
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]} == 0)) || fail "$python still lacks what ${missing[*]} should give it"
+}
+
+# A hash of all that .venv depends on; the directory counts, because .venv holds its path.
+fingerprint() {
+  { cat pyproject.toml "$LOCK" deploy/*.sh && "$python" -VV && echo "$python $PWD"; } | sha256sum
+}
+
+is_current() {
+  has_python && [[ -x $VENV/bin/python && -f $STAMP && -f $DEPS/env ]] &&
+    [[ $(<"$STAMP") == "$(fingerprint)" ]]
+}
+
+# Shows errors only; the log has the rest.
+pip_install() {
+  "$VENV/bin/python" -m pip install -qq --no-input --require-virtualenv --log "$PIP_LOG" "$@"
+}
+
+install() {
+  pip_install "$@" && return
+  grep -o 'WARNING: Retrying.*' "$PIP_LOG" | tail -n 1 >&2 || true
+  fail "pip install failed; what it did is in $PIP_LOG"
+}
+
+create_venv() {
+  local wheel
+  say "creating $VENV with $("$python" -V)"
+  if wheel=$(unpacked_pip); then
+    "$python" -m venv --clear --without-pip "$VENV"
+    "$VENV/bin/python" "$wheel/pip" install --quiet --no-index --no-deps "$wheel"
+  else
+    "$python" -m venv --clear "$VENV"
+  fi
+}
+
+torch_requirement() {
+  "$python" - <<'PY'
+import pathlib, tomllib
+project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
+print(*(pin for pin in project["optional-dependencies"]["torch"] if pin.startswith("torch==")))
+PY
+}
+
+torch_index_answers() {
+  timeout 5 "$python" - "${BENCHFARM_TORCH_INDEX%/}/torch/" 2>/dev/null <<'PY'
+import sys, urllib.request
+urllib.request.urlopen(sys.argv[1]).close()
+PY
+}
+
+# torch comes first and alone, so that no other package is ever looked up on its index.
+install_torch() {
+  local torch wheels=()
+  torch=$(torch_requirement)
+  [[ -z ${BENCHFARM_TORCH_WHEELS:-} ]] || wheels=(--find-links "$BENCHFARM_TORCH_WHEELS")
+  if pip_install --dry-run --no-index --no-deps "${wheels[@]}" "$torch" 2>/dev/null; then
+    say "installing $torch from a local wheel"
+    install --no-index --no-deps "${wheels[@]}" "$torch"
+  elif [[ -n ${BENCHFARM_TORCH_INDEX:-} ]] && torch_index_answers; then
+    say "installing $torch from BENCHFARM_TORCH_INDEX"
+    install --no-deps --index-url "$BENCHFARM_TORCH_INDEX" "$torch"
+  else
+    say "warning: no local wheel of $torch and no BENCHFARM_TORCH_INDEX that answers in 5 s:" \
+      "taking it from pip's index, on x86_64 a CUDA build of several GB"
+    install --constraint "$LOCK" "$torch"
+  fi
+}
+
+verify() {
+  local problems
+  problems=$("$VENV/bin/python" -m pip check 2>&1) ||
+    fail "packages don't fit each other (after a change of pyproject.toml: make lock): $problems"
+  "$VENV/bin/python" - <<'PY'
+import platform, torch
+from importlib.metadata import version
+if any(getattr(torch.version, build, None) for build in ("cuda", "hip", "xpu")):
+    print("setup: warning: torch is not a CPU build; it works, but takes several GB")
+names = ("torch", "benchfarm")
+installed = ", ".join(f"{name} {version(name)}" for name in names)
+print(f"setup: Python {platform.python_version()}, {installed}")
+PY
+}
+
+set_up() {
+  rm -f "$PIP_LOG"
+  create_venv
+  install_torch
+  say "installing $LOCK and benchfarm"
+  install --requirement "$LOCK"
+  install --no-deps --editable .
+  verify
+  fingerprint >"$STAMP"
+  say "ready in $SECONDS s"
+}
+
+main() {
+  # shellcheck disable=SC1091 # written by write_env
+  [[ ! -f $DEPS/env ]] || . "$DEPS/env"
+  export PIP_DISABLE_PIP_VERSION_CHECK=1
+  python=$(find_python) || [[ -z ${PYTHON:-} && -z $(command -v python3) ]] || fail_without_python
+  if ! is_current; then
+    provide_packages
+    set_up
+  fi
+}
+
+main

@@ -1,0 +1,117 @@
+"""ResNeXt50-32x4d with frozen batch norms; modules are named as in torchvision's state dicts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+STAGES_FROM_THE_TOP = ("layer4", "layer3", "layer2", "layer1", "conv1")
+"""Stages in the order in which they are made trainable."""
+
+OUT_CHANNELS = (512, 1024, 2048)
+"""Channels of C3, C4, C5: the outputs of layer2, layer3, layer4."""
+
+_EXPANSION = 4
+_GROUPS = 32
+_GROUP_WIDTH = 4
+
+
+class FrozenBatchNorm2d(nn.Module):
+    """Batch norm of fixed statistics and affine terms: y = x * scale + bias, all of it buffers.
+
+    eps is 1e-5, the default of torchvision and of the MLPerf reference for this backbone (their
+    0.0 is for COCO weights older than that default). Scale and bias are worked out in fp32 and
+    cast to the dtype of x: under autocast an fp32 factor would promote every bf16 activation.
+    """
+
+    def __init__(self, channels: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight: Tensor
+        self.bias: Tensor
+        self.running_mean: Tensor
+        self.running_var: Tensor
+        self.register_buffer("weight", torch.ones(channels))
+        self.register_buffer("bias", torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise x [B, C, H, W]; keeps its dtype."""
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        bias = self.bias - self.running_mean * scale
+        return x * scale.to(x.dtype)[:, None, None] + bias.to(x.dtype)[:, None, None]
+
+
+class Bottleneck(nn.Module):
+    """1x1, grouped 3x3 (which takes the stride), 1x1, and the shortcut (Xie et al. 2017)."""
+
+    def __init__(self, in_channels: int, planes: int, stride: int) -> None:
+        super().__init__()
+        width = planes * _GROUP_WIDTH * _GROUPS // 64
+        out_channels = planes * _EXPANSION
+        self.conv1 = nn.Conv2d(in_channels, width, 1, bias=False)
+        self.bn1 = FrozenBatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, groups=_GROUPS, bias=False)
+        self.bn2 = FrozenBatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, out_channels, 1, bias=False)
+        self.bn3 = FrozenBatchNorm2d(out_channels)
+        self.downsample: nn.Sequential | None = None
+        if stride != 1 or in_channels != out_channels:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(in_channels, out_channels, 1, stride, bias=False),
+                FrozenBatchNorm2d(out_channels),
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, in_channels, H, W] to [B, 4 * planes, H / stride, W / stride]."""
+        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = functional.relu(self.bn2(self.conv2(y)), inplace=True)
+        y = self.bn3(self.conv3(y))
+        y += x if self.downsample is None else self.downsample(x)
+        return functional.relu(y, inplace=True)
+
+
+class ResNeXt50(nn.Module):
+    """The feature extractor of ResNeXt50-32x4d, of which the top `trainable_stages` learn.
+
+    Args:
+        trainable_stages: 0 to 5, counted from layer4 down to conv1; 3 is MLPerf's.
+
+    Raises:
+        ValueError: trainable_stages is not within 0 and 5.
+    """
+
+    def __init__(self, trainable_stages: int = 3) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = FrozenBatchNorm2d(64)
+        self.layer1 = _stage(64, planes=64, blocks=3, stride=1)
+        self.layer2 = _stage(256, planes=128, blocks=4, stride=2)
+        self.layer3 = _stage(512, planes=256, blocks=6, stride=2)
+        self.layer4 = _stage(1024, planes=512, blocks=3, stride=2)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        self._freeze_below(trainable_stages)
+
+    def _freeze_below(self, trainable_stages: int) -> None:
+        if not 0 <= trainable_stages <= len(STAGES_FROM_THE_TOP):
+            raise ValueError(f"trainable_stages={trainable_stages}: expected 0 to 5")
+        for name in STAGES_FROM_THE_TOP[trainable_stages:]:
+            self.get_submodule(name).requires_grad_(False)
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        """Return C3, C4, C5 of images [B, 3, H, W]: strides 8, 16, 32."""
+        x = functional.relu(self.bn1(self.conv1(images)), inplace=True)
+        x = functional.max_pool2d(x, kernel_size=3, stride=2, padding=1)
+        c3 = self.layer2(self.layer1(x))
+        c4 = self.layer3(c3)
+        return [c3, c4, self.layer4(c4)]
+
+
+def _stage(in_channels: int, planes: int, blocks: int, stride: int) -> nn.Sequential:
+    out_channels = planes * _EXPANSION
+    rest = (Bottleneck(out_channels, planes, stride=1) for _ in range(blocks - 1))
+    return nn.Sequential(Bottleneck(in_channels, planes, stride), *rest)

@@ -1,0 +1,56 @@
+"""RetinaNet-ResNeXt50-32x4d-FPN as MLPerf Training's single-stage detector defines it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from models.retinanet.anchors import ANCHORS_PER_CELL
+from models.retinanet.backbone import OUT_CHANNELS, ResNeXt50
+from models.retinanet.fpn import CHANNELS, FeaturePyramid
+from models.retinanet.head import HeadOutputs, RetinaNetHead
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+
+class BackboneWithPyramid(nn.Module):
+    """The feature extractor and the pyramid over it."""
+
+    def __init__(self, trainable_stages: int) -> None:
+        super().__init__()
+        self.body = ResNeXt50(trainable_stages)
+        self.fpn = FeaturePyramid(OUT_CHANNELS)
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        """Return P3 to P7 [B, 256, H_l, W_l] of normalised images [B, 3, H, W]."""
+        levels: list[Tensor] = self.fpn(self.body(images))
+        return levels
+
+
+class RetinaNet(nn.Module):
+    """The detector up to the outputs of its heads; loss and postprocessing are functions.
+
+    Args:
+        num_classes: classes told apart, background not counted; 264 in MLPerf's OpenImages.
+        trainable_stages: backbone stages that learn, see `ResNeXt50`.
+    """
+
+    def __init__(self, num_classes: int = 264, trainable_stages: int = 3) -> None:
+        super().__init__()
+        self.mean: Tensor
+        self.std: Tensor
+        # Not persistent: state dicts hold the names torchvision's do, and no more.
+        self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
+        self.register_buffer("std", torch.tensor(IMAGENET_STD)[:, None, None], persistent=False)
+        self.backbone = BackboneWithPyramid(trainable_stages)
+        self.head = RetinaNetHead(CHANNELS, ANCHORS_PER_CELL, num_classes)
+
+    def forward(self, images: Tensor) -> HeadOutputs:
+        """Return the head outputs for images [B, 3, H, W] with values in 0..1.
+
+        Normalises by ImageNet's mean and deviation. Images come at the size they are trained at:
+        the reference's resizing is left to whoever makes the batch.
+        """
+        outputs: HeadOutputs = self.head(self.backbone((images - self.mean) / self.std))
+        return outputs

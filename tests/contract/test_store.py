@@ -1,0 +1,431 @@
+"""What every store must do, whatever it is built on."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import StoreConflict
+from controller.contracts.result import Blame, Validity
+from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
+from controller.scheduling.lifecycle import (
+    Cancelled,
+    Event,
+    Granted,
+    LeaseLost,
+    Renewed,
+    Reported,
+    advance,
+)
+from controller.scheduling.policy import RetryPolicy
+from controller.store.protocol import Store, StoreReader
+from controller.store.sqlite import SqliteStore
+from tests.builders import (
+    AGENT,
+    CPU,
+    PHONE,
+    failure,
+    grant,
+    lose,
+    report,
+    result,
+    runs_for,
+    sweep_record,
+)
+
+
+class Reader(StoreReader, Protocol):
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    open: Callable[[Path], Store]
+    open_reader: Callable[[Path], Reader]
+    half_written: Callable[[Path], AbstractContextManager[None]]
+    """A write transaction that has changed all runs' states and hasn't committed."""
+
+
+@contextmanager
+def _sqlite_half_written(path: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        changed = connection.execute("UPDATE runs SET state = 'failed'")
+        assert changed.rowcount > 0
+        yield
+        connection.execute("ROLLBACK")
+
+
+SQLITE = Implementation(SqliteStore.open, SqliteStore.open_reader, _sqlite_half_written)
+
+
+@pytest.fixture(params=[pytest.param(SQLITE, id="sqlite")])
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    chosen = request.param
+    assert isinstance(chosen, Implementation)
+    return chosen
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store ü?#%.sqlite"
+
+
+@pytest.fixture
+def store(implementation: Implementation, path: Path) -> Iterator[Store]:
+    with closing(implementation.open(path)) as store:
+        store.save_agent(AGENT, [CPU, PHONE])
+        yield store
+
+
+@pytest.fixture
+def runs(store: Store) -> list[Run]:
+    record = sweep_record()
+    return store.add_sweep(record, runs_for(record))
+
+
+def test_a_new_store_is_empty(implementation: Implementation, path: Path) -> None:
+    with closing(implementation.open(path)) as store:
+        assert store.sweeps() == []
+        assert store.runs() == []
+        assert store.run("nobody") is None
+        assert store.results() == []
+        assert store.failures() == []
+        assert store.fleet() == ([], [])
+
+
+def test_a_sweep_is_added_once(store: Store) -> None:
+    record = sweep_record()
+    runs = runs_for(record)
+    assert store.add_sweep(record, runs[:2]) == runs[:2]
+    assert store.add_sweep(record, runs) == runs[2:]
+    assert store.add_sweep(record, runs) == []
+    assert store.sweeps() == [record]
+    assert store.runs() == runs
+
+
+def test_adding_a_sweep_again_leaves_its_runs_as_they_are(store: Store, runs: list[Run]) -> None:
+    leased = grant(runs[0])
+    store.save_runs([leased])
+    assert store.add_sweep(sweep_record(), runs) == []
+    assert store.runs() == [leased.run, *runs[1:]]
+
+
+def test_the_queue_is_in_order_of_submission_then_position(store: Store) -> None:
+    first = sweep_record("zz-first")
+    second = sweep_record("aa-second").model_copy(update={"submitted_at": first.submitted_at - 9})
+    for record in (first, second):
+        store.add_sweep(record, list(reversed(runs_for(record))))
+    assert store.sweeps() == [first, second]
+    assert store.runs() == runs_for(first) + runs_for(second)
+    assert store.runs(second.sweep_id) == runs_for(second)
+    assert store.runs("nobody") == []
+
+
+def test_runs_round_trip_in_every_state(store: Store) -> None:
+    record = sweep_record(repeats=5)
+    queued, *others = store.add_sweep(record, runs_for(record))
+    leased, retried, done, failed = [grant(run).run for run in others]
+    retried = grant(lose(retried).run, PHONE, now=2031.0).run
+    changes = [
+        RunChange(leased),
+        RunChange(retried),
+        report(done, result()),
+        report(failed, failure()),
+    ]
+    store.save_runs(changes)
+    expected = [queued, *(change.run for change in changes)]
+    assert store.runs() == expected
+    assert [run.state for run in expected] == [
+        RunState.QUEUED,
+        RunState.LEASED,
+        RunState.LEASED,
+        RunState.DONE,
+        RunState.FAILED,
+    ]
+    assert [attempt.state for attempt in retried.attempts] == [
+        AttemptState.LOST,
+        AttemptState.LEASED,
+    ]
+    assert [store.run(run.run_id) for run in expected] == expected
+
+
+def test_open_runs_are_those_not_terminal(store: Store, runs: list[Run]) -> None:
+    done, leased, queued = runs
+    leased = grant(leased).run
+    store.save_runs([RunChange(leased), report(grant(done).run, result())])
+    assert store.runs(open_only=True) == [leased, queued]
+    assert store.runs(queued.sweep_id, open_only=True) == [leased, queued]
+    assert store.runs("nobody", open_only=True) == []
+
+
+def test_the_same_change_twice_is_kept_once(store: Store, runs: list[Run]) -> None:
+    changes = [
+        report(grant(runs[0]).run, result()),
+        report(grant(runs[1]).run, failure()),
+    ]
+    for _ in range(2):
+        store.save_runs(changes)
+    store.save_runs([*changes, *changes])
+    assert store.runs() == [changes[0].run, changes[1].run, runs[2]]
+    assert len(store.results()) == 1
+    assert len(store.failures()) == 1
+
+
+def test_a_late_result_is_kept_beside_the_one_that_counts(store: Store, runs: list[Run]) -> None:
+    given_up = lose(grant(runs[0]).run).run
+    early = report(given_up, result(step_s=9.0), attempt=1, now=2040.0)
+    counted = report(grant(early.run, PHONE, now=2050.0).run, result(), attempt=2, now=2060.0)
+    store.save_runs([early, counted])
+    assert [(r.attempt, r.counted, r.device) for r in store.results()] == [
+        (2, True, "phone-1"),
+        (1, False, "host-1"),
+    ]
+    assert store.run(runs[0].run_id) == counted.run
+
+
+def test_a_late_result_of_an_attempt_given_up_for_good_is_kept_beside_its_failure(
+    store: Store, runs: list[Run]
+) -> None:
+    once = lose(grant(runs[0]).run).run
+    twice = lose(grant(once, now=2040.0).run, now=2070.0)
+    late = report(twice.run, result(), attempt=2, now=2080.0)
+    store.save_runs([twice])
+    store.save_runs([late])
+    assert [(r.attempt, r.counted) for r in store.results()] == [(2, False)]
+    assert [(f.attempt, f.counted, f.kind) for f in store.failures()] == [(2, True, "lost")]
+    assert store.run(runs[0].run_id) == late.run
+
+
+def _counted(run: Run, attempt: int, step_s: float) -> RunChange:
+    """Return a change no lifecycle would make."""
+    record = OutcomeRecord(
+        run_id=run.run_id,
+        attempt=attempt,
+        outcome=result(step_s),
+        counted=True,
+        started_at=2050.0,
+        recorded_at=2060.0,
+    )
+    return RunChange(run, record)
+
+
+def test_two_results_that_count_are_refused_and_nothing_of_the_call_is_kept(
+    store: Store, runs: list[Run]
+) -> None:
+    retried = grant(lose(grant(runs[0]).run).run, now=2040.0).run
+    done = report(retried, result(), attempt=2, now=2060.0)
+    store.save_runs([done])
+    other = report(grant(runs[1]).run, result())
+    with pytest.raises(StoreConflict):
+        store.save_runs([other, _counted(done.run, attempt=1, step_s=0.5)])
+    assert [(r.run_id, r.attempt) for r in store.results()] == [(done.run.run_id, 2)]
+    assert store.runs() == [done.run, *runs[1:]]
+
+
+def test_an_outcome_is_never_overwritten(store: Store, runs: list[Run]) -> None:
+    run = grant(runs[0]).run
+    store.save_runs([_counted(run, attempt=1, step_s=0.25)])
+    kept = store.results()
+    with pytest.raises(StoreConflict, match=f"run {run.run_id} attempt 1"):
+        store.save_runs([_counted(run, attempt=1, step_s=0.5)])
+    assert store.results() == kept
+
+
+def test_an_attempt_on_an_unknown_device_is_refused(store: Store, runs: list[Run]) -> None:
+    stranger = CPU.model_copy(update={"device": CPU.device.model_copy(update={"id": "stranger"})})
+    with pytest.raises(StoreConflict):
+        store.save_runs([grant(runs[0], stranger)])
+    assert store.runs() == runs
+
+
+def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
+    measured = result(validity=Validity.INVALID)
+    store.save_runs([report(grant(runs[1]).run, measured)])
+    (stored,) = store.results(runs[0].sweep_id)
+    assert stored.metrics == measured.metrics
+    assert stored.environment == measured.environment
+    assert stored.model_dump(mode="json") == {
+        "run_id": runs[1].run_id,
+        "sweep_id": runs[1].sweep_id,
+        "cell_key": runs[1].cell.key,
+        "repeat": 1,
+        "attempt": 1,
+        "device": "host-1",
+        "device_kind": "cpu_host",
+        "virtual": False,
+        "workload": "retinanet",
+        "stack": "eager",
+        "scenario": "training",
+        "knobs": {"batch": 2, "channels_last": True, "dtype": "bf16", "lr": 0.1},
+        "started_at": "1970-01-01T00:33:20.500+00:00",
+        "counted": True,
+        "validity": "INVALID",
+        "reasons": ["another process took 31 % of the CPU"],
+        "metrics": {
+            "step_time": {"value": 0.25, "unit": "s", "samples": [0.25, 0.35, 0.1]},
+            "throughput": {"value": 8.0, "unit": "images/s", "samples": []},
+        },
+        "environment": {
+            "governor": None,
+            "threads": 2,
+            "load": 0.5,
+            "numa": [0, 1],
+            "smt": False,
+        },
+        "artefacts": {"profile": "artefacts/profile.json"},
+    }
+
+
+def test_a_failure_comes_back_whole(store: Store, runs: list[Run]) -> None:
+    store.save_runs([report(grant(runs[0], PHONE).run, failure(Blame.DEVICE))])
+    (stored,) = store.failures(runs[0].sweep_id)
+    said = stored.model_dump(mode="json")
+    assert (said["device"], said["device_kind"], said["virtual"]) == ("phone-1", "android", True)
+    assert {name: said[name] for name in ("blame", "kind", "message", "output")} == {
+        "blame": "device",
+        "kind": "signal",
+        "message": "killed",
+        "output": "töö\n\x00",
+    }
+    assert (stored.exit_code, stored.signal) == (None, 9)
+    assert store.results() == []
+
+
+def test_results_and_failures_are_oldest_first_and_by_sweep(store: Store, runs: list[Run]) -> None:
+    other = sweep_record("other")
+    others = store.add_sweep(other, runs_for(other))
+    for run in (others[1], runs[2], runs[0]):
+        store.save_runs([report(grant(run).run, result())])
+    for run in (others[2], runs[1]):
+        store.save_runs([report(grant(run).run, failure())])
+    assert [r.run_id for r in store.results()] == [r.run_id for r in (others[1], runs[2], runs[0])]
+    assert [r.run_id for r in store.results(runs[0].sweep_id)] == [runs[2].run_id, runs[0].run_id]
+    assert [f.run_id for f in store.failures()] == [others[2].run_id, runs[1].run_id]
+    assert [f.run_id for f in store.failures(other.sweep_id)] == [others[2].run_id]
+
+
+def test_the_fleet_round_trips_and_follows_changes(store: Store) -> None:
+    assert store.fleet() == ([AGENT], [CPU, PHONE])
+    restarted = AGENT.model_copy(
+        update={"agent": AGENT.agent.model_copy(update={"incarnation": "second"}), "since": 9.0}
+    )
+    gone = CPU.model_copy(update={"online": False, "since": 9.0})
+    store.save_agent(restarted, [gone])
+    assert store.fleet() == ([restarted], [gone, PHONE])
+
+
+def test_a_result_keeps_what_its_device_was_when_leased(store: Store, runs: list[Run]) -> None:
+    leased = grant(runs[0], PHONE).run
+    store.save_runs([RunChange(leased)])
+    real = PHONE.device.model_copy(update={"kind": DeviceKind.CPU_HOST, "virtual": False})
+    store.save_agent(AGENT, [PHONE.model_copy(update={"device": real})])
+    store.save_runs([report(leased, result())])
+    (stored,) = store.results()
+    assert (stored.device_kind, stored.virtual) == (DeviceKind.ANDROID, True)
+
+
+def test_everything_survives_reopening(implementation: Implementation, path: Path) -> None:
+    record = sweep_record()
+    done = report(grant(runs_for(record)[0]).run, result())
+
+    def everything(reader: StoreReader) -> list[object]:
+        return [reader.sweeps(), reader.runs(), reader.results(), reader.fleet()]
+
+    with closing(implementation.open(path)) as store:
+        store.save_agent(AGENT, [CPU, PHONE])
+        store.add_sweep(record, runs_for(record))
+        store.save_runs([done])
+        before = everything(store)
+    with closing(implementation.open_reader(path)) as reader:
+        assert everything(reader) == before
+    with closing(implementation.open(path)) as store:
+        assert everything(store) == before
+        assert store.add_sweep(record, runs_for(record)) == []
+
+
+def test_a_reader_sees_what_is_committed_while_a_write_is_under_way(
+    implementation: Implementation, path: Path, store: Store, runs: list[Run]
+) -> None:
+    with closing(implementation.open_reader(path)) as reader:
+        with implementation.half_written(path):
+            assert reader.runs() == runs
+            assert store.runs() == runs
+        leased = grant(runs[0]).run
+        store.save_runs([RunChange(leased)])
+        assert reader.runs() == [leased, *runs[1:]]
+
+
+_OUTCOMES = st.one_of(
+    st.builds(result, st.floats(0.001, 1e6), st.sampled_from(Validity)),
+    st.builds(failure, st.sampled_from(Blame)),
+)
+_GRANTED = st.builds(
+    Granted,
+    device_id=st.sampled_from([CPU.device.id, PHONE.device.id]),
+    agent_id=st.just(AGENT.agent.id),
+    incarnation=st.sampled_from(["first", "second"]),
+    expires_at=st.floats(0, 1e10),
+)
+_RENEWED = st.builds(Renewed, attempt=st.integers(1, 3), expires_at=st.floats(0, 1e10))
+_REPORTED = st.builds(Reported, attempt=st.just(1), outcome=_OUTCOMES, started_at=st.floats(0, 1e9))
+_LOST = st.just(LeaseLost())
+_CANCELLED = st.just(Cancelled())
+# What makes outcomes comes more often than what ends a run without one.
+_WEIGHTED: list[st.SearchStrategy[Event]] = [
+    *([_GRANTED] * 8),
+    *([_REPORTED] * 5),
+    *([_LOST] * 5),
+    _RENEWED,
+    _CANCELLED,
+]
+_EVENTS = st.sampled_from(_WEIGHTED).flatmap(lambda strategy: strategy)
+_GENERATIONS = itertools.count(1)
+
+
+# The store outlives the examples; each has a sweep of its own in it.
+@settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    events=st.lists(st.tuples(st.integers(0, 2), _EVENTS, st.booleans()), min_size=8, max_size=24)
+)
+def test_whatever_the_lifecycle_does_is_read_back_equal(
+    store: Store, events: list[tuple[int, Event, bool]]
+) -> None:
+    record = sweep_record(generation=next(_GENERATIONS))
+    runs = store.add_sweep(record, runs_for(record))
+    records: list[OutcomeRecord] = []
+    batch: list[RunChange] = []
+    for now, (index, event, save) in enumerate(events, start=3000):
+        if isinstance(event, Reported):
+            if not runs[index].attempts:
+                continue
+            event = Reported(len(runs[index].attempts), event.outcome, event.started_at)
+        change = advance(runs[index], event, now, RetryPolicy(max_failures=2, max_lost=2))
+        runs[index] = change.run
+        records += [change.record] if change.record else []
+        batch.append(change)
+        if save:
+            store.save_runs(batch)
+            batch = []
+    store.save_runs(batch)
+    assert store.runs(record.sweep_id) == runs
+    kept = [*store.results(record.sweep_id), *store.failures(record.sweep_id)]
+    assert {(k.run_id, k.attempt, k.counted, k.started_at) for k in kept} == {
+        (r.run_id, r.attempt, r.counted, r.started_at) for r in records
+    }
+    assert len(kept) == len(records)

@@ -1,0 +1,89 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.retinanet.data import DetectionTarget
+from models.retinanet.head import HeadOutputs
+from models.retinanet.loss import detection_loss
+
+# IoU with BOX: 1 (foreground), 0.45 (ignored), 0 (background).
+ANCHORS = torch.tensor([[0.0, 0, 10, 20], [0, 0, 10, 9], [50, 50, 60, 60]])
+BOX = torch.tensor([[0.0, 0, 10, 20]])
+CLASSES = 3
+
+
+def target(boxes: Tensor, *labels: int) -> DetectionTarget:
+    return DetectionTarget(boxes, torch.tensor(labels, dtype=torch.int64))
+
+
+NOTHING = target(torch.zeros(0, 4))
+
+
+def outputs(images: int) -> HeadOutputs:
+    generator = torch.Generator().manual_seed(5)
+    logits = torch.randn(images, 3, CLASSES, generator=generator)
+    regression = torch.randn(images, 3, 4, generator=generator)
+    return HeadOutputs(logits.requires_grad_(), regression.requires_grad_())
+
+
+def focal(logit: float, positive: bool) -> float:
+    p = 1 / (1 + math.exp(-logit if positive else logit))
+    return -(0.25 if positive else 0.75) * (1 - p) ** 2 * math.log(p)
+
+
+def test_loss_by_hand() -> None:
+    out = outputs(images=2)
+    logits, offsets = out.cls_logits.tolist(), out.bbox_regression.tolist()
+    # Image 0: anchor 0 is foreground of class 2 and its offsets ought to be 0; anchor 1 is ignored.
+    one = sum(focal(x, label == 2) for label, x in enumerate(logits[0][0]))
+    one += sum(focal(x, False) for x in logits[0][2])
+    one += sum(abs(x) for x in offsets[0][0])
+    # Image 1 has no boxes: all anchors are background.
+    other = sum(focal(x, False) for anchor in logits[1] for x in anchor)
+
+    loss = detection_loss(out, [target(BOX, 2), NOTHING], ANCHORS)
+
+    assert loss.item() == pytest.approx((one + other) / 2, rel=1e-5)  # fp32 sums of 18 terms
+
+
+def test_each_image_is_divided_by_its_foreground_anchors() -> None:
+    out = outputs(images=1)
+    twice = HeadOutputs(*(torch.cat((tensor, tensor), dim=1) for tensor in out))
+    anchors = torch.cat((ANCHORS, ANCHORS))
+
+    loss = detection_loss(twice, [target(BOX, 0)], anchors)
+
+    torch.testing.assert_close(loss, detection_loss(out, [target(BOX, 0)], ANCHORS))
+
+
+def test_gradients_reach_the_anchors_that_count() -> None:
+    out = outputs(images=1)
+    torch.autograd.backward(detection_loss(out, [target(BOX, 1)], ANCHORS))
+
+    assert out.cls_logits.grad is not None
+    assert out.bbox_regression.grad is not None
+    assert out.cls_logits.grad.abs().sum(dim=2).bool().tolist() == [[True, False, True]]
+    assert out.bbox_regression.grad.abs().sum(dim=2).bool().tolist() == [[True, False, False]]
+
+
+def test_images_without_boxes_give_a_finite_loss_and_gradient() -> None:
+    out = outputs(images=2)
+    loss = detection_loss(out, [NOTHING, NOTHING], ANCHORS)
+    torch.autograd.backward(loss)
+
+    assert loss.isfinite()
+    assert out.cls_logits.grad is not None
+    assert out.cls_logits.grad.isfinite().all()
+
+
+def test_bf16_outputs_are_widened_first() -> None:
+    out = outputs(images=1)
+    narrow = HeadOutputs(out.cls_logits.bfloat16(), out.bbox_regression.bfloat16())
+    wide = HeadOutputs(narrow.cls_logits.float(), narrow.bbox_regression.float())
+
+    loss = detection_loss(narrow, [target(BOX, 0)], ANCHORS)
+
+    assert loss.dtype == torch.float32
+    assert loss.item() == detection_loss(wide, [target(BOX, 0)], ANCHORS).item()

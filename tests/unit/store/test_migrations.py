@@ -1,0 +1,71 @@
+"""The migrations give the schema of tables.py, and new ones can be written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Column, Connection, Integer, Table, create_engine, inspect
+
+from controller.store import migrate, tables
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
+
+
+def _schema(connection: Connection) -> dict[str, str]:
+    rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {name: " ".join(sql.split()) for name, sql in rows if name != "alembic_version"}
+
+
+def test_migrating_from_nothing_gives_the_tables(connection: Connection) -> None:
+    migrate.upgrade(connection)
+    context = MigrationContext.configure(connection)
+    assert compare_metadata(context, tables.metadata) == []
+
+
+def test_migrating_gives_the_same_text_as_the_tables(connection: Connection) -> None:
+    """Says more than alembic's comparison: keys, partial indexes and the order of columns."""
+    tables.metadata.create_all(connection)
+    declared = _schema(connection)
+    tables.metadata.drop_all(connection)
+    assert _schema(connection) == {}
+    migrate.upgrade(connection)
+    assert _schema(connection) == declared
+
+
+def test_the_newest_migration_is_the_revision_of_the_tables() -> None:
+    scripts = ScriptDirectory.from_config(migrate.configuration(None))
+    assert scripts.get_heads() == [tables.REVISION]
+
+
+def test_migrating_twice_changes_nothing(connection: Connection) -> None:
+    migrate.upgrade(connection)
+    before = _schema(connection)
+    migrate.upgrade(connection)
+    assert _schema(connection) == before
+
+
+def test_a_new_migration_is_written_from_the_tables(tmp_path: Path, connection: Connection) -> None:
+    scripts = tmp_path / "migrations"
+    shutil.copytree(Path(migrate.__file__).parent / "migrations", scripts)
+    extra = Table("extra", tables.metadata, Column("number", Integer, primary_key=True))
+    try:
+        migrate.revise("add extra", str(scripts))
+    finally:
+        tables.metadata.remove(extra)
+    following = f"{int(tables.REVISION) + 1:04}"
+    text = (scripts / "versions" / f"{following}_add_extra.py").read_text()
+    assert f'down_revision = "{tables.REVISION}"' in text
+    migrate.upgrade(connection, str(scripts))
+    assert inspect(connection).has_table("extra")
