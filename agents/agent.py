@@ -11,13 +11,19 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agents.link import ControllerAway, ControllerLink
 from agents.outbox import Outbox
 from agents.transports.protocol import Transport
 from controller.contracts.device import Agent, Device, DeviceKind, Registration
-from controller.contracts.errors import UnknownAgent, UnknownAttempt
+from controller.contracts.errors import (
+    StoreConflict,
+    StoreUnavailable,
+    UnknownAgent,
+    UnknownAttempt,
+)
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import (
     AttemptRef,
@@ -54,6 +60,8 @@ class HostAgent:
         self._devices = {device.id: device for device in parts.devices}
         self._outbox = Outbox(parts.folder / "outbox")
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
+        self._measured: set[AttemptRef] = set()
+        """Running attempts whose outcome is being handed in."""
         self._side_tasks: set[asyncio.Task[None]] = set()
         self.registered = asyncio.Event()
 
@@ -76,8 +84,12 @@ class HostAgent:
             await self._parts.link.register(registration)
             self.registered.set()
             while True:
-                self._obey(await self._parts.link.exchange(self._question()))
-        except ControllerAway:
+                orders = await self._parts.link.exchange(self._question())
+                if not self._obey(orders) and orders != Orders():
+                    # The controller repeats, without a pause, what is still being done.
+                    await asyncio.sleep(AWAY_PAUSE_S)
+        except (ControllerAway, StoreUnavailable) as trouble:
+            log.info("the controller can't answer: %r", trouble)
             await asyncio.sleep(AWAY_PAUSE_S)
         except UnknownAgent as refusal:
             log.warning("%s; registering again", refusal)
@@ -88,36 +100,49 @@ class HostAgent:
             agent_id=identity.id, incarnation=identity.incarnation, held=tuple(self._running)
         )
 
-    def _obey(self, orders: Orders) -> None:
-        for job in orders.run:
-            if job.ref not in self._running:
-                self._running[job.ref] = asyncio.create_task(self._attempt(job))
-        for ref in orders.stop:
-            if task := self._running.get(ref):
-                task.cancel()
+    def _obey(self, orders: Orders) -> bool:
+        """Start and stop what is ordered; False if all of it was under way already."""
+        new = [job for job in orders.run if job.ref not in self._running]
+        for job in new:
+            self._running[job.ref] = asyncio.create_task(self._attempt(job))
+            self._running[job.ref].add_done_callback(partial(self._ended, job.ref))
+        # An outcome on its way is not stopped, nor twice a worker whose end is being waited for.
+        measuring = self._running.keys() - self._measured
+        tasks = [self._running[ref] for ref in orders.stop if ref in measuring]
+        stopped = [task for task in tasks if not task.cancelling()]
+        for task in stopped:
+            task.cancel()
+        return bool(new or stopped)
+
+    def _ended(self, ref: AttemptRef, task: asyncio.Task[None]) -> None:
+        del self._running[ref]
+        self._measured.discard(ref)
+        if not task.cancelled():
+            task.result()
 
     async def _attempt(self, job: Job) -> None:
         started_at = self._parts.clock()
+        outcome = await self._measure(job)
+        self._measured.add(job.ref)
+        report = Report(
+            ref=job.ref,
+            agent_id=self._parts.identity.id,
+            incarnation=self._parts.identity.incarnation,
+            started_at=started_at,
+            outcome=outcome,
+        )
         try:
-            outcome = await self._measure(job)
-            report = Report(
-                ref=job.ref,
-                agent_id=self._parts.identity.id,
-                incarnation=self._parts.identity.incarnation,
-                started_at=started_at,
-                outcome=outcome,
-            )
             self._outbox.put(report)
-            await self._hand_in(report)
-        finally:
-            del self._running[job.ref]
+        except OSError as error:
+            log.error("an outcome is kept in memory only, the outbox failed: %s", error)
+        await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:
-        device = self._devices[job.device_id]
         artefacts = self._parts.folder / "runs" / job.ref.run_id / str(job.ref.attempt)
-        spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
-        transport = self._parts.transports[device.kind]
         try:
+            device = self._devices[job.device_id]
+            spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
+            transport = self._parts.transports[device.kind]
             artefacts.mkdir(parents=True, exist_ok=True)
             return await transport.run(spec, lambda progress: self._tell(job.ref, progress))
         except Exception as error:
@@ -131,9 +156,9 @@ class HostAgent:
             try:
                 await self._parts.link.report(report)
                 break
-            except ControllerAway:
+            except (ControllerAway, StoreUnavailable):
                 await asyncio.sleep(AWAY_PAUSE_S)
-            except UnknownAttempt as refusal:
+            except (UnknownAttempt, StoreConflict) as refusal:
                 log.error("the controller refused an outcome: %s", refusal)
                 break
         self._outbox.drop(report.ref)

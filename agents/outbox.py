@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from controller.contracts.wire import AttemptRef, Report
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +25,22 @@ class Outbox:
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(report.ref)
         temporary = path.with_suffix(".tmp")
-        temporary.write_text(report.model_dump_json())
+        with temporary.open("w") as file:
+            file.write(report.model_dump_json())
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
 
     def pending(self) -> list[Report]:
-        """Return what still has to be sent, in a stable order."""
-        return [
-            Report.model_validate_json(p.read_text()) for p in sorted(self.folder.glob("*.json"))
-        ]
+        """Return what still has to be sent, in a stable order; damaged files are put aside."""
+        reports = []
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                reports.append(Report.model_validate_json(path.read_bytes()))
+            except ValidationError as error:
+                path.replace(path.with_suffix(".damaged"))
+                log.error("a kept outcome can't be read, see %s.damaged: %s", path.stem, error)
+        return reports
 
     def drop(self, ref: AttemptRef) -> None:
         """Forget a report; called once the controller has acknowledged or refused it."""

@@ -67,15 +67,15 @@ is_current() {
     [[ $(<"$STAMP") == "$(fingerprint)" ]]
 }
 
-# Shows errors only; the log has the rest.
+# What pip says goes to a log, which is shown when it fails.
 pip_install() {
-  "$VENV/bin/python" -m pip install -qq --no-input --require-virtualenv --log "$PIP_LOG" "$@"
+  "$VENV/bin/python" -m pip install --quiet --no-input --require-virtualenv "$@" >"$PIP_LOG" 2>&1
 }
 
 install() {
   pip_install "$@" && return
-  grep -o 'WARNING: Retrying.*' "$PIP_LOG" | tail -n 1 >&2 || true
-  fail "pip install failed; what it did is in $PIP_LOG"
+  tail -n 20 "$PIP_LOG" >&2
+  fail "pip install failed, as shown above"
 }
 
 create_venv() {
@@ -109,7 +109,7 @@ install_torch() {
   local torch wheels=()
   torch=$(torch_requirement)
   [[ -z ${BENCHFARM_TORCH_WHEELS:-} ]] || wheels=(--find-links "$BENCHFARM_TORCH_WHEELS")
-  if pip_install --dry-run --no-index --no-deps "${wheels[@]}" "$torch" 2>/dev/null; then
+  if pip_install --dry-run --no-index --no-deps "${wheels[@]}" "$torch"; then
     say "installing $torch from a local wheel"
     install --no-index --no-deps "${wheels[@]}" "$torch"
   elif [[ -n ${BENCHFARM_TORCH_INDEX:-} ]] && torch_index_answers; then
@@ -138,7 +138,6 @@ PY
 }
 
 set_up() {
-  rm -f "$PIP_LOG"
   create_venv
   install_torch
   say "installing $LOCK and benchfarm"

@@ -22,7 +22,7 @@ MAX_LINE_BYTES = 64 * 2**20
 """A result carries its raw samples: a million of them fit."""
 OUTPUT_LINES = 30
 OUTPUT_BYTES = 16 * 2**10
-LAST_WORDS_S = 1.0
+LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
 WORKER_MODULE = "agents.worker"
 
@@ -60,33 +60,17 @@ class LocalProcess:
         log = Path(spec.artefact_dir) / "output.log"
         oom_kills = _oom_kills()
         said = _Said(on_progress=on_progress)
-        attempt = _attempt_name(spec.job.ref)
-        environ = self._environment(spec, attempt)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said))
         try:
-            with log.open("wb") as output:
-                process = await asyncio.create_subprocess_exec(
-                    *self.worker,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=speech,
-                    stderr=output,
-                    env=environ,
-                    start_new_session=True,
-                )
+            returncode, late = await self._work(spec, speech, log)
         finally:
-            os.close(speech)
-        try:
-            late = await _converse(process, spec)
-        finally:
-            _kill_group(process)
-            await process.wait()
-            end_marked(ATTEMPT_MARKER, attempt, grace_s=0.0)
-            await _finish(listener)  # all who could speak are gone
+            end_marked(ATTEMPT_MARKER, _attempt_name(spec.job.ref), grace_s=0.0)
+            await _finish(listener)
         return outcome_of(
             WorkerExit(
-                returncode=process.returncode if process.returncode is not None else -9,
+                returncode=returncode,
                 last_message=said.last,
                 garbled=said.garbled,
                 past_deadline_s=spec.job.deadline_s if late else None,
@@ -99,8 +83,29 @@ class LocalProcess:
         """See Transport.clean."""
         return end_marked(WORKER_MARKER, self.owner, grace_s=0.0)
 
-    def _environment(self, spec: WorkerSpec, attempt: str) -> dict[str, str]:
-        markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: attempt}
+    async def _work(self, spec: WorkerSpec, speech: int, log: Path) -> tuple[int, bool]:
+        """Run the worker and its process group; return its status, and whether it was late."""
+        try:
+            with log.open("wb") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *self.worker,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=speech,
+                    stderr=output,
+                    env=self._environment(spec),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(speech)
+        try:
+            late = await _converse(process, spec)
+        finally:
+            _kill_group(process)
+            returncode = await process.wait()
+        return returncode, late
+
+    def _environment(self, spec: WorkerSpec) -> dict[str, str]:
+        markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: _attempt_name(spec.job.ref)}
         return launch_environment(os.environ, spec.job.knobs, spec.device) | markers
 
 

@@ -20,8 +20,10 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
 _HEADINGS = {
     "step_time": "step time (quartiles)",
     "throughput": "images/s",
+    "loss": "loss",
     "peak_memory": "peak memory",
 }
+"""Known metrics in the order people look for them; others follow."""
 
 
 def shown(value: float, unit: Unit) -> str:
@@ -32,7 +34,8 @@ def shown(value: float, unit: Unit) -> str:
 def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     """Return the table people look at after a sweep: best first, one line a cell and device."""
     knobs = varying_knobs(lines)
-    metrics = list(dict.fromkeys(name for line in lines for name in line.metrics))
+    found = {name for line in lines for name in line.metrics}
+    metrics = [*(n for n in _HEADINGS if n in found), *sorted(found - _HEADINGS.keys())]
     table = Table(title=title, title_justify="left")
     for column in ("device", "workload", "stack", *knobs):
         table.add_column(column, overflow="fold")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
@@ -38,7 +39,7 @@ class FarmClient:
 
     def cancel(self, sweep_id: str) -> int:
         """Cancel a sweep; return how many runs that ended."""
-        answer = self._post(f"/v1/sweeps/{sweep_id}/cancel", {}, repeat=True)
+        answer = self._post(f"/v1/sweeps/{quote(sweep_id, safe='')}/cancel", {}, repeat=True)
         return int(answer["cancelled"])
 
     @contextmanager
@@ -49,7 +50,7 @@ class FarmClient:
         """
         with (
             self._connect(read_timeout=None) as client,
-            client.stream("GET", f"/v1/sweeps/{sweep_id}/events") as response,
+            client.stream("GET", f"/v1/sweeps/{quote(sweep_id, safe='')}/events") as response,
         ):
             yield _events_of(response)
 
@@ -69,9 +70,10 @@ class FarmClient:
                 time.sleep(RETRY_S)
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
+        endpoint = self._home.endpoint()
         token = self._home.api_token.read_text().strip()
         return httpx.Client(
-            base_url=self._home.endpoint().url,
+            base_url=endpoint.url,
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(10.0, read=read_timeout),
             trust_env=False,

@@ -43,6 +43,7 @@ def ray_environment(home: Home) -> dict[str, str]:
         "RAY_health_check_failure_threshold": "3",
         "RAY_grpc_client_keepalive_time_ms": "5000",
         "RAY_grpc_client_keepalive_timeout_ms": "5000",
+        "RAY_worker_niceness": "0",  # Ray's 15 would be inherited by what we measure
         "BENCHFARM_HOME": str(home.path),
         "PYTHONSAFEPATH": "1",
     }

@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device, RegisteredAgent, RegisteredDevice, Registration
+from controller.contracts.device import (
+    Agent,
+    Device,
+    RegisteredAgent,
+    RegisteredDevice,
+    Registration,
+)
 from controller.contracts.errors import (
     NotFound,
     UnknownAgent,
@@ -97,13 +103,11 @@ class Farm:
 
         Raises VersionMismatch.
         """
-        agent, now = registration.agent, self._clock()
+        agent = registration.agent
         if agent.version != self._version:
             raise VersionMismatch(agent.id, agent.version, self._version)
-        self._seen[agent.id] = now
-        self._save_agent(
-            RegisteredAgent(agent=agent, online=True, since=now), registration.devices, now
-        )
+        self._save_agent(agent, registration.devices, online=True)
+        self._seen[agent.id] = self._clock()
         self._apply_each(
             (run, LeaseLost())
             for run in self._leased(agent.id)
@@ -121,7 +125,12 @@ class Farm:
             raise UnknownAgent(question.agent_id, question.incarnation)
         now = self._clock()
         self._seen[question.agent_id] = now
-        leased = {_ref(run): run for run in self._leased(question.agent_id)}
+        leased = {
+            _ref(run): run
+            for run in self._leased(question.agent_id)
+            # A former self's lease outlives a controller that died while the agent registered.
+            if run.lease and run.lease.incarnation == question.incarnation
+        }
         held = set(question.held)
         for ref, run in leased.items():
             if ref in held:
@@ -194,7 +203,7 @@ class Farm:
         now = self._clock()
         for agent_id, seen in list(self._seen.items()):
             if seen + self._settings.lease_ttl_s <= now:
-                self._offline(self._agents[agent_id], now)
+                self._offline(self._agents[agent_id].agent)
         self._apply_each(
             (run, LeaseLost())
             for run in list(self._open.values())
@@ -275,26 +284,39 @@ class Farm:
             self._open[run.run_id] = run
         self._publish(RunEvent.of(run))
 
-    def _offline(self, known: RegisteredAgent, now: float) -> None:
-        del self._seen[known.agent.id]
-        devices = [d.device for d in self._devices.values() if d.agent_id == known.agent.id]
-        gone = RegisteredAgent(agent=known.agent, online=False, since=now)
-        self._save_agent(gone, devices, now)
+    def _offline(self, agent: Agent) -> None:
+        devices = [d.device for d in self._devices.values() if d.agent_id == agent.id]
+        self._save_agent(agent, devices, online=False)
+        del self._seen[agent.id]
 
-    def _save_agent(self, known: RegisteredAgent, devices: Sequence[Device], now: float) -> None:
-        agent_id = known.agent.id
-        registered = [
-            RegisteredDevice(device=d, agent_id=agent_id, online=known.online, since=now)
+    def _save_agent(self, agent: Agent, devices: Sequence[Device], *, online: bool) -> None:
+        """Keep an agent and its devices; what it had and has no more goes offline."""
+        now = self._clock()
+        known = RegisteredAgent(
+            agent=agent, online=online, since=_since(self._agents.get(agent.id), online, now)
+        )
+        present = {
+            d.id: RegisteredDevice(
+                device=d,
+                agent_id=agent.id,
+                online=online,
+                since=_since(self._devices.get(d.id), online, now),
+            )
             for d in devices
-        ]
-        vanished = [
-            d.model_copy(update={"online": False, "since": now})
-            for d in self._devices.values()
-            if d.agent_id == agent_id and d.device.id not in {device.id for device in devices}
-        ]
-        self._store.save_agent(known, [*registered, *vanished])
-        self._agents[agent_id] = known
-        self._devices.update((d.device.id, d) for d in (*registered, *vanished))
+        }
+        vanished = {
+            id_: d.model_copy(update={"online": False, "since": _since(d, False, now)})
+            for id_, d in self._devices.items()
+            if d.agent_id == agent.id and id_ not in present
+        }
+        self._store.save_agent(known, [*present.values(), *vanished.values()])
+        self._agents[agent.id] = known
+        self._devices |= present | vanished
+
+
+def _since(known: RegisteredAgent | RegisteredDevice | None, online: bool, now: float) -> float:
+    """Return since when an agent or a device is as it is now."""
+    return known.since if known and known.online is online else now
 
 
 def _ref(run: Run) -> AttemptRef:

@@ -123,7 +123,9 @@ def _complete(
             raise SweepInvalid(
                 f"{source}: key knobs.{name}", f"{value!r} is not allowed", objection
             )
-    return {name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())}
+    return {
+        name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())
+    }
 
 
 def _exact(value: Scalar, knob: Knob) -> Scalar:

@@ -79,7 +79,9 @@ class _Comparison:
         seen = device.attribute(self.name)
         if seen is None:
             return f"{clause} (it has no {self.name})"
-        if _comparable(seen, self.value, self.operator):
+        if isinstance(seen, tuple):
+            return f"{clause} (it has several, to be asked by `has`: {_shown(seen)})"
+        if _comparable(seen, self.value):
             if _OPERATORS[self.operator](seen, self.value):
                 return None
         elif self.operator == "!=":
@@ -167,11 +169,11 @@ class _Build(Transformer[Token, Selector]):
         return False
 
 
-def _comparable(seen: Fact, value: Scalar, symbol: str) -> bool:
+def _comparable(seen: Fact, value: Scalar) -> bool:
     numbers = isinstance(seen, int | float) and isinstance(value, int | float)
     same = isinstance(seen, bool) == isinstance(value, bool) and numbers
     texts = isinstance(seen, str) and isinstance(value, str)
-    return same or texts or (symbol in ("==", "!=") and type(seen) is type(value))
+    return same or texts
 
 
 def _shown(value: Fact | None) -> str:

@@ -1,0 +1,129 @@
+"""A real farm for tests: real Ray, controller and agent in a home of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from controller.contracts.processes import FARM_MARKER, marked_processes
+from controller.contracts.run import Run
+from controller.contracts.wire import RunEvent
+from controller.runtime.client import FarmClient
+from controller.runtime.home import Cluster, Home
+from controller.runtime.watch import runs_of
+
+BENCHFARM = Path(sys.executable).with_name("benchfarm")
+CLI_TIMEOUT_S = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command printed, and its exit status."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - whatever was printed
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class TestFarm:
+    """A farm that is up, and its command line."""
+
+    __test__ = False
+    home: Home
+
+    @property
+    def cluster(self) -> Cluster:
+        cluster = self.home.cluster()
+        assert cluster is not None
+        return cluster
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "BENCHFARM_HOME": str(self.home.path)}
+
+    def cli(self, *arguments: str, stdin: str | None = None) -> Said:
+        return run([str(BENCHFARM), *arguments], self.environment, stdin)
+
+    def submit(self, sweep: Mapping[str, object]) -> str:
+        """Submit a sweep and return its id."""
+        said = self.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
+        assert said.status == 0, said.err
+        return said.out.split()[1].rstrip(":")
+
+    @contextmanager
+    def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
+        with FarmClient(self.home).events(sweep_id) as events:
+            yield events
+
+    def runs(self, sweep_id: str) -> list[Run]:
+        return runs_of(self.home, sweep_id)
+
+    def processes(self, word: str) -> list[psutil.Process]:
+        """Return the farm's live processes whose command line contains a word."""
+        found = marked_processes(FARM_MARKER, self.cluster.instance)
+        return [process for process in found if word in " ".join(cmdline(process))]
+
+    def the_process(self, word: str) -> psutil.Process:
+        (process,) = self.processes(word)
+        return process
+
+
+def cmdline(process: psutil.Process) -> Sequence[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], stdin: str | None = None) -> Said:
+    done = subprocess.run(
+        command,
+        env=environment,
+        input=stdin or "",
+        capture_output=True,
+        text=True,
+        timeout=CLI_TIMEOUT_S,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@contextmanager
+def farm_up(path: Path) -> Iterator[TestFarm]:
+    """Bring a farm up in a home, take it down at the end, and see that nothing is left."""
+    farm = TestFarm(Home(path))
+    said = farm.cli("up")
+    assert said.status == 0, said.err
+    instance = farm.cluster.instance
+    try:
+        yield farm
+    finally:
+        said = farm.cli("down")
+    assert said.status == 0, said.err
+    assert list(marked_processes(FARM_MARKER, instance)) == []
+
+
+def training_sweep(name: str, **changes: object) -> dict[str, object]:
+    """Return a sweep of the smallest real training runs: about 2 s of steps each."""
+    return {
+        "name": name,
+        "workload": "retinanet_resnext50",
+        "stack": "torch",
+        "scenario": "training",
+        "knobs": {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 4},
+        "deadline_s": 200,
+        **changes,
+    }

@@ -1,0 +1,203 @@
+"""The main job on a real farm: what a user types, and what comes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from controller.contracts.run import RunState
+from controller.contracts.wire import RunEvent
+from tests.integration.farm import TestFarm, farm_up, run, training_sweep
+
+pytestmark = pytest.mark.integration
+
+RESULT_KEYS = {
+    "run_id",
+    "cell_key",
+    "device",
+    "device_kind",
+    "virtual",
+    "workload",
+    "stack",
+    "scenario",
+    "knobs",
+    "validity",
+    "reasons",
+    "metrics",
+    "environment",
+    "attempt",
+    "started_at",
+}
+PRECISIONS = {
+    "fp32": {"precision": "fp32"},
+    "bf16": {"precision": "bf16", "memory_format": "channels_last"},
+}
+
+
+def test_submitted_sweep_gives_valid_results_and_twice_adds_nothing(
+    farm: TestFarm, tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(json.dumps(training_sweep("main-job", recipes=PRECISIONS)))
+    first = farm.cli("sweep", "submit", str(file), "--wait")
+    assert first.status == 0, first.err
+    assert "2 runs queued" in first.out
+    assert "2 done" in first.out
+
+    second = farm.cli("sweep", "submit", str(file))
+    assert second.status == 0
+    assert "0 runs queued, 2 known already" in second.out
+
+    sweep_id = first.out.split()[1].rstrip(":")
+    results = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+    assert {r["knobs"]["precision"] for r in results} == {"fp32", "bf16"}
+    for result in results:
+        assert set(result) >= RESULT_KEYS
+        assert result["validity"] == "VALID"
+        assert result["reasons"] == []
+        assert not result["virtual"]
+        assert result["metrics"]["step_time"]["unit"] == "s"
+        assert len(result["metrics"]["step_time"]["samples"]) == 4
+        assert result["metrics"]["throughput"]["value"] > 0
+        assert result["metrics"]["peak_memory"]["value"] > 2**28
+        assert result["environment"]["torch"].startswith("2.13.0")
+        assert result["environment"]["threads"] == len(os.sched_getaffinity(0))
+        assert result["environment"]["load_before"] is not None
+
+
+def test_again_measures_anew(farm: TestFarm) -> None:
+    sweep = json.dumps(training_sweep("again", knobs={"image_size": 96, "steps": 1}))
+    outputs = [
+        farm.cli("sweep", "submit", "-", *options, stdin=sweep).out
+        for options in ((), ("--again",))
+    ]
+    ids = [out.split()[1] for out in outputs]
+    assert ids[0] != ids[1]
+    assert all("1 runs queued" in out for out in outputs)
+    for sweep_id in ids:
+        farm.cli("sweep", "cancel", sweep_id.rstrip(":"))
+
+
+def test_the_fleet_is_listed(farm: TestFarm) -> None:
+    (agent,) = farm.cli("agent", "list", "--json").json
+    assert agent["online"]
+    (status,) = farm.cli("device", "list", "--json").json
+    assert status["state"] in ("ready", "busy")
+    assert status["device"]["kind"] == "cpu_host"
+    shown = farm.cli("device", "show", status["device"]["id"])
+    assert shown.status == 0
+    assert "cpu_model" in shown.out
+
+
+def test_cancel_stops_what_runs(farm: TestFarm) -> None:
+    sweep = training_sweep("cancelled", knobs={"image_size": 96, "steps": 1_000_000})
+    sweep_id = farm.submit(sweep)
+    with farm.events(sweep_id) as events:
+        assert first_progress(events).state is RunState.LEASED
+    (worker,) = farm.processes("agents.worker")
+    said = farm.cli("sweep", "cancel", sweep_id)
+    assert "1 runs cancelled" in said.out
+    worker.wait(timeout=5)
+    assert [run.state for run in farm.runs(sweep_id)] == [RunState.CANCELLED]
+    assert farm.cli("sweep", "watch", sweep_id).status == 1
+
+
+def test_waiting_agent_uses_no_cpu(farm: TestFarm) -> None:
+    """While a CPU run is measured the agent only answers the controller every few seconds."""
+    sweep_id = farm.submit(training_sweep("quiet", knobs={"image_size": 96, "steps": 60}))
+    agent = farm.the_process("ray::AgentActor")
+    with farm.events(sweep_id) as events:
+        first_progress(events)
+        before, started = cpu_seconds(agent), time.monotonic()
+        for event in events:
+            if event.state.terminal:
+                break
+        used, elapsed = cpu_seconds(agent) - before, time.monotonic() - started
+    assert elapsed > 5, "too short to tell"
+    # Ray's own threads in every actor take about 0.7 % of a core; a polling loop takes far more.
+    assert used / elapsed < 0.02
+
+
+def test_selector_that_matches_nothing_names_what_excluded_each_device(farm: TestFarm) -> None:
+    sweep = training_sweep("nowhere", devices='cores >= 9999 and kind == "cpu_host"')
+    said = farm.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
+    (device,) = farm.cli("device", "list", "--json").json
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert f"{device['device']['id']} is excluded by cores >= 9999 (it has " in said.err
+    assert "benchfarm device list" in said.err
+
+
+def test_failing_cell_is_recorded_with_blame_and_the_sweep_goes_on(farm: TestFarm) -> None:
+    knobs = {"image_size": 96, "num_classes": 8, "steps": 2, "warmup_steps": 0}
+    recipes = {"too slow": {"steps": 1_000_000}, "fine": {"steps": 2}}
+    sweep = training_sweep("mixed", knobs=knobs, recipes=recipes, deadline_s=25)
+    del knobs["steps"]
+    sweep_id = farm.submit(sweep)
+    assert farm.cli("sweep", "watch", sweep_id).status == 1
+    assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED, RunState.DONE]
+    failures = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
+    assert [(f["blame"], f["kind"]) for f in failures] == [("workload", "deadline")]
+
+
+def test_ray_job_submit_tells_the_outcome(farm: TestFarm, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text(json.dumps(training_sweep("ray-job", knobs={"image_size": 96, "steps": 1})))
+    bad.write_text("name: x\n")
+    assert ray_job(farm, good) == 0
+    assert ray_job(farm, bad) != 0
+
+
+def test_interface_needs_the_token_and_listens_on_loopback_only(farm: TestFarm) -> None:
+    url = farm.home.endpoint().url
+    assert url.startswith("http://127.0.0.1:")
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        answer = httpx.post(f"{url}/v1/sweeps", headers=headers, json={}, trust_env=False)
+        assert answer.status_code == 401
+
+
+def test_second_farm_beside_the_first_and_results_after_its_end(
+    farm: TestFarm, tmp_path: Path
+) -> None:
+    with farm_up(tmp_path / "second") as second:
+        assert second.cluster.ray_address != farm.cluster.ray_address
+        assert second.cli("up").status == 0  # already up: found, not started again
+        sweep = training_sweep("second", knobs={"image_size": 96, "steps": 1})
+        sweep_id = second.submit(sweep)
+        assert second.cli("sweep", "watch", sweep_id).status == 0
+    (result,) = second.cli("results", "list", "--json").json
+    assert result["validity"] == "VALID"
+    (status,) = second.cli("device", "list", "--json").json
+    assert status["state"] == "offline"
+    said = second.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
+    assert said.status == 2
+    assert "benchfarm up" in said.err
+
+
+def first_progress(events: Iterator[RunEvent]) -> RunEvent:
+    """Wait until a run has begun its steps."""
+    return next(event for event in events if event.progress is not None)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def ray_job(farm: TestFarm, file: Path) -> int:
+    """Submit through Ray as a user would, and return the exit status."""
+    ray = str(Path(sys.executable).with_name("ray"))
+    address = ("--address", farm.cluster.dashboard_url)
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(farm.home.ray_token)}
+    command = [ray, "job", "submit", *address, "--", "benchfarm", "sweep", "submit"]
+    said = run([*command, str(file), "--wait"], {**os.environ, **token})
+    return said.status

@@ -1,0 +1,198 @@
+"""Small examples of the contracts, made to measure by keyword."""
+
+from __future__ import annotations
+
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import (
+    Catalog,
+    Knob,
+    LaunchManifest,
+    ScenarioManifest,
+    StackManifest,
+    WorkloadManifest,
+)
+from controller.contracts.device import Agent, Device, DeviceKind, Fact, Registration
+from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
+from controller.contracts.run import Attempt, Run, RunState
+from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.units import Unit
+from controller.contracts.wire import AttemptRef, Job, WorkerSpec
+
+VERSION = "0.1.0"
+
+
+class FakeClock:
+    """Seconds that pass only when told."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def catalog() -> Catalog:
+    """Return two workloads, two stacks (one a phone's) and two scenarios, with a knob of each type.
+
+    `rate` is a float, `steps` an int in bounds, `precision` a word among two, `fused` a bool.
+    """
+    return Catalog(
+        workloads={name: _workload(name) for name in ("resnet", "bert")},
+        stacks={
+            "torch": _stack("torch", DeviceKind.CPU_HOST),
+            "litert": _stack("litert", DeviceKind.ANDROID),
+        },
+        scenarios={"training": _training(), "offline": _offline()},
+        launch={
+            "cpu_host": LaunchManifest(
+                name="cpu_host", title="", knobs={"threads": _int(default=0, least=0)}
+            )
+        },
+    )
+
+
+def _workload(name: str) -> WorkloadManifest:
+    return WorkloadManifest(
+        name=name,
+        title="",
+        task="",
+        reference="",
+        builder=f"models.{name}:Build",
+        scenarios=("training",) if name == "bert" else ("training", "offline"),
+        knobs={
+            "batch_size": _int(default=2, least=1),
+            "rate": Knob(type="float", default=0.5, description="", min=0.0),
+        },
+    )
+
+
+def _stack(name: str, kind: DeviceKind) -> StackManifest:
+    precision = Knob(type="str", default="fp32", description="", choices=("fp32", "bf16"))
+    fused = Knob(type="bool", default=False, description="")
+    return StackManifest(
+        name=name,
+        title="",
+        device_kind=kind,
+        backend=f"agents.{name}:Backend",
+        knobs={"precision": precision, "fused": fused},
+    )
+
+
+def _training() -> ScenarioManifest:
+    steps = Knob(type="int", default=10, description="", min=1, max=100, multiple_of=5)
+    return ScenarioManifest(name="training", title="", metric="step_time", knobs={"steps": steps})
+
+
+def _offline() -> ScenarioManifest:
+    return ScenarioManifest(
+        name="offline", title="", metric="throughput", knobs={"samples": _int(default=1, least=1)}
+    )
+
+
+def _int(default: int, least: int) -> Knob:
+    return Knob(type="int", default=default, description="", min=least)
+
+
+def cpu(
+    name: str = "cpu-1",
+    *,
+    cores: frozenset[int] = frozenset({0, 1}),
+    labels: dict[str, str] | None = None,
+    facts: dict[str, Fact] | None = None,
+) -> Device:
+    """Return a server."""
+    return Device(
+        id=name,
+        kind=DeviceKind.CPU_HOST,
+        virtual=False,
+        labels=labels or {},
+        facts=facts or {},
+        host_cores=cores,
+    )
+
+
+def phone(name: str = "phone-1") -> Device:
+    """Return a phone."""
+    return Device(id=name, kind=DeviceKind.ANDROID, virtual=False)
+
+
+def sweep(**changes: object) -> Sweep:
+    """Return a sweep of one cell and one repeat, changed by keyword."""
+    keys = {"name": "demo", "workload": "resnet", "stack": "torch", "scenario": "training"}
+    return Sweep.model_validate(keys | changes)
+
+
+def cell(selector: str = "any", stack: str = "torch", **knobs: Scalar) -> Cell:
+    """Return a cell with only the knobs given."""
+    return Cell(workload="resnet", stack=stack, scenario="training", knobs=knobs, selector=selector)
+
+
+def run(
+    run_id: str = "run-1",
+    *,
+    of: Cell | None = None,
+    position: int = 0,
+    attempts: tuple[Attempt, ...] = (),
+) -> Run:
+    """Return a queued run."""
+    return Run(
+        run_id=run_id,
+        sweep_id="demo-1",
+        position=position,
+        repeat=0,
+        cell=of or cell(),
+        deadline_s=60.0,
+        created_at=1000.0,
+        state=RunState.QUEUED,
+        attempts=attempts,
+    )
+
+
+def result(step_s: float = 0.25) -> Result:
+    """Return a VALID result."""
+    return Result(
+        validity=Validity.VALID,
+        metrics={"step_time": Measurement.of_samples((step_s,), Unit.SECONDS)},
+        environment={"threads": 2},
+    )
+
+
+def failure(blame: Blame = Blame.DEVICE) -> Failure:
+    """Return a failure that someone is to blame for."""
+    return Failure(blame=blame, kind="exit", message="it ended", exit_code=1)
+
+
+def agent(name: str = "host-1", incarnation: str = "first", version: str = VERSION) -> Agent:
+    """Return an agent."""
+    return Agent(id=name, incarnation=incarnation, version=version, host=name)
+
+
+def registration(of: Agent | None = None, *devices: Device) -> Registration:
+    """Return what an agent says when it starts; it has one server unless told."""
+    return Registration(agent=of or agent(), devices=devices or (cpu(),))
+
+
+def ref(run_id: str = "run-1", attempt: int = 1) -> AttemptRef:
+    """Return the identity of an attempt."""
+    return AttemptRef(run_id=run_id, attempt=attempt)
+
+
+def job(of: AttemptRef | None = None, device_id: str = "cpu-1", deadline_s: float = 60.0) -> Job:
+    """Return a job."""
+    return Job(
+        ref=of or ref(),
+        device_id=device_id,
+        workload="resnet",
+        builder="models.resnet:Build",
+        stack="torch",
+        backend="agents.torch:Backend",
+        scenario="training",
+        knobs={"threads": 1},
+        workload_knobs={},
+        deadline_s=deadline_s,
+    )
+
+
+def worker_spec(artefact_dir: str, deadline_s: float = 60.0) -> WorkerSpec:
+    """Return what a worker is told."""
+    return WorkerSpec(job=job(deadline_s=deadline_s), device=cpu(), artefact_dir=artefact_dir)

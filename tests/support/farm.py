@@ -1,0 +1,70 @@
+"""A Farm on a real store and a clock that waits, which can be restarted at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from controller.contracts.result import Outcome
+from controller.contracts.run import Run
+from controller.contracts.wire import AttemptRef, Exchange, Orders, Report, RunEvent
+from controller.runtime.farm import Farm, FarmSettings
+from controller.store.sqlite import SqliteStore
+from tests.support import builders
+
+TTL_S = FarmSettings().lease_ttl_s
+
+
+class FarmBox:
+    """What a controller is made of, without Ray."""
+
+    def __init__(self, path: Path, store: type[SqliteStore] = SqliteStore) -> None:
+        self._path = path
+        self.clock = builders.FakeClock()
+        self.events: list[RunEvent] = []
+        self.on_event: Callable[[RunEvent], None] = self.events.append
+        self.store = store.open(path)
+        self.farm = self._build()
+
+    def _build(self) -> Farm:
+        catalog, version = builders.catalog(), builders.VERSION
+        return Farm(self.store, catalog, version, FarmSettings(), self.clock, self._publish)
+
+    def _publish(self, event: RunEvent) -> None:
+        self.on_event(event)
+
+    def restart(self) -> None:
+        """Let the controller die and come back."""
+        self.store.close()
+        self.store = type(self.store).open(self._path)
+        self.farm = self._build()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass, and the farm notice."""
+        self.clock.now += seconds
+        self.farm.tick()
+
+    def ask(self, *held: AttemptRef, agent: str = "host-1", incarnation: str = "first") -> Orders:
+        """Ask for orders as an agent does."""
+        return self.farm.exchange(Exchange(agent_id=agent, incarnation=incarnation, held=held))
+
+    def report(self, of: AttemptRef, outcome: Outcome, agent: str = "host-1") -> None:
+        """Hand in an outcome as an agent does."""
+        self.farm.report(
+            Report(
+                ref=of,
+                agent_id=agent,
+                incarnation="first",
+                started_at=self.clock.now,
+                outcome=outcome,
+            )
+        )
+
+    def run(self, run_id: str) -> Run:
+        """Return a run as it is stored."""
+        run = self.store.run(run_id)
+        assert run is not None
+        return run

@@ -1,0 +1,430 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agents import agent as agent_module
+from agents.agent import AgentParts, HostAgent
+from agents.link import ControllerAway
+from controller.contracts.device import Agent, DeviceKind, Registration
+from controller.contracts.errors import StoreUnavailable, VersionMismatch
+from controller.contracts.result import Blame, Failure, Outcome
+from controller.contracts.run import AttemptState, RunState
+from controller.contracts.wire import (
+    AttemptRef,
+    Exchange,
+    Orders,
+    Progress,
+    Report,
+    RunProgress,
+    WorkerSpec,
+)
+from tests.support import builders
+from tests.support.farm import TTL_S, FarmBox
+
+PATIENCE_S = 20.0
+
+
+class MemoryLink:
+    """The controller without Ray; what goes wrong on the way is put into `faults`."""
+
+    def __init__(self, box: FarmBox) -> None:
+        self.box = box
+        self.said: list[str] = []
+        self.faults: dict[str, list[Exception]] = {}
+        self.after_report: list[Exception] = []
+        self.reported: asyncio.Queue[Report] = asyncio.Queue()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._changed = asyncio.Event()
+        box.on_event = lambda _: self.poke()
+
+    def poke(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def register(self, registration: Registration) -> None:
+        self._speak("register")
+        self.box.farm.register(registration)
+
+    async def exchange(self, question: Exchange) -> Orders:
+        while True:
+            self._speak("exchange")
+            orders = self.box.farm.exchange(question)
+            if orders != Orders():
+                return orders
+            await self._changed.wait()
+
+    async def report(self, report: Report) -> None:
+        self._speak("report")
+        await self.gate.wait()
+        self.box.farm.report(report)
+        if self.after_report:
+            raise self.after_report.pop()
+        self.reported.put_nowait(report)
+
+    async def progress(self, progress: RunProgress) -> None:
+        self._speak("progress")
+        self.box.farm.progress(progress)
+
+    def _speak(self, what: str) -> None:
+        self.said.append(what)
+        if faults := self.faults.get(what):
+            raise faults.pop()
+
+
+class Bench:
+    """A transport whose runs end when the test says so."""
+
+    def __init__(self) -> None:
+        self.started: asyncio.Queue[WorkerSpec] = asyncio.Queue()
+        self.ended: asyncio.Queue[AttemptRef] = asyncio.Queue()
+        self.running: dict[AttemptRef, asyncio.Future[Outcome]] = {}
+        self.tell: Callable[[Progress], None] = lambda _: None
+        self.dying = asyncio.Event()
+        self.dying.set()
+        self.cleaned = 0
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        self.tell = on_progress
+        self.running[spec.job.ref] = asyncio.get_running_loop().create_future()
+        self.started.put_nowait(spec)
+        try:
+            return await self.running[spec.job.ref]
+        finally:
+            await self.dying.wait()
+            self.ended.put_nowait(spec.job.ref)
+
+    async def clean(self) -> int:
+        self.cleaned += 1
+        return 0
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[FarmBox]:
+    box = FarmBox(tmp_path / "store.sqlite")
+    yield box
+    box.close()
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "AWAY_PAUSE_S", 0.0)
+
+
+@asynccontextmanager
+async def serving(
+    link: MemoryLink, bench: Bench, folder: Path, identity: Agent | None = None
+) -> AsyncIterator[HostAgent]:
+    """Let an agent serve for a while."""
+    agent = HostAgent(
+        AgentParts(
+            identity=identity or builders.agent(),
+            devices=(builders.cpu(),),
+            link=link,
+            transports={DeviceKind.CPU_HOST: bench},
+            folder=folder,
+        )
+    )
+    life = asyncio.create_task(agent.serve())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield agent
+    finally:
+        life.cancel()
+        await asyncio.gather(life, return_exceptions=True)
+
+
+async def first_job(link: MemoryLink, bench: Bench, agent: HostAgent) -> WorkerSpec:
+    """Submit a sweep of one run and wait until the agent has started it."""
+    await agent.registered.wait()
+    link.box.farm.submit(builders.sweep())
+    return await bench.started.get()
+
+
+def outbox(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "outbox").glob("*"))
+
+
+async def test_runs_what_is_leased_to_it_and_reports(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        assert spec.device == builders.cpu()
+        assert Path(spec.artefact_dir).is_dir()
+        assert box.run(spec.job.ref.run_id).state is RunState.LEASED
+        bench.running[spec.job.ref].set_result(builders.result(0.125))
+        await link.reported.get()
+
+    assert bench.cleaned == 1
+    assert box.run(spec.job.ref.run_id).state is RunState.DONE
+    assert [r.metrics["step_time"].value for r in box.store.results()] == [0.125]
+    assert outbox(tmp_path) == []
+
+
+async def test_goes_on_to_the_next_run(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await agent.registered.wait()
+        box.farm.submit(builders.sweep(repeats=3))
+        for _ in range(3):
+            ref = (await bench.started.get()).job.ref
+            bench.running[ref].set_result(builders.result())
+            await link.reported.get()
+    assert [run.state for run in box.store.runs()] == [RunState.DONE] * 3
+
+
+async def test_a_lost_answer_is_asked_for_again(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await agent.registered.wait()
+        link.faults["exchange"] = [ControllerAway(), ControllerAway()]
+        spec = await first_job(link, bench, agent)
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+    assert len(box.store.results()) == 1
+
+
+@pytest.mark.parametrize("trouble", [ControllerAway(), StoreUnavailable("store", "disk full")])
+async def test_reports_until_the_controller_has_it(
+    box: FarmBox, tmp_path: Path, trouble: Exception
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.faults["report"] = [trouble, trouble, trouble]
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+
+    assert link.said.count("report") == 4
+    assert [r.counted for r in box.store.results()] == [True]
+    assert bench.started.empty()
+    assert outbox(tmp_path) == []
+
+
+async def test_a_lost_acknowledgement_counts_nothing_twice(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.after_report = [ControllerAway()]
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+
+    assert link.said.count("report") == 2
+    assert len(box.store.results()) == 1
+    assert bench.started.empty()
+
+
+async def test_an_outcome_outlives_the_agent(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    link.gate.clear()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        bench.running[spec.job.ref].set_result(builders.result(0.125))
+        await bench.ended.get()
+        while "report" not in link.said:
+            await asyncio.sleep(0)
+    assert len(outbox(tmp_path)) == 1
+    assert box.store.results() == []
+
+    link = MemoryLink(box)
+    async with serving(link, Bench(), tmp_path, builders.agent(incarnation="second")) as agent:
+        await link.reported.get()
+        await agent.registered.wait()
+    assert link.said[0] == "report"
+    assert [r.counted for r in box.store.results()] == [True]
+    assert [a.state for a in box.run(spec.job.ref.run_id).attempts] == [AttemptState.SUCCEEDED]
+    assert outbox(tmp_path) == []
+
+
+async def test_a_damaged_outcome_is_put_aside(box: FarmBox, tmp_path: Path) -> None:
+    (tmp_path / "outbox").mkdir()
+    (tmp_path / "outbox" / "run-1.json").write_bytes(b'{"ref": {"run_id\xff')
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+    assert outbox(tmp_path) == ["run-1.damaged"]
+    assert "report" not in link.said
+
+
+async def test_an_outcome_the_controller_never_asked_for_is_dropped(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+        (tmp_path / "outbox" / "run-x-1.json").write_text(
+            Report(
+                ref=builders.ref("run-x"),
+                agent_id="host-1",
+                incarnation="first",
+                started_at=1.0,
+                outcome=builders.result(),
+            ).model_dump_json()
+        )
+    async with serving(link, bench, tmp_path, builders.agent(incarnation="second")) as agent:
+        await agent.registered.wait()
+    assert outbox(tmp_path) == []
+
+
+async def test_an_outcome_is_handed_in_though_the_disk_takes_nothing(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        (tmp_path / "outbox").write_text("in the way")
+        link.faults["report"] = [ControllerAway()]
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+        (tmp_path / "outbox").unlink()
+    assert len(box.store.results()) == 1
+
+
+async def test_stops_what_is_cancelled_and_says_nothing_about_it(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        assert await bench.ended.get() == spec.job.ref
+        box.farm.submit(builders.sweep(), again=True)
+        assert (await bench.started.get()).job.ref != spec.job.ref
+    assert "report" not in link.said
+
+
+async def test_a_worker_that_is_slow_to_end_is_stopped_only_once(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        bench.dying.clear()
+        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        asked = link.said.count("exchange")
+        while link.said.count("exchange") < asked + 5:
+            await asyncio.sleep(0)
+        assert bench.ended.empty()
+        bench.dying.set()
+        await bench.ended.get()
+
+
+async def test_an_outcome_on_its_way_is_not_stopped(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.gate.clear()
+        bench.running[spec.job.ref].set_result(builders.result())
+        while "report" not in link.said:
+            await asyncio.sleep(0)
+        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        asked = link.said.count("exchange")
+        while link.said.count("exchange") < asked + 3:
+            await asyncio.sleep(0)
+        link.gate.set()
+        await link.reported.get()
+    assert [r.counted for r in box.store.results()] == [False]
+    assert outbox(tmp_path) == []
+
+
+async def test_waits_for_a_controller_that_is_away(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    link.faults["register"] = [ControllerAway() for _ in range(5)]
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+    assert link.said[:6] == ["register"] * 6
+
+
+async def test_a_controller_that_forgot_it_is_told_again(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        box.wait(TTL_S)
+        link.poke()
+        again = await bench.started.get()
+        assert await bench.ended.get() == spec.job.ref
+        bench.running[again.job.ref].set_result(builders.result())
+        await link.reported.get()
+
+    assert link.said.count("register") == 2
+    run = box.run(spec.job.ref.run_id)
+    assert [a.state for a in run.attempts] == [AttemptState.LOST, AttemptState.SUCCEEDED]
+
+
+async def test_works_on_while_the_controller_restarts(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        box.restart()
+        link.faults["exchange"] = [ControllerAway()]
+        link.poke()
+        bench.running[spec.job.ref].set_result(builders.result())
+        await link.reported.get()
+    assert [a.state for a in box.run(spec.job.ref.run_id).attempts] == [AttemptState.SUCCEEDED]
+
+
+async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        bench.running[spec.job.ref].set_exception(FileNotFoundError("numactl"))
+        report = await link.reported.get()
+    assert report.outcome == Failure(
+        blame=Blame.HARNESS,
+        kind="agent",
+        message="the agent could not run it: FileNotFoundError: numactl",
+    )
+
+
+async def test_an_order_for_a_device_it_lacks_is_answered(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await agent.registered.wait()
+        both = builders.registration(None, builders.cpu("cpu-9", cores=frozenset({9})))
+        box.farm.register(both)
+        box.farm.submit(builders.sweep(devices="device == cpu-9"))
+        report = await link.reported.get()
+    assert isinstance(report.outcome, Failure)
+    assert "cpu-9" in report.outcome.message
+
+
+async def test_an_agent_of_another_release_ends(box: FarmBox, tmp_path: Path) -> None:
+    agent = HostAgent(
+        AgentParts(
+            identity=builders.agent(version="9.9"),
+            devices=(builders.cpu(),),
+            link=MemoryLink(box),
+            transports={DeviceKind.CPU_HOST: Bench()},
+            folder=tmp_path,
+        )
+    )
+    with pytest.raises(VersionMismatch):
+        await asyncio.wait_for(agent.serve(), PATIENCE_S)
+    assert not agent.registered.is_set()
+
+
+async def test_an_agent_that_ends_stops_its_workers(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+    assert bench.ended.get_nowait() == spec.job.ref
+    assert "report" not in link.said
+
+
+async def test_progress_reaches_who_watches_and_may_get_lost(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    seen: asyncio.Queue[Progress] = asyncio.Queue()
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+        box.on_event = lambda event: seen.put_nowait(event.progress) if event.progress else None
+        link.faults["progress"] = [ControllerAway()]
+        bench.tell(Progress(phase="training", done=1, total=3))
+        bench.tell(Progress(phase="training", done=2, total=3))
+        assert (await seen.get()).done == 2

@@ -1,0 +1,106 @@
+"""Bad input is one clear line and exit status 2: never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GOOD = b"name: x\nworkload: retinanet_resnext50\nstack: torch\nscenario: training\n"
+BAD_FILES = {
+    "broken YAML": (b"name: [x\n", "not YAML: line 2"),
+    "empty": (b"", "the file is empty"),
+    "only a comment": (b"# nothing\n", "the file is empty"),
+    "binary": (bytes(range(256)), "byte 128 is not UTF-8 text"),
+    "control characters": (b"name: \x00\x01\n", "not YAML"),
+    "a list": (b"- a\n- b\n", "it holds a list"),
+    "too large": (b"#" * 2**21, "a sweep has at most 1048576"),
+    "unknown key": (GOOD + b"repeets: 2\n", "key repeets: there is no such key; did you mean"),
+    "doubled key": (GOOD + b"name: y\n", "line 5, column 1: key 'name' is given twice"),
+    "missing key": (b"name: x\n", "key workload: it is missing"),
+    "wrong type": (GOOD + b"repeats: many\n", "key repeats: 'many' is not allowed"),
+    "bad name": (GOOD.replace(b"name: x", b"name: ../x"), "key name: '../x' is not allowed"),
+    "unknown workload": (
+        GOOD.replace(b"retinanet_resnext50", b"retinanet"),
+        "key workload: there is no workload 'retinanet'; did you mean retinanet_resnext50?",
+    ),
+    "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'; known:"),
+    "unknown scenario": (GOOD.replace(b"training", b"offline"), "key scenario"),
+    "unknown knob": (GOOD + b"knobs: {batchsize: 2}\n", "no knob 'batchsize'; did you mean batch"),
+    "knob of wrong type": (GOOD + b"knobs: {steps: '3'}\n", "key knobs.steps: '3' is not allowed"),
+    "knob out of bounds": (GOOD + b"knobs: {steps: 0}\n", "key knobs.steps: 0 is not allowed"),
+    "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "allowed: fp32, bf16"),
+    "bad selector": (GOOD + b"devices: cores >\n", "device selector 'cores >'"),
+    "bad baseline": (GOOD + b"baseline: {precision: bf16}\n", "key baseline.precision"),
+    "alias bomb": (
+        b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n" + GOOD,
+        "there is no such key",
+    ),
+    "deep nesting": (b"[" * 5000, "not YAML"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_sweep_file(case: str, tmp_path: Path) -> None:
+    content, expected = BAD_FILES[case]
+    file = tmp_path / "s.yaml"
+    file.write_bytes(content)
+    complaint = complaint_of(tmp_path, "sweep", "validate", str(file))
+    assert expected in complaint
+    assert complaint.startswith(f"benchfarm: {file}") or "selector" in case
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("sweep", "validate", "no/such.yaml"), "reading sweep no/such.yaml: No such file"),
+        (("sweep", "validate", "."), "Is a directory"),
+        (("sweep", "watch", "x"), "nothing is stored yet"),
+        (("sweep", "status"), "nothing is stored yet"),
+        (("results", "list"), "benchfarm up"),
+        (("device", "list"), "nothing is stored yet"),
+        (("sweep", "cancel", "x"), "no farm is up here; run: benchfarm up"),
+        (("agent", "start"), "no farm is up here; run: benchfarm up"),
+        (("agent", "start", "--label", "rack"), "option --label 'rack': it is not KEY=VALUE"),
+    ],
+)
+def test_bad_call(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
+    assert expected in complaint_of(tmp_path, *arguments)
+
+
+def test_home_that_is_a_file(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    assert "point BENCHFARM_HOME at a folder" in complaint_of(home, "up")
+
+
+def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:
+    done = benchfarm(tmp_path, "sweep", "validate", "-", "--json", stdin=GOOD)
+    assert done.returncode == 0
+    assert b'"precision": "fp32"' in done.stdout
+
+
+def test_down_without_a_farm_says_so(tmp_path: Path) -> None:
+    done = benchfarm(tmp_path, "down")
+    assert (done.returncode, b"no farm is up" in done.stdout) == (0, True)
+
+
+def complaint_of(home: Path, *arguments: str) -> str:
+    done = benchfarm(home, *arguments)
+    complaint = done.stderr.decode()
+    assert done.returncode == 2, complaint
+    assert "Traceback" not in complaint
+    assert complaint.count("\n") == 1
+    assert done.stdout == b""
+    return complaint
+
+
+def benchfarm(
+    home: Path, *arguments: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
+    environ = {**os.environ, "BENCHFARM_HOME": str(home)}
+    return subprocess.run(command, env=environ, input=stdin, capture_output=True, timeout=60)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.reports.statistics import Ratio, ratio_of_medians, spread
+
+SAMPLES = st.lists(st.floats(0.01, 100), min_size=1, max_size=12)
+RUNS = st.lists(SAMPLES, min_size=1, max_size=4)
+
+
+@given(RUNS)
+def test_quartiles_enclose_the_median(runs: list[list[float]]) -> None:
+    found = spread(runs)
+    assert found.low <= found.median <= found.high
+
+
+def test_known_spread() -> None:
+    found = spread([[1.0, 2.0], [3.0, 4.0, 5.0]])
+    assert (found.low, found.median, found.high) == (2.0, 3.0, 4.0)
+
+
+@given(RUNS, RUNS)
+def test_interval_is_ordered_and_repeatable(
+    over: list[list[float]], under: list[list[float]]
+) -> None:
+    first, second = ratio_of_medians(over, under), ratio_of_medians(over, under)
+    assert first == second
+    assert 0 < first.low <= first.high
+
+
+def test_ratio_of_constant_samples_is_exact() -> None:
+    found = ratio_of_medians([[3.0] * 4, [3.0] * 4], [[2.0] * 4])
+    assert found == Ratio(1.5, 1.5, 1.5)
+    assert found.shown
+
+
+def test_equal_samples_show_no_difference() -> None:
+    noise = random.Random(1)
+    runs = [[1 + noise.gauss(0, 0.05) for _ in range(10)] for _ in range(3)]
+    assert not ratio_of_medians(runs, runs).shown
+
+
+def test_a_run_that_is_off_as_a_whole_widens_the_interval() -> None:
+    steady = [[1.0, 1.01, 0.99], [1.0, 1.01, 0.99], [1.0, 1.01, 0.99]]
+    shifted = [[1.0, 1.01, 0.99], [1.0, 1.01, 0.99], [1.5, 1.51, 1.49]]
+    calm = ratio_of_medians(steady, steady)
+    rough = ratio_of_medians(shifted, steady)
+    assert rough.high - rough.low > 5 * (calm.high - calm.low)
+    assert rough.high == pytest.approx(1.5, abs=0.03)

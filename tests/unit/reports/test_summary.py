@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.result import Blame, Measurement, Validity
+from controller.contracts.units import Unit
+from controller.reports.export import as_csv
+from controller.reports.summary import CellLine, summarise, varying_knobs
+from controller.reports.tables import summary_table
+
+METRICS = {"training": "step_time"}
+
+
+def origin(precision: str, device: str, repeat: int = 0) -> dict[str, object]:
+    return {
+        "run_id": f"{precision}-{device}-{repeat}",
+        "sweep_id": "s",
+        "cell_key": precision,
+        "repeat": repeat,
+        "attempt": 1,
+        "device": device,
+        "device_kind": DeviceKind.CPU_HOST,
+        "virtual": device.startswith("v"),
+        "workload": "w",
+        "stack": "torch",
+        "scenario": "training",
+        "knobs": {"precision": precision, "steps": 3},
+        "started_at": 0.0,
+        "counted": True,
+    }
+
+
+def result(
+    precision: str, device: str, seconds: float, repeat: int = 0, reason: str = ""
+) -> StoredResult:
+    steps = (seconds, seconds, seconds)
+    metrics = {
+        "step_time": Measurement.of_samples(steps, Unit.SECONDS),
+        "throughput": Measurement.of_samples(tuple(2 / s for s in steps), Unit.IMAGES_PER_SECOND),
+    }
+    return StoredResult.model_validate(
+        {
+            **origin(precision, device, repeat),
+            "validity": Validity.INVALID if reason else Validity.VALID,
+            "reasons": (reason,) if reason else (),
+            "metrics": metrics,
+            "environment": {},
+            "artefacts": {},
+        }
+    )
+
+
+def failure(precision: str, device: str) -> StoredFailure:
+    facts = {"blame": Blame.WORKLOAD, "kind": "exit", "message": "boom", "output": ""}
+    return StoredFailure.model_validate(
+        {**origin(precision, device), **facts, "exit_code": 1, "signal": None}
+    )
+
+
+def lines_of(
+    results: list[StoredResult], *, baseline: dict[str, Scalar] | None = None
+) -> dict[tuple[str, str], CellLine]:
+    chosen = {"precision": "fp32"} if baseline is None else baseline
+    lines = summarise(results, [], chosen, METRICS)
+    return {(str(line.knobs["precision"]), line.device): line for line in lines}
+
+
+def test_each_device_is_compared_with_its_own_baseline() -> None:
+    lines = lines_of(
+        [
+            result("fp32", "a", 1.0),
+            result("bf16", "a", 0.5),
+            result("fp32", "b", 4.0),
+            result("bf16", "b", 1.0),
+        ]
+    )
+    assert lines["fp32", "a"].is_baseline
+    assert lines["fp32", "a"].speedup is None
+    speedups = {key: line.speedup.value for key, line in lines.items() if line.speedup}
+    assert speedups == {("bf16", "a"): 2.0, ("bf16", "b"): 4.0}
+
+
+def test_a_baseline_device_serves_all() -> None:
+    results = [result("fp32", "a", 1.0), result("fp32", "b", 4.0)]
+    lines = lines_of(results, baseline={"device": "a"})
+    speedup = lines["fp32", "b"].speedup
+    assert speedup
+    assert speedup.value == 0.25
+
+
+def test_an_ambiguous_baseline_compares_nothing() -> None:
+    lines = lines_of([result("fp32", "a", 1.0), result("bf16", "a", 1.0)], baseline={"steps": 3})
+    assert [line.speedup for line in lines.values()] == [None, None]
+
+
+def test_invalid_results_are_counted_and_not_measured_with() -> None:
+    good, bad = result("fp32", "a", 1.0), result("fp32", "a", 9.0, repeat=1, reason="too hot")
+    line = lines_of([good, bad])["fp32", "a"]
+    assert (line.valid, line.invalid, line.reasons) == (1, 1, ("too hot",))
+    assert line.metrics["step_time"].spread.median == 1.0
+
+
+def test_late_results_are_left_out() -> None:
+    late = result("fp32", "a", 9.0, repeat=1).model_copy(update={"counted": False})
+    line = lines_of([result("fp32", "a", 1.0), late])["fp32", "a"]
+    assert line.valid == 1
+
+
+def test_failed_cell_has_a_line_with_its_reason() -> None:
+    (line,) = summarise([], [failure("fp32", "a")], {}, METRICS)
+    assert (line.failed, line.reasons) == (1, ("workload: boom",))
+
+
+def test_table_says_virtual_validity_and_ratio() -> None:
+    results = [result("fp32", "v1", 1.0), result("bf16", "v1", 0.5)]
+    lines = summarise(results, [], {"precision": "fp32"}, METRICS)
+    assert varying_knobs(lines) == ["precision"]
+    console = Console(width=200, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(summary_table(lines, "sweep"))
+    text = captured.get()
+    assert text.index("bf16") < text.index("fp32"), "best first"
+    for expected in ("v1 (virtual)", "1 VALID", "baseline", "2.00× [2.00, 2.00]", "500.0 ms"):
+        assert expected in text
+
+
+def test_csv_has_a_line_a_metric() -> None:
+    header, *rows = as_csv([result("fp32", "a", 1.5)]).splitlines()
+    assert header.startswith("run_id,sweep_id,cell_key")
+    assert len(rows) == 2
+    assert "step_time,1.5,s,1.5 1.5 1.5" in rows[0]

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.device import Device
+from controller.contracts.errors import NoMatchingDevice, SelectorInvalid, SweepInvalid
+from controller.contracts.run import RunState
+from controller.contracts.sweep import Cell, Sweep
+from controller.scheduling.expansion import MAX_RUNS, axis_value, cells_of, place_cells, runs_of
+from tests.support import builders
+
+CATALOG = builders.catalog()
+SERVERS = [builders.cpu(f"cpu-{n}", facts={"cores": 8 * n}) for n in (1, 2)]
+DEFAULTS = {
+    "batch_size": 2,
+    "rate": 0.5,
+    "precision": "fp32",
+    "fused": False,
+    "steps": 10,
+    "threads": 0,
+}
+
+
+def cells(**changes: object) -> list[Cell]:
+    return cells_of(builders.sweep(**changes), CATALOG, "s.yaml")
+
+
+def complaint(**changes: object) -> SweepInvalid:
+    with pytest.raises(SweepInvalid) as caught:
+        cells(**changes)
+    return caught.value
+
+
+def bound(fleet: list[Device], **changes: object) -> list[Cell]:
+    sweep = builders.sweep(**changes)
+    return place_cells(sweep, cells_of(sweep, CATALOG), fleet, CATALOG)
+
+
+def test_every_knob_is_written_out_in_the_cell() -> None:
+    (cell,) = cells()
+    assert cell.knobs == DEFAULTS
+    assert list(cell.knobs) == sorted(cell.knobs)
+
+
+def test_a_cell_has_the_knobs_of_its_own_workload_stack_and_scenario() -> None:
+    (cell,) = cells(stack="litert", scenario="offline")
+    assert set(cell.knobs) == {"batch_size", "rate", "precision", "fused", "samples"}
+
+
+def test_axes_multiply_in_reading_order() -> None:
+    found = cells(
+        workload=["resnet", "bert"],
+        knobs={"batch_size": [1, 2], "precision": ["fp32", "bf16"]},
+        devices=["any", "cores > 8"],
+    )
+    seen = [(c.workload, c.knobs["batch_size"], c.knobs["precision"], c.selector) for c in found]
+    assert seen == [
+        (workload, batch, precision, selector)
+        for workload in ("resnet", "bert")
+        for batch in (1, 2)
+        for precision in ("fp32", "bf16")
+        for selector in ("any", "cores > 8")
+    ]
+
+
+def test_recipes_change_knobs_together() -> None:
+    found = cells(
+        knobs={"batch_size": [1, 2]},
+        recipes={"plain": {}, "fast": {"precision": "bf16", "fused": True}},
+    )
+    seen = [(c.knobs["batch_size"], c.knobs["precision"], c.knobs["fused"]) for c in found]
+    assert seen == [(1, "fp32", False), (1, "bf16", True), (2, "fp32", False), (2, "bf16", True)]
+
+
+def test_a_value_given_twice_makes_one_cell() -> None:
+    assert len(cells(knobs={"batch_size": [2, 2]})) == 1
+    assert len(cells(knobs={"rate": [1, 1.0]})) == 1
+    assert cells(knobs={"rate": 1}) == cells(knobs={"rate": 1.0})
+
+
+def test_writing_a_default_out_changes_nothing() -> None:
+    assert cells(knobs={"batch_size": 2}) == cells()
+
+
+KNOBS = st.permutations(
+    [("batch_size", [1, 2]), ("rate", [0.5]), ("precision", ["fp32", "bf16"]), ("steps", [5, 10])]
+)
+
+
+@given(KNOBS)
+def test_ids_do_not_depend_on_the_order_of_keys(pairs: list[tuple[str, list[object]]]) -> None:
+    sorted_sweep = builders.sweep(knobs=dict(sorted(pairs)), recipes={"a": {}}, repeats=2)
+    sweep = builders.sweep(repeats=2, recipes={"a": {}}, knobs=dict(pairs))
+
+    assert sweep.sweep_id(1) == sorted_sweep.sweep_id(1)
+    assert ids(sweep) == ids(sorted_sweep)
+
+
+def ids(sweep: Sweep) -> set[str]:
+    runs = runs_of(sweep, sweep.sweep_id(1), cells_of(sweep, CATALOG), now=1.0)
+    assert len({run.run_id for run in runs}) == len(runs)
+    return {run.run_id for run in runs}
+
+
+def test_equal_sweeps_give_equal_ids_and_others_do_not() -> None:
+    sweep = builders.sweep(repeats=3)
+    assert sweep.sweep_id(1) == builders.sweep(repeats=3, workload=["resnet"]).sweep_id(1)
+    assert sweep.sweep_id(1) != sweep.sweep_id(2)
+    assert sweep.sweep_id(1) != builders.sweep(repeats=3, knobs={"batch_size": 4}).sweep_id(1)
+    assert sweep.sweep_id(1).startswith("demo-")
+
+
+def test_a_changed_knob_or_selector_is_another_history() -> None:
+    (cell,) = cells()
+    same = cell.model_copy(update={"knobs": dict(reversed(cell.knobs.items()))})
+    other = cell.model_copy(update={"knobs": {**cell.knobs, "fused": True}})
+    assert cell.key == same.key
+    assert len({cell.key, other.key, cell.model_copy(update={"selector": "x == 1"}).key}) == 3
+
+
+def test_repeats_are_interleaved() -> None:
+    sweep = builders.sweep(knobs={"batch_size": [1, 2]}, repeats=2, deadline_s=7)
+    runs = runs_of(sweep, "demo-1", cells_of(sweep, CATALOG), now=5.0)
+
+    seen = [(r.position, r.repeat, r.cell.knobs["batch_size"]) for r in runs]
+    assert seen == [(0, 0, 1), (1, 0, 2), (2, 1, 1), (3, 1, 2)]
+    assert {(r.state, r.sweep_id, r.deadline_s, r.created_at, r.attempts) for r in runs} == {
+        (RunState.QUEUED, "demo-1", 7.0, 5.0, ())
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "seen", "remedy"),
+    [
+        ("workload", "resnat", "no workload 'resnat'", "mean resnet? known: bert, resnet"),
+        ("stack", "jax", "no stack 'jax'", "known: litert, torch"),
+        ("scenario", "trainin", "no scenario 'trainin'", "mean training? known: offline, training"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_known(
+    key: str, name: str, seen: str, remedy: str
+) -> None:
+    error = complaint(**{key: [name]})
+    assert error.tried == f"s.yaml: key {key}"
+    assert seen in error.seen
+    assert remedy in error.remedy
+
+
+def test_an_unknown_knob_is_answered_with_the_known() -> None:
+    error = complaint(knobs={"batchsize": 4})
+    assert error.tried == "s.yaml: key knobs"
+    assert error.seen == "there is no knob 'batchsize'"
+    assert error.remedy.startswith("did you mean batch_size? known: batch_size, fused, precision")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "remedy"),
+    [
+        ("batch_size", 0, "the least is 1"),
+        ("batch_size", "4", "expected int"),
+        ("batch_size", True, "expected int"),
+        ("batch_size", 2.0, "expected int"),
+        ("steps", 105, "the most is 100"),
+        ("steps", 7, "must be a multiple of 5"),
+        ("precision", "fp8", "allowed: fp32, bf16"),
+        ("precision", 16, "expected str"),
+        ("fused", 1, "expected bool"),
+        ("fused", "yes", "expected bool"),
+        ("rate", "fast", "expected float"),
+        ("rate", -0.5, "the least is 0"),
+    ],
+)
+def test_a_value_not_allowed_is_answered_with_what_is(
+    name: str, value: object, remedy: str
+) -> None:
+    for changes in ({"knobs": {name: [value]}}, {"recipes": {"r": {name: value}}}):
+        error = complaint(**changes)
+        assert error.tried == f"s.yaml: key knobs.{name}"
+        assert error.seen == f"{value!r} is not allowed"
+        assert error.remedy == remedy
+
+
+def test_a_scenario_the_workload_does_not_run_under() -> None:
+    error = complaint(workload="bert", scenario="offline")
+    assert error.tried == "s.yaml: key scenario"
+    assert error.seen == "workload bert does not run under 'offline'"
+    assert error.remedy == "allowed: training"
+
+
+def test_a_knob_set_in_two_places() -> None:
+    error = complaint(knobs={"precision": ["fp32", "bf16"]}, recipes={"r": {"precision": "bf16"}})
+    assert error.tried == "s.yaml: key recipes.r"
+    assert error.seen == "it sets precision, and so does knobs"
+
+
+def test_a_sweep_too_large_is_refused_before_it_is_expanded() -> None:
+    values = list(range(1, 1000))
+    error = complaint(knobs={"batch_size": values, "rate": values, "threads": values})
+    assert error.seen == f"it asks for {999**3} runs"
+    assert error.remedy == f"the most is {MAX_RUNS}"
+
+
+def test_a_selector_that_is_none() -> None:
+    with pytest.raises(SelectorInvalid):
+        cells(devices="cores =>")
+
+
+@pytest.mark.parametrize(
+    "baseline",
+    [
+        {},
+        {"precision": "bf16", "batch_size": 4},
+        {"workload": "bert"},
+        {"stack": "torch", "scenario": "training"},
+        {"samples": 1},
+        {"device": "cpu-1"},
+    ],
+)
+def test_a_baseline_names_what_some_cell_has(baseline: dict[str, object]) -> None:
+    found = cells(
+        workload=["resnet", "bert"] if "samples" not in baseline else "resnet",
+        scenario=["training", "offline"] if "samples" in baseline else "training",
+        recipes={"a": {}, "b": {"precision": "bf16", "batch_size": 4}},
+        baseline=baseline,
+    )
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("baseline", "key", "seen", "remedy"),
+    [
+        ({"precision": "fp16"}, "baseline.precision", "no cell has precision = fp16", "bf16, fp32"),
+        ({"batch_size": 3}, "baseline.batch_size", "no cell has batch_size = 3", "one of: 2"),
+        ({"workload": "bert"}, "baseline.workload", "no cell has workload = bert", "resnet"),
+        ({"precison": "fp32"}, "baseline", "no baseline 'precison'", "mean precision?"),
+    ],
+)
+def test_a_baseline_that_marks_no_cell(
+    baseline: dict[str, object], key: str, seen: str, remedy: str
+) -> None:
+    error = complaint(knobs={"precision": ["fp32", "bf16"]}, baseline=baseline)
+    assert error.tried == f"s.yaml: key {key}"
+    assert seen in error.seen
+    assert remedy in error.remedy
+
+
+def test_any_leaves_the_choice_of_device_to_placement() -> None:
+    assert [cell.selector for cell in bound(SERVERS, devices="cores >= 8")] == ["cores >= 8"]
+
+
+def test_each_gives_every_matching_device_a_cell() -> None:
+    found = bound([*SERVERS, builders.phone()], devices="any", on="each")
+    assert [cell.selector for cell in found] == ['device == "cpu-1"', 'device == "cpu-2"']
+    assert [c.selector for c in bound(SERVERS, devices="cores > 8", on="each")] == [
+        'device == "cpu-2"'
+    ]
+
+
+def test_each_gives_a_device_that_two_selectors_match_one_cell() -> None:
+    found = bound(SERVERS, devices=["any", "cores > 8"], on="each")
+    assert [cell.selector for cell in found] == ['device == "cpu-1"', 'device == "cpu-2"']
+
+
+@pytest.mark.parametrize("on", ["any", "each"])
+def test_no_match_names_what_excluded_each_device(on: str) -> None:
+    with pytest.raises(NoMatchingDevice) as caught:
+        bound([*SERVERS, builders.phone()], devices="cores >= 64", on=on)
+    assert caught.value.tried == "placing resnet on stack torch, devices: cores >= 64"
+    assert caught.value.seen == (
+        "cpu-1 is excluded by cores >= 64 (it has 8); "
+        "cpu-2 is excluded by cores >= 64 (it has 16); "
+        "phone-1 is excluded by stack torch (it runs on cpu_host), "
+        "cores >= 64 (it has no cores)"
+    )
+    assert "benchfarm device list" in caught.value.remedy
+
+
+def test_no_devices_at_all() -> None:
+    with pytest.raises(NoMatchingDevice) as caught:
+        bound([])
+    assert caught.value.seen == "no device is registered"
+
+
+def test_the_axes_of_a_cell_by_name() -> None:
+    (cell,) = cells(knobs={"batch_size": 4})
+    names = ("workload", "stack", "scenario", "batch_size", "nothing")
+    assert [axis_value(cell, n) for n in names] == ["resnet", "torch", "training", 4, None]
