@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
-from controller.contracts.wire import Progress, WorkerSpec
+from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 PROGRESS_PERIOD_S = 1.0
 
@@ -58,10 +58,13 @@ def main() -> int:
 
 def run_job(spec: WorkerSpec, voice: Voice) -> Result:
     """Build the workload and the backend, and hand both to the scenario."""
-    job = spec.job
+    job, program = spec.job, spec.job.program
+    if not isinstance(program, TrainingProgram):
+        message = f"a worker trains; {job.workload} is for a device's own runtime"
+        raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
     scenario = import_module(f"agents.scenarios.{job.scenario}")
-    backend = resolve(job.backend)(job.knobs)
-    workload = resolve(job.builder)(**job.workload_knobs)
+    backend = resolve(program.backend)(job.knobs)
+    workload = resolve(program.builder)(**program.arguments)
     result: Result = scenario.run(workload, backend, job.knobs, voice.progress)
     return result
 

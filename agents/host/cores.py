@@ -41,7 +41,9 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        return os.open(path, os.O_CREAT | os.O_RDONLY, 0o644)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDONLY, 0o644)
+        os.fchmod(descriptor, 0o644)  # whatever this user's umask
+        return descriptor
 
 
 async def _lock(descriptor: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import DeviceKind
@@ -60,14 +60,43 @@ class QualityTarget(Contract):
     value: float
 
 
+class ModelFile(Contract):
+    """A model as a file of the `models` package."""
+
+    path: str
+    """Relative to the package."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class DatasetFile(Contract):
+    """A data set that code of the `models` package writes, the same one every time."""
+
+    writer: str
+    """`package.module:function`, called with the path to write; returns the checksum."""
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    samples: int
+
+
+class OnDevice(Contract):
+    """A workload that runs on a device's own runtime rather than in our process."""
+
+    models: dict[str, ModelFile]
+    """Numerics → file; the knob `numerics` chooses."""
+    dataset: DatasetFile
+    input_mean: float
+    input_std: float
+
+
 class WorkloadManifest(Contract):
-    """What is run: a task, the code that builds it, and its knobs."""
+    """What is run: a task, the code or the files that make it, and its knobs."""
 
     name: str
     title: str
     task: str
     reference: str
-    builder: str
+    builder: str | None = None
+    """Of a workload that trains: `package.module:Class`, resolved in the worker only."""
+    on_device: OnDevice | None = None
     scenarios: tuple[str, ...]
     quality_target: QualityTarget | None = None
     knobs: dict[str, Knob] = {}
@@ -78,9 +107,11 @@ class StackManifest(Contract):
 
     name: str
     title: str
-    device_kind: DeviceKind
-    backend: str
-    """`package.module:Class`, resolved in the worker only."""
+    device_kinds: tuple[DeviceKind, ...]
+    backend: str | None = None
+    """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
+    bundle: str | None = None
+    """Of a stack that runs on devices: the bundle that holds its runtime."""
     knobs: dict[str, Knob] = {}
 
 
@@ -115,13 +146,19 @@ class Catalog(Contract):
 
     def knobs_of(self, workload: str, stack: str, scenario: str) -> dict[str, Knob]:
         """Return all knobs a cell of these three has; every name belongs to one manifest only."""
-        launch = self.launch.get(self.stacks[stack].device_kind)
         return {
-            **(launch.knobs if launch else {}),
+            **self.launch_knobs(stack),
             **self.workloads[workload].knobs,
             **self.stacks[stack].knobs,
             **self.scenarios[scenario].knobs,
         }
+
+    def launch_knobs(self, stack: str) -> dict[str, Knob]:
+        """Return how a stack's worker process can be started; a bundle starts by itself."""
+        if self.stacks[stack].backend is None:
+            return {}
+        launches = [self.launch.get(kind) for kind in self.stacks[stack].device_kinds]
+        return {name: knob for launch in launches if launch for name, knob in launch.knobs.items()}
 
 
 def load_catalog() -> Catalog:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.catalog import OnDevice, QualityTarget
 from controller.contracts.device import Device
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
@@ -22,21 +23,38 @@ class AttemptRef(Contract):
     attempt: int
 
 
+class TrainingProgram(Contract):
+    """What a worker process on a host builds and trains."""
+
+    type: Literal["training"] = "training"
+    builder: str
+    """`package.module:Class` of the workload, from its manifest."""
+    arguments: dict[str, Scalar]
+    """The knobs the workload's manifest declares: what its builder is called with."""
+    backend: str
+    """`package.module:Class` of the stack, from its manifest."""
+
+
+class OnDeviceProgram(Contract):
+    """What a device's own runtime runs, with LoadGen beside it."""
+
+    type: Literal["on_device"] = "on_device"
+    bundle: str
+    workload: OnDevice
+    quality_target: QualityTarget | None
+
+
 class Job(Contract):
-    """Everything a worker needs to do one attempt."""
+    """Everything needed to do one attempt."""
 
     ref: AttemptRef
     device_id: str
     workload: str
-    builder: str
-    """`package.module:Class` of the workload, from its manifest."""
     stack: str
-    backend: str
     scenario: str
     knobs: dict[str, Scalar]
     """All of the cell's."""
-    workload_knobs: dict[str, Scalar]
-    """Those the workload's manifest declares: what its builder is called with."""
+    program: Annotated[TrainingProgram | OnDeviceProgram, Field(discriminator="type")]
     deadline_s: float
 
 

@@ -49,6 +49,7 @@ from controller.scheduling.lifecycle import (
 )
 from controller.scheduling.placement import place
 from controller.scheduling.policy import RetryPolicy
+from controller.scheduling.program import program_of
 from controller.store.protocol import Store
 
 
@@ -234,14 +235,10 @@ class Farm:
             ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
             device_id=lease.device_id,
             workload=cell.workload,
-            builder=self._catalog.workloads[cell.workload].builder,
             stack=cell.stack,
-            backend=self._catalog.stacks[cell.stack].backend,
             scenario=cell.scenario,
             knobs=cell.knobs,
-            workload_knobs={
-                name: cell.knobs[name] for name in self._catalog.workloads[cell.workload].knobs
-            },
+            program=program_of(cell, self._catalog),
             deadline_s=run.deadline_s,
         )
 

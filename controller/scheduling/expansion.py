@@ -13,6 +13,7 @@ from controller.contracts.errors import NoMatchingDevice, SweepInvalid
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep, choices
 from controller.scheduling.placement import objections
+from controller.scheduling.program import program_of
 from controller.scheduling.selector import parse_selector
 
 MAX_RUNS = 100_000
@@ -43,6 +44,8 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
         for selector in sweep.devices
     ]
     _check_scenarios(cells, catalog, source)
+    for cell in cells:
+        program_of(cell, catalog, source)
     _check_baseline(sweep, cells, source)
     return list({cell.key: cell for cell in cells}.values())
 

@@ -15,8 +15,9 @@ def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     """Return everything that keeps a cell off a device, whether or not it is free now."""
     if cell.stack not in catalog.stacks or cell.workload not in catalog.workloads:
         return [f"this release, which has no {cell.workload} on stack {cell.stack}"]
-    needed = catalog.stacks[cell.stack].device_kind
-    found = [f"stack {cell.stack} (it runs on {needed})"] if device.kind != needed else []
+    kinds = catalog.stacks[cell.stack].device_kinds
+    wrong_kind = f"stack {cell.stack} (it runs on {' or '.join(kinds)})"
+    found = [wrong_kind] if device.kind not in kinds else []
     if selector := parse_selector(cell.selector).objection(device):
         found.append(selector)
     return found

@@ -16,7 +16,7 @@ from controller.contracts.result import Blame, Failure, Measurement, Result, Val
 from controller.contracts.run import Attempt, Run, RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.units import Unit
-from controller.contracts.wire import AttemptRef, Job, WorkerSpec
+from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 
 VERSION = "0.1.0"
 
@@ -72,7 +72,7 @@ def _stack(name: str, kind: DeviceKind) -> StackManifest:
     return StackManifest(
         name=name,
         title="",
-        device_kind=kind,
+        device_kinds=(kind,),
         backend=f"agents.{name}:Backend",
         knobs={"precision": precision, "fused": fused},
     )
@@ -183,12 +183,12 @@ def job(of: AttemptRef | None = None, device_id: str = "cpu-1", deadline_s: floa
         ref=of or ref(),
         device_id=device_id,
         workload="resnet",
-        builder="models.resnet:Build",
         stack="torch",
-        backend="agents.torch:Backend",
         scenario="training",
         knobs={"threads": 1},
-        workload_knobs={},
+        program=TrainingProgram(
+            builder="models.resnet:Build", arguments={}, backend="agents.torch:Backend"
+        ),
         deadline_s=deadline_s,
     )
 

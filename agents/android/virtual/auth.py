@@ -99,14 +99,21 @@ class Gate:
         self._asking: dict[asyncio.Future[None], RSAPublicKey] = {}
         self.locked = locked
         """Whether hosts have to prove who they are (`ro.adb.secure`)."""
+        self.refusing = False
+        """Whether the phone's user lets nobody in, known or not."""
 
     def knows(self, token: bytes, signature: bytes) -> bool:
         """Tell whether one of the known keys has signed the token."""
-        return any(verifies(key, token, signature) for key in self._keys)
+        return not self.refusing and any(verifies(k, token, signature) for k in self._keys)
+
+    @property
+    def asking(self) -> int:
+        """How many questions are open."""
+        return len(self._asking)
 
     async def ask(self, key: RSAPublicKey) -> None:
         """Show the question "Allow USB debugging?"; returns when it has been answered with yes."""
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking[answer] = key
         try:
             await answer
@@ -115,6 +122,8 @@ class Gate:
 
     def allow(self) -> int:
         """Answer every open question with yes, always from this computer; return their number."""
+        if self.refusing:
+            return 0
         for answer, key in self._asking.items():
             if not answer.done():
                 self._keys.append(key)

@@ -106,9 +106,7 @@ class Child:
                 pipe.close()
 
 
-async def start(
-    argv: Sequence[str], env: dict[str, str], *, separate_stderr: bool
-) -> Child:
+async def start(argv: Sequence[str], env: dict[str, str], *, separate_stderr: bool) -> Child:
     """Start a command on pipes; raises OSError if it can't be."""
     theirs_in, ours_in = os.pipe()
     ours_out, theirs_out = os.pipe()

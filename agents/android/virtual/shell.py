@@ -12,7 +12,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass
 
-from agents.android.virtual.errors import LinkCut, ProtocolViolation, StreamClosed
+from agents.android.virtual.errors import ProtocolViolation, StreamClosed
 from agents.android.virtual.faults import Link
 from agents.android.virtual.processes import Child, Pipe, start, start_on_terminal
 from agents.android.virtual.streams import Stream
@@ -132,10 +132,12 @@ class _PacketConversation:
 
     async def talk(self) -> None:
         """Send both outputs until the command has ended, then its exit code."""
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self._copy(self._child.stdout, PacketId.STDOUT))
-            if self._child.stderr:
-                both.create_task(self._copy(self._child.stderr, PacketId.STDERR))
+        pipes = {PacketId.STDOUT: self._child.stdout, PacketId.STDERR: self._child.stderr}
+        copies = [asyncio.create_task(self._copy(p, kind)) for kind, p in pipes.items() if p]
+        try:
+            await asyncio.gather(*copies)
+        finally:
+            await _cancel(*copies)
         await self._send(PacketId.EXIT, bytes([await self._child.exit_code() & 0xFF]))
 
     async def hear(self) -> None:
@@ -167,13 +169,17 @@ async def _converse(conversation: _BareConversation | _PacketConversation) -> bo
         await asyncio.wait({talking, hearing}, return_when=asyncio.FIRST_COMPLETED)
         ended = talking.done()
         (talking if ended else hearing).result()
-    except* StreamClosed:
+    except StreamClosed:
         ended = False
     finally:
-        for task in (talking, hearing):
-            task.cancel()
-        await asyncio.gather(talking, hearing, return_exceptions=True)
+        await _cancel(talking, hearing)
     return ended
+
+
+async def _cancel(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _finish(child: Child, ended: bool) -> None:

@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from agents.android.virtual.errors import ProtocolViolation, StreamClosed
 from agents.android.virtual.wire import Command, Message
 
+MAX_BACKLOG = 32 << 20
+"""Bytes; more than the socket buffers of an adb client hold."""
 Send = Callable[[Message], Awaitable[None]]
 Service = Callable[["Stream"], Awaitable[None]]
 """What a stream is connected to; it is run to its end, then the stream is closed."""
 
 
+@dataclass(slots=True)
+class Backlog:
+    """The bytes of a connection that wait for its services.
+
+    A peer is to wait for an OKAY after each WRTE, which would keep this small. But when a client of
+    the adb server goes, the server passes on all that it had still sent, unasked.
+    """
+
+    waiting: int = 0
+
+    def grow(self, n: int) -> None:
+        """Count bytes that have come; raises ProtocolViolation beyond MAX_BACKLOG."""
+        self.waiting += n
+        if self.waiting > MAX_BACKLOG:
+            raise ProtocolViolation(f"{self.waiting} bytes sent without waiting for OKAY")
+
+
 class Stream:
     """The device's end of a stream.
 
-    A peer's chunk is acknowledged when the service takes it: a slow service slows the peer, and at
-    most one chunk waits here.
+    A peer's chunk is acknowledged when the service takes it: a slow service slows the peer.
     """
 
-    def __init__(self, local_id: int, remote_id: int, send: Send, max_payload: int) -> None:
+    def __init__(
+        self, local_id: int, remote_id: int, send: Send, max_payload: int, backlog: Backlog
+    ) -> None:
         self.local_id = local_id
         self.remote_id = remote_id
         """The peer's id; 0 until the peer has accepted a stream opened from here."""
         self._send = send
         self._max_payload = max_payload
+        self._backlog = backlog
         self._waiting: asyncio.Queue[bytes] = asyncio.Queue()
         self._taken = bytearray()
         self._may_write = asyncio.Event()
@@ -42,6 +64,7 @@ class Stream:
         if self._closed and self._waiting.empty():
             return b""
         data = await self._waiting.get()
+        self._backlog.waiting -= len(data)
         if not self._closed:
             await self._send(Message(Command.OKAY, self.local_id, self.remote_id))
         return data
@@ -74,16 +97,20 @@ class Stream:
             raise StreamClosed
 
     def deliver(self, data: bytes) -> None:
-        """Take a WRTE from the peer; raises ProtocolViolation if the last one is unanswered."""
-        if not self._waiting.empty():
-            raise ProtocolViolation(f"stream {self.local_id}: WRTE before the last one's OKAY")
-        if data and not self._closed:
+        """Take a WRTE from the peer; raises ProtocolViolation if it has sent far too many."""
+        if data:
+            self._backlog.grow(len(data))
             self._waiting.put_nowait(data)
 
     def acknowledge(self, remote_id: int) -> None:
         """Take an OKAY from the peer: it took this stream, or the last WRTE."""
         self.remote_id = self.remote_id or remote_id
         self._may_write.set()
+
+    def drop(self) -> None:
+        """Forget what the service has not read; called when the service has ended."""
+        while not self._waiting.empty():
+            self._backlog.waiting -= len(self._waiting.get_nowait())
 
     def end(self) -> None:
         """Take a CLSE from the peer, or the end of the connection."""

@@ -7,12 +7,15 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 from agents.android.virtual import sync_format as form
 from agents.android.virtual.errors import ProtocolViolation, StreamClosed
 from agents.android.virtual.streams import Stream
 
-Look = Callable[[bytes], os.stat_result]
+# A FIFO without a peer would stop the whole phone.
+_NEVER_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class _Refused(Exception):
@@ -54,48 +57,56 @@ class _Session:
             except _Refused as refusal:
                 await self._fail(str(refusal))
 
-    async def _answer(self, kind: bytes, path: bytes) -> None:
+    async def _answer(self, kind: bytes, raw: bytes) -> None:
+        path = _path(raw)
         match kind:
             case b"STAT":
-                await self.stream.write(form.stat_v1(_look(os.lstat, path)))
+                await self.stream.write(form.stat_v1(_look(path.lstat)))
             case b"LIST":
                 await self._list(path, v2=False)
             case b"SEND":
-                await self._send_v1(path)
+                await self._send_v1(raw)
             case b"RECV":
                 await self._receive(path)
-            case b"STA2" | b"LST2" if self.v2:
-                look = os.stat if kind == b"STA2" else os.lstat
-                await self.stream.write(form.stat_v2(kind, _look(look, path)))
-            case b"LIS2" if self.v2:
+            case _ if self.v2:
+                await self._answer_v2(kind, path)
+            case _:
+                await self._refuse_request()
+
+    async def _answer_v2(self, kind: bytes, path: Path) -> None:
+        match kind:
+            case b"STA2":
+                await self.stream.write(form.stat_v2(kind, _look(path.stat)))
+            case b"LST2":
+                await self.stream.write(form.stat_v2(kind, _look(path.lstat)))
+            case b"LIS2":
                 await self._list(path, v2=True)
-            case b"SND2" if self.v2:
+            case b"SND2":
                 await self._send_v2(path)
-            case b"RCV2" if self.v2:
-                self._refuse_flags(form.RECEIVE_V2.unpack(await self._take(8))[1])
+            case b"RCV2":
+                _refuse_flags(form.RECEIVE_V2.unpack(await self._take(form.RECEIVE_V2.size))[1])
                 await self._receive(path)
             case _:
-                await self._fail("unknown command")
-                raise StreamClosed
+                await self._refuse_request()
 
-    async def _list(self, path: bytes, *, v2: bool) -> None:
+    async def _refuse_request(self) -> None:
+        await self._fail("unknown command")
+        raise StreamClosed
+
+    async def _list(self, path: Path, *, v2: bool) -> None:
         try:
-            names = sorted(os.listdir(path))
-        except (OSError, ValueError):  # adbd, too, lists what it can't open as empty
-            names = []
+            found = sorted(path.iterdir())
+        except OSError:  # adbd, too, lists what it can't open as empty
+            found = []
         entry = form.entry_v2 if v2 else form.entry_v1
-        answer = b"".join(entry(n, _look(os.lstat, os.path.join(path, n))) for n in names)
+        answer = b"".join(entry(os.fsencode(each.name), _look(each.lstat)) for each in found)
         await self.stream.write(answer + form.end_of_list(v2))
 
-    async def _receive(self, path: bytes) -> None:
+    async def _receive(self, path: Path) -> None:
         with _trying("open failed"):
-            file = _open(path, os.O_RDONLY)
+            file = os.open(path, os.O_RDONLY | _NEVER_WAIT)
         with os.fdopen(file, "rb", buffering=0) as source:
-            while True:
-                with _trying("read failed"):
-                    data = source.read(form.DATA_MAX)
-                if not data:
-                    break
+            while data := _read(source):
                 await self.stream.write(form.packet(b"DATA", data))
         await self.stream.write(form.packet(b"DONE"))
 
@@ -103,47 +114,110 @@ class _Session:
         path, comma, mode = path_and_mode.rpartition(b",")
         if not comma or not mode.isdigit():
             raise _Refused("missing , in ID_SEND")
-        await self._store(path, int(mode))
+        await self._store(_path(path), int(mode))
 
-    async def _send_v2(self, path: bytes) -> None:
+    async def _send_v2(self, path: Path) -> None:
         _, mode, flags = form.SEND_V2.unpack(await self._take(form.SEND_V2.size))
-        self._refuse_flags(flags)
+        _refuse_flags(flags)
         await self._store(path, mode)
 
-    def _refuse_flags(self, flags: int) -> None:
-        # Compression, which our features don't offer.
-        if flags:
-            raise _Refused(f"unknown flags: {flags}")
-
-    async def _store(self, path: bytes, mode: int) -> None:
+    async def _store(self, path: Path, mode: int) -> None:
         """Take a file or link; a refusal is told at once, and what still comes is passed over."""
+        upload = _Upload(self.stream)
         try:
-            if stat.S_ISLNK(mode):
-                modified = await self._store_link(path)
-            else:
-                modified = await self._store_file(path, mode)
+            store = _store_link if stat.S_ISLNK(mode) else _store_file
+            await store(upload, path, mode)
         except _Refused as refusal:
             await self._fail(str(refusal))
-            await self._pass_over()
+            while await upload.next():
+                pass
             return
         with _trying("utime failed"):
-            os.utime(path, (modified, modified), follow_symlinks=False)
+            os.utime(path, (upload.modified, upload.modified), follow_symlinks=False)
         await self.stream.write(form.packet(b"OKAY"))
 
-    async def _store_file(self, path: bytes, mode: int) -> int:
-        with _trying("couldn't create file"):
-            os.makedirs(os.path.dirname(path) or b"/", 0o775, exist_ok=True)
-            _remove_link(path)
-            file = _open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-        try:
-            with _trying("fchmod failed"):
-                os.fchmod(file, (mode & 0o777) | (mode >> 3 & 0o070) | (mode >> 3 & 0o007))
-            while (data := await self._next()) is not None:
+    async def _take(self, n: int) -> bytes:
+        return await self.stream.read_exactly(n)
+
+    async def _fail(self, message: str) -> None:
+        await self.stream.write(form.packet(b"FAIL", message.encode()))
+
+
+@dataclass(slots=True)
+class _Upload:
+    """What a peer sends as a file's content."""
+
+    stream: Stream
+    modified: int = 0
+    """The file's time, in Unix seconds; known once `next` has returned b""."""
+
+    async def next(self) -> bytes:
+        """Return the next part, b"" at the end."""
+        while True:
+            head = await self.stream.read_exactly(form.HEADER.size)
+            kind, number = form.HEADER.unpack(head)
+            if kind == b"DONE":
+                self.modified = number
+                return b""
+            if kind != b"DATA" or number > form.DATA_MAX:
+                raise ProtocolViolation(f"{kind!r} of {number} bytes in a file's content")
+            if number:
+                return await self.stream.read_exactly(number)
+
+
+async def _store_file(upload: _Upload, path: Path, mode: int) -> None:
+    with _trying("couldn't create file"):
+        path.parent.mkdir(mode=0o775, parents=True, exist_ok=True)
+        if path.is_symlink():
+            path.unlink()
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NEVER_WAIT, 0o666)
+    try:
+        with os.fdopen(file, "wb", buffering=0) as target:
+            while data := await upload.next():
                 with _trying("write failed"):
-                    _write(file, data)
-        except _Refused:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(file)
-        return self._modified
+                    _write(target, data)
+            # adbd, too, gives everybody what the owner may.
+            os.fchmod(file, mode & 0o700 | (mode & 0o700) >> 3 | (mode & 0o700) >> 6)
+    except BaseException:
+        path.unlink(missing_ok=True)  # never half a file, whatever ended this
+        raise
+
+
+async def _store_link(upload: _Upload, path: Path, mode: int) -> None:
+    target = b""
+    while data := await upload.next():
+        target += data
+        if len(target) > form.PATH_MAX:
+            raise _Refused("symlink target too long")
+    with _trying("couldn't create symlink"):
+        path.parent.mkdir(mode=0o775, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(_path(target))
+
+
+def _path(raw: bytes) -> Path:
+    return Path("/") / os.fsdecode(raw.split(b"\0", 1)[0])
+
+
+def _look(look: Callable[[], os.stat_result]) -> os.stat_result | OSError:
+    try:
+        return look()
+    except OSError as error:
+        return error
+
+
+def _read(source: BinaryIO) -> bytes:
+    with _trying("read failed"):
+        return source.read(form.DATA_MAX) or b""
+
+
+def _write(target: BinaryIO, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[target.write(left) :]
+
+
+def _refuse_flags(flags: int) -> None:
+    # Compression, which our features don't offer.
+    if flags:
+        raise _Refused(f"unknown flags: {flags}")

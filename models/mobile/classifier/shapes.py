@@ -9,12 +9,16 @@ stream NumPy guarantees; sums of floats by `np.sum`, sines and matrix products a
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from controller.contracts.errors import BenchfarmError
 
 Plane = NDArray[np.float64]
 """One number a pixel, shape (SIZE, SIZE)."""
@@ -28,7 +32,20 @@ SPLITS: Final[Mapping[str, int]] = {"evaluation": 1, "training": 2, "calibration
 """Names → the seed's first word; image i of a split never depends on the others."""
 EVALUATION_IMAGES: Final = 1024
 """MLPerf Mobile's performance sample count for image classification."""
-EVALUATION_SHA256: Final = ""
+EVALUATION_SHA256: Final = "d5f6db7744ee032da338b1fac6c2a52ddb2adcc6b2b4de0ba1c26daf72abbc37"
+
+
+@dataclass(eq=False)
+class DatasetDiffers(BenchfarmError):
+    """A data set came out otherwise than its checksum says: NumPy broke a promise, or a bit did."""
+
+    name: str
+    expected: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"data set {self.name}: SHA-256 {self.seen}, expected {self.expected}"
+
 
 Figure = Callable[[Plane, Plane], Plane]
 """Signed distance to a figure's edge in units of its radius, negative inside."""
@@ -145,16 +162,16 @@ def _blend(image: Plane, colour: Plane, coverage: Plane) -> Plane:
 
 
 def _background(draws: _Draws, x: Plane, y: Plane) -> Plane:
-    first, second = draws.colour(0.0, 0.5), draws.colour(0.0, 0.5)
+    first, second = draws.colour(0.0, 0.6), draws.colour(0.0, 0.6)
     along, across = draws.direction()
     ramp = np.clip((x * along + y * across) / SIZE + 0.5, 0.0, 1.0)
     return _blend(np.broadcast_to(first, (SIZE, SIZE, 3)), second, 0.5 * ramp)
 
 
 def _figure_coverage(figure: Figure, draws: _Draws, x: Plane, y: Plane) -> Plane:
-    radius = draws.between(0.16, 0.34) * SIZE
-    x = x - draws.between(-0.15, 0.15) * SIZE
-    y = y - draws.between(-0.15, 0.15) * SIZE
+    radius = draws.between(0.12, 0.33) * SIZE
+    x = x - draws.between(-0.17, 0.17) * SIZE
+    y = y - draws.between(-0.17, 0.17) * SIZE
     cos, sin = draws.direction()
     distance = figure((x * cos + y * sin) / radius, (y * cos - x * sin) / radius)
     return np.clip(0.5 - distance * radius, 0.0, 1.0)
@@ -174,10 +191,10 @@ def render(split: str, index: int) -> tuple[Pixels, int]:
     y, x = np.meshgrid(axis, axis, indexing="ij")
     image = _background(draws, x, y)
     figure = list(FIGURES.values())[label]
-    image = _blend(image, draws.colour(0.4, 1.0), _figure_coverage(figure, draws, x, y))
-    for _ in range(2):
+    image = _blend(image, draws.colour(0.3, 1.0), _figure_coverage(figure, draws, x, y))
+    for _ in range(3):
         image = _blend(image, draws.colour(0.0, 1.0), _bar_coverage(draws, x, y))
-    image = image + draws.between(0.02, 0.2) * draws.noise((SIZE, SIZE, 3))
+    image = image + draws.between(0.02, 0.4) * draws.noise((SIZE, SIZE, 3))
     return np.floor(np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8), label
 
 
@@ -193,3 +210,19 @@ def checksum(pixels: Pixels, labels: Labels) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(pixels).tobytes())
     digest.update(labels.astype("<i8").tobytes())
     return digest.hexdigest()
+
+
+def write_evaluation_set(path: Path) -> str:
+    """Write the evaluation split as `.npz` (arrays `images`, `labels`); return its checksum.
+
+    Takes about 2 s; written beside the path and renamed, so that no reader meets half a file.
+    Raises DatasetDiffers if the images are not those the model's card speaks of.
+    """
+    pixels, labels = images("evaluation", EVALUATION_IMAGES)
+    seen = checksum(pixels, labels)
+    if seen != EVALUATION_SHA256:
+        raise DatasetDiffers("shapes/evaluation", EVALUATION_SHA256, seen)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial.npz")
+    np.savez(partial, images=pixels, labels=labels)
+    partial.replace(path)
+    return seen

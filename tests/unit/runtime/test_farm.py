@@ -15,7 +15,7 @@ from controller.contracts.errors import (
 )
 from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunChange, RunState
-from controller.contracts.wire import AttemptRef, Orders, Progress, RunProgress
+from controller.contracts.wire import AttemptRef, Orders, Progress, RunProgress, TrainingProgram
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
@@ -45,10 +45,12 @@ def test_from_submission_to_result(box: FarmBox) -> None:
 
     assert (submission.new_runs, submission.known_runs) == (1, 0)
     assert job.device_id == "cpu-1"
-    assert job.builder == "models.resnet:Build"
-    assert job.backend == "agents.torch:Backend"
+    assert job.program == TrainingProgram(
+        builder="models.resnet:Build",
+        arguments={"batch_size": 4, "rate": 0.5},
+        backend="agents.torch:Backend",
+    )
     assert job.knobs["steps"] == 10
-    assert job.workload_knobs == {"batch_size": 4, "rate": 0.5}
     assert job.deadline_s == 7.0
 
     box.report(job.ref, builders.result(0.125))

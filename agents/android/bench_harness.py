@@ -1,0 +1,123 @@
+"""What our harness costs a query: the runner under LoadGen against a bare loop of `invoke`.
+
+Both arms run the same loaded model with the same threads in one process, in pairs whose order
+alternates (A B, B A …), so that drift hits both alike. A sample is a period, the time from the
+start of one query to the start of the next: it holds all that is ours and LoadGen's, which is
+dispatch, the copy of the input, the answer, the book-keeping and the progress thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.android.runner.dataset import Dataset
+from agents.android.runner.messages import told_every_second
+from agents.android.runner.model import LiteRtModel, Sample
+from agents.android.runner.session import Session, warm_up
+from agents.android.runner.spec import RunSpec
+
+HELD_SAMPLES: Final = 64
+"""Enough for LoadGen to draw from, few enough to be prepared at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadSamples:
+    """Periods in seconds: one tuple a pair, the n-th of both arms measured side by side."""
+
+    bare_s: tuple[tuple[float, ...], ...]
+    harness_s: tuple[tuple[float, ...], ...]
+    invokes_per_query: int
+
+
+class _Repeating:
+    """A model made slower by running `times` times a query, that notes when each query starts."""
+
+    def __init__(self, model: LiteRtModel, times: int) -> None:
+        self._model = model
+        self.invokes = times
+        self.starts: list[int] = []
+
+    def prepare(self, image: NDArray[np.uint8], mean: float, std: float) -> Sample:
+        """See Classifier.prepare."""
+        return self._model.prepare(image, mean, std)
+
+    def classify(self, sample: Sample) -> int:
+        """See Classifier.classify."""
+        self.starts.append(time.perf_counter_ns())
+        for _ in range(self.invokes - 1):
+            self._model.invoke()
+        return self._model.classify(sample)
+
+    def invoke(self) -> None:
+        """The bare path: what a query runs, and nothing else."""
+        self.starts.append(time.perf_counter_ns())
+        for _ in range(self.invokes):
+            self._model.invoke()
+
+
+def measure_overhead(
+    model: Path,
+    dataset: Path,
+    query_s: float = 0.005,
+    threads: int = 1,
+    pairs: int = 12,
+    queries: int = 200,
+) -> OverheadSamples:
+    """Measure `pairs` interleaved pairs of `queries` queries of about `query_s` each.
+
+    Takes about 2 * pairs * queries * query_s seconds. Raises RunnerFault if model or data set
+    can't be used, ValueError for fewer than 10 pairs or 64 queries.
+    """
+    if pairs < 10 or queries < 64:
+        raise ValueError(f"{pairs} pairs of {queries} queries: at least 10 of 64 are needed")
+    data, loaded = Dataset.read(dataset), LiteRtModel(model, threads)
+    fastest_s = warm_up(loaded, loaded.prepare(data.images[0], 0.0, 255.0)).fastest_s
+    times = max(1, round(query_s / fastest_s))
+    repeating = _Repeating(loaded, times)
+    with TemporaryDirectory() as logs:
+        spec = _spec(model, dataset, logs, threads, queries)
+
+        def harness() -> None:
+            session = Session(repeating, data, spec)
+            with told_every_second(lambda: None):
+                session.run(fastest_s * times)
+
+        def bare() -> None:
+            for _ in range(queries):
+                repeating.invoke()
+
+        return _interleaved(repeating, bare, harness, pairs)
+
+
+def _interleaved(
+    model: _Repeating, bare: Callable[[], None], harness: Callable[[], None], pairs: int
+) -> OverheadSamples:
+    periods: dict[Callable[[], None], list[tuple[float, ...]]] = {bare: [], harness: []}
+    for pair in range(pairs):
+        for arm in (bare, harness) if pair % 2 == 0 else (harness, bare):
+            model.starts.clear()
+            arm()
+            periods[arm].append(tuple(np.diff(model.starts) / 1e9))
+    return OverheadSamples(tuple(periods[bare]), tuple(periods[harness]), model.invokes)
+
+
+def _spec(model: Path, dataset: Path, logs: str, threads: int, queries: int) -> RunSpec:
+    return RunSpec(
+        model=str(model),
+        dataset=str(dataset),
+        log_dir=logs,
+        scenario="single_stream",
+        mode="performance",
+        min_query_count=queries,
+        min_duration_ms=0,
+        performance_sample_count=HELD_SAMPLES,
+        threads=threads,
+    )

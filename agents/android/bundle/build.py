@@ -1,0 +1,240 @@
+"""Builds a bundle: a folder that runs LiteRT on a device with nothing but a kernel and `sh`.
+
+CPython, its standard library, glibc and the wheels lie in one folder, and a small script starts
+them through the bundle's own dynamic loader. The folder's name ends in the hash of its content;
+beside it lies the same as a tar, which is what a device is sent.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pydantic import ValidationError
+
+import agents.android.runner
+from agents.android.bundle.fetch import fetched
+from agents.android.bundle.recipe import FOLDER, BundleUnbuildable, Recipe, load_recipe
+from controller.contracts.base import Contract
+
+RUN: Final = "run"
+"""The script in a bundle's root: `run SPEC.json`."""
+CONTENTS: Final = "BUNDLE.json"
+"""The file in a bundle's root that says what it is made of."""
+_EXECUTABLE: Final = 0o755
+_PLAIN: Final = 0o644
+
+
+class Bundle(Contract):
+    """A bundle that lies ready in `folder` and in `archive`."""
+
+    name: str
+    """`<runtime>-<arch>-<the first 16 digits of content_sha256>`."""
+    content_sha256: str
+    """Over every file's path, mode and content."""
+    archive_sha256: str
+    inputs_sha256: str
+    """Over the recipe, the runner and this builder: when they change, it is built anew."""
+    folder: Path
+    archive: Path
+
+
+def build_bundle(
+    out_dir: Path, runtime: str = "litert", arch: str = "x86_64", refresh: bool = False
+) -> Bundle:
+    """Return a bundle, built now or, whole and of the same inputs, found in `out_dir`.
+
+    `refresh` fetches the packages anew, which lets Debian's security updates in; without it
+    nothing is fetched twice. Raises BundleUnbuildable.
+    """
+    recipe = load_recipe(runtime, arch)
+    record = out_dir / f"{recipe.name}.json"
+    inputs = _inputs_sha256(recipe)
+    if not refresh and (known := _found(record, inputs)):
+        return known
+    try:
+        out_dir.mkdir(parents=True, exist_ok=True)
+        packages = fetched(recipe, out_dir / "packages", refresh)
+        with TemporaryDirectory(prefix="building-", dir=out_dir) as scratch:
+            assemble(recipe, packages, Path(scratch) / "bundle", Path(scratch))
+            return _publish(recipe, Path(scratch) / "bundle", record, inputs)
+    except OSError as error:
+        raise BundleUnbuildable(
+            f"building the bundle {recipe.name} in {out_dir}",
+            str(error),
+            "free space there, or let this user write to it",
+        ) from error
+
+
+# --- what goes in --------------------------------------------------------------------------------
+
+
+def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> None:
+    """Lay out a bundle from fetched packages: lib, python, packages, app, `run`."""
+    debian = scratch / "debian"
+    for package in sorted((packages / "debs").glob("*.deb")):
+        _unpack_deb(package, debian)
+    _take_libraries(recipe, debian, bundle / "lib")
+    _take_python(recipe, debian, bundle / "python")
+    wheels = sorted((packages / "wheels").glob("*.whl"))
+    for wheel in wheels:
+        _unpack_wheel(wheel, bundle / "packages", recipe.leave_out.wheels)
+    for name, content in runner_sources().items():
+        _write(bundle / "app/agents/android/runner" / name, content)
+    script = (FOLDER / "run.sh").read_text()
+    script = script.replace("@LOADER@", recipe.loader).replace("@PYTHON@", recipe.python)
+    _write(bundle / RUN, script.encode(), _EXECUTABLE)
+    made_of = {
+        "debian": sorted(path.stem for path in (packages / "debs").glob("*.deb")),
+        "wheels": [wheel.stem for wheel in wheels],
+    }
+    _write(bundle / CONTENTS, (json.dumps(made_of, indent=1) + "\n").encode())
+
+
+def runner_sources() -> dict[str, bytes]:
+    """Return the runner's files by name."""
+    folder = Path(next(iter(agents.android.runner.__path__)))
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+
+
+def _unpack_deb(package: Path, folder: Path) -> None:
+    done = subprocess.run(
+        ("dpkg-deb", "--extract", package, folder), capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise BundleUnbuildable(
+            f"unpacking {package}", done.stderr.strip(), "build again with a refresh"
+        )
+
+
+def _take_libraries(recipe: Recipe, debian: Path, folder: Path) -> None:
+    """Copy each library as one regular file under its soname."""
+    for soname in recipe.libraries:
+        places = [path for path in sorted(debian.glob("**/" + soname)) if path.is_file()]
+        if not places:
+            raise BundleUnbuildable(
+                f"building the bundle {recipe.name}",
+                f"{soname} is in none of its packages",
+                "mend the recipe",
+            )
+        mode = _EXECUTABLE if soname == recipe.loader else _PLAIN
+        _write(folder / soname, places[0].read_bytes(), mode)
+
+
+def _take_python(recipe: Recipe, debian: Path, folder: Path) -> None:
+    version = f"python{recipe.python}"
+    _write(folder / "bin" / version, (debian / "usr/bin" / version).read_bytes(), _EXECUTABLE)
+    stdlib = debian / "usr/lib" / version
+    for path in sorted(stdlib.rglob("*")):
+        name = path.relative_to(stdlib).as_posix()
+        if path.is_file() and not _matches(name, recipe.leave_out.stdlib):
+            _write(folder / "lib" / version / name, path.read_bytes())
+
+
+def _unpack_wheel(wheel: Path, folder: Path, leave_out: Iterable[str]) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if not name.endswith("/") and not _matches(name, leave_out):
+                _write(folder / name, archive.read(name))
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _write(path: Path, content: bytes, mode: int = _PLAIN) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(mode)
+
+
+# --- what comes out ------------------------------------------------------------------------------
+
+
+def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
+    """Name a bundle by its content and put it in place; readers see it whole or not at all."""
+    content = content_sha256(fresh)
+    name = f"{recipe.name}-{content[:16]}"
+    folder, archive = record.parent / name, record.parent / f"{name}.tar"
+    new_archive = fresh.parent / "bundle.tar"
+    pack(fresh, new_archive)
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.replace(folder)
+    new_archive.replace(archive)
+    bundle = Bundle(
+        name=name,
+        content_sha256=content,
+        archive_sha256=_sha256_of(archive),
+        inputs_sha256=inputs,
+        folder=folder,
+        archive=archive,
+    )
+    note = fresh.parent / "record.json"
+    note.write_text(bundle.model_dump_json(indent=1) + "\n")
+    note.replace(record)
+    return bundle
+
+
+def _found(record: Path, inputs: str) -> Bundle | None:
+    """Return the recorded bundle if it is of these inputs and not a bit of it has changed."""
+    try:
+        bundle = Bundle.model_validate_json(record.read_bytes())
+        whole = (
+            bundle.inputs_sha256 == inputs
+            and content_sha256(bundle.folder) == bundle.content_sha256
+            and _sha256_of(bundle.archive) == bundle.archive_sha256
+        )
+    except (OSError, ValidationError):
+        return None  # none yet, or not whole: it is built anew
+    return bundle if whole else None
+
+
+def content_sha256(folder: Path) -> str:
+    """Hash every file's path, mode and content, in the order of paths."""
+    digest = hashlib.sha256()
+    for path in _files(folder):
+        name = path.relative_to(folder).as_posix()
+        digest.update(f"{name}\0{_mode(path):o}\0{_sha256_of(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def pack(folder: Path, archive: Path) -> None:
+    """Write a folder's files as a tar that depends on nothing but their paths and contents."""
+    with tarfile.open(archive, "w", format=tarfile.USTAR_FORMAT) as tar:
+        for path in _files(folder):
+            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
+            entry.size, entry.mode = path.stat().st_size, _mode(path)
+            with path.open("rb") as content:
+                tar.addfile(entry, content)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return iter(sorted(path for path in folder.rglob("*") if path.is_file()))
+
+
+def _mode(path: Path) -> int:
+    return _EXECUTABLE if os.access(path, os.X_OK) else _PLAIN
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _inputs_sha256(recipe: Recipe) -> str:
+    digest = hashlib.sha256(recipe.model_dump_json().encode())
+    sources = {path.name: path.read_bytes() for path in FOLDER.glob("*.py")}
+    sources["run.sh"] = (FOLDER / "run.sh").read_bytes()
+    for name, content in (*sorted(sources.items()), *sorted(runner_sources().items())):
+        digest.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+    return digest.hexdigest()

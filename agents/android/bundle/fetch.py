@@ -1,0 +1,114 @@
+"""Fetches a bundle's packages: `.deb` files through apt, wheels through pip; installs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from agents.android.bundle.recipe import BundleUnbuildable, Recipe
+
+TIMEOUT_S: Final = 900
+NETWORK_S: Final = 30
+
+
+def fetched(recipe: Recipe, cache: Path, refresh: bool) -> Path:
+    """Return a folder with `debs/` and `wheels/`, from the cache unless `refresh` is wanted.
+
+    Raises BundleUnbuildable.
+    """
+    pins = recipe.debian.model_dump_json() + recipe.wheels.model_dump_json()
+    folder = cache / hashlib.sha256(pins.encode()).hexdigest()[:16]
+    if folder.is_dir() and not refresh:
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="fetching-", dir=cache) as scratch:
+        fresh = Path(scratch) / "fresh"
+        _fetch_debs(recipe, fresh / "debs", Path(scratch) / "apt")
+        _fetch_wheels(recipe, fresh / "wheels", Path(scratch) / "requirements.txt")
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.replace(folder)
+    return folder
+
+
+def _fetch_debs(recipe: Recipe, folder: Path, state: Path) -> None:
+    """Download with the host's package sources but with lists of our own: none of its own move."""
+    for path in (folder, state / "lists/partial", state / "cache/archives/partial"):
+        path.mkdir(parents=True)
+    apt = ("apt-get", "--quiet", "--quiet", *_apt_options(recipe, state))
+    pins = [f"{name}={version}" for name, version in recipe.debian.packages.items()]
+    remedy = (
+        f"apt on this host needs package sources of Debian {recipe.debian.release} that it can "
+        "reach: check the network, the proxy and /etc/apt/sources.list"
+    )
+    _call((*apt, "update"), state, remedy)
+    _call((*apt, "download", *pins), folder, remedy)
+
+
+def _apt_options(recipe: Recipe, state: Path) -> list[str]:
+    options = {
+        "Dir::State::Lists": state / "lists",
+        "Dir::Cache": state / "cache",
+        "APT::Architecture": recipe.debian.arch,
+        "APT::Architectures": recipe.debian.arch,
+        "APT::Sandbox::User": "root",  # where apt would step down to a user that can't write here
+        "Acquire::Languages": "none",
+        "Acquire::Retries": 2,
+        "Acquire::http::Timeout": NETWORK_S,
+        "Acquire::https::Timeout": NETWORK_S,
+        "Debug::NoLocking": "true",
+    }
+    return [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+
+
+def _fetch_wheels(recipe: Recipe, folder: Path, requirements: Path) -> None:
+    folder.mkdir(parents=True)
+    requirements.write_text(
+        "".join(
+            f"{name}=={pin.version} --hash=sha256:{pin.sha256}\n"
+            for name, pin in recipe.wheels.packages.items()
+        )
+    )
+    platforms = [word for tag in recipe.wheels.platforms for word in ("--platform", tag)]
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download")
+    what = ("--only-binary=:all:", "--no-deps", "--require-hashes", "-r", str(requirements))
+    target = ("--python-version", recipe.python, *platforms, "--dest", str(folder))
+    _call(
+        (*pip, "--quiet", f"--timeout={NETWORK_S}", *what, *target),
+        folder,
+        f"pip of {sys.executable} has to be there and to reach a package index: check the "
+        "network, the proxy and `pip config list`",
+    )
+
+
+def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
+    shown = " ".join((Path(command[0]).name, *(word for word in command if word in _VERBS)))
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise BundleUnbuildable(shown, f"{error.filename} is missing", remedy) from error
+    except subprocess.TimeoutExpired as error:
+        raise BundleUnbuildable(shown, f"no end after {TIMEOUT_S} s", remedy) from error
+    if done.returncode != 0:
+        raise BundleUnbuildable(shown, _last_words(done.stderr), remedy)
+
+
+_VERBS: Final = ("pip", "update", "download")
+
+
+def _last_words(text: str) -> str:
+    errors = [line for line in text.splitlines() if line.startswith(("E:", "ERROR:"))]
+    return " ".join((errors or text.splitlines() or ["no word of why"])[-3:])

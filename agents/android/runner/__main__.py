@@ -1,0 +1,163 @@
+"""`python -m agents.android.runner SPEC.json`: one run; JSON lines out, see messages.py.
+
+Exit status 0 with a result, VALID or INVALID, and 1 with a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import ai_edge_litert
+import numpy as np
+
+from agents.android.runner import logs
+from agents.android.runner.dataset import Dataset
+from agents.android.runner.faults import RunnerFault, spec_invalid
+from agents.android.runner.messages import Voice, told_every_second
+from agents.android.runner.model import LiteRtModel
+from agents.android.runner.session import Session, WarmUp, expected_samples, warm_up
+from agents.android.runner.spec import RunSpec
+
+LATENCIES: Final = "latencies_ns.npy"
+
+
+def main() -> int:
+    """Do the run that the spec named on the command line describes."""
+    voice = Voice.claim_stdout()
+    try:
+        if len(sys.argv) != 2:
+            raise spec_invalid("usage: runner SPEC.json")
+        spec = RunSpec.read(Path(sys.argv[1]))
+        if spec.die_with_stdin:
+            threading.Thread(target=_end_with_stdin, daemon=True).start()
+        voice.result(run(spec, voice))
+    except RunnerFault as fault:
+        voice.failure(fault)
+        return 1
+    except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a failure
+        traceback.print_exc()
+        voice.failure(RunnerFault("exception", f"{type(error).__name__}: {error}", "workload"))
+        return 1
+    return 0
+
+
+def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
+    """Load, warm up, let LoadGen measure, and return the result; raises RunnerFault."""
+    folder = _made(Path(spec.log_dir))
+    dataset = Dataset.read(Path(spec.dataset))
+    model = LiteRtModel(Path(spec.model), spec.threads)
+    voice.progress("warm-up", 0, 1, {})
+    warmth = warm_up(model, model.prepare(dataset.images[0], spec.input_mean, spec.input_std))
+    session = Session(model, dataset, spec)
+    _measure(session, expected_samples(spec, len(dataset), warmth.fastest_s), warmth, spec, voice)
+    np.save(folder / LATENCIES, np.frombuffer(session.latencies_ns, dtype=np.int64))
+    log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
+    return _verdict(spec, log, dataset, folder) | {
+        "environment": _environment(spec, model, log, session, warmth),
+        "artefacts": _artefacts(spec, folder),
+    }
+
+
+def _measure(session: Session, total: int, warmth: WarmUp, spec: RunSpec, voice: Voice) -> None:
+    started = time.perf_counter()
+
+    def tell() -> None:
+        rate = session.done / (time.perf_counter() - started)
+        voice.progress(spec.scenario, session.done, total, {"throughput": rate})
+
+    with told_every_second(tell):
+        session.run(warmth.fastest_s)
+
+
+def _verdict(
+    spec: RunSpec, log: logs.DetailLog, dataset: Dataset, folder: Path
+) -> dict[str, object]:
+    """Return validity, reasons and metrics, as LoadGen decided and measured them."""
+    if spec.mode == "accuracy":
+        answers = logs.accuracy(logs.read(folder, logs.ACCURACY), dataset.labels)
+        reasons = answers.objections + tuple(f"LoadGen: {error}" for error in log.errors)
+        metrics = {"top1": _measurement(answers.top1, "fraction")}
+    else:
+        reasons = logs.objections(log)
+        metrics = _performance(spec, log)
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts KiB
+    metrics["peak_memory"] = _measurement(peak_bytes, "bytes")
+    return {
+        "validity": "INVALID" if reasons else "VALID",
+        "reasons": list(reasons),
+        "metrics": metrics,
+    }
+
+
+def _performance(spec: RunSpec, log: logs.DetailLog) -> dict[str, dict[str, object]]:
+    metrics = {"duration": _measurement(logs.duration_s(log, spec.scenario), "s")}
+    if spec.scenario == "offline":
+        metrics["throughput"] = _measurement(log["result_samples_per_second"], "samples/s")
+    else:
+        for name, seconds in logs.latency_metrics(log).items():
+            metrics[name] = _measurement(seconds, "s")
+    return metrics
+
+
+def _measurement(value: float, unit: str) -> dict[str, object]:
+    return {"value": value, "unit": unit}
+
+
+def _environment(
+    spec: RunSpec, model: LiteRtModel, log: logs.DetailLog, session: Session, warmth: WarmUp
+) -> Mapping[str, object]:
+    return {
+        "runtime": "litert",
+        "litert": ai_edge_litert.__version__,
+        "loadgen": str(log["loadgen_version"]),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "delegate": model.delegate,
+        "threads": spec.threads,
+        "input_type": model.input_type,
+        "mode": spec.mode,
+        "samples": session.done,
+        "warm_up_runs": warmth.runs,
+        "expected_latency_s": warmth.fastest_s,
+        "min_query_count": spec.min_query_count,
+        "min_duration_ms": spec.min_duration_ms,
+    }
+
+
+def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
+    files = {
+        "latencies": LATENCIES,
+        "loadgen_detail": logs.DETAIL,
+        "loadgen_summary": logs.SUMMARY,
+    }
+    if spec.mode == "accuracy":
+        files["loadgen_accuracy"] = logs.ACCURACY
+    return {name: str(folder / file) for name, file in files.items()}
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise spec_invalid(f"log_dir {folder}: {error}") from error
+    return folder
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)  # whoever started the run is gone: nobody is left to tell
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""`python -m agents.android.virtual --profile NAME`: be a virtual phone until a signal comes.
+
+Prints one JSON line when adb can connect to it (`adb connect 127.0.0.1:PORT`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from agents.android.virtual import launch, profiles
+from agents.android.virtual.auth import load_keys
+from agents.android.virtual.cores import choose_cores, parse_cores
+from agents.android.virtual.daemon import PhoneSetup
+from agents.android.virtual.faults import parse_fault
+from controller.contracts.errors import UserError
+
+
+def main() -> int:
+    """Start the phone; a UserError is one line on standard error and exit status 2."""
+    options = _options()
+    try:
+        setup = _setup(options)
+        place = launch.Place.make(options.folder, options.port)
+        return launch.run(setup, place, until_stdin_closes=options.until_stdin_closes)
+    except UserError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m agents.android.virtual")
+    known = ", ".join(profiles.names())
+    parser.add_argument("--profile", required=True, help=f"{known}, or a .yaml file")
+    parser.add_argument("--serial", help="ro.serialno, instead of the profile's")
+    parser.add_argument("--port", type=int, default=0, help="on 127.0.0.1 (default: a free one)")
+    parser.add_argument("--folder", type=Path, help="for its log and control socket")
+    parser.add_argument("--cores", help="host cores such as 0,2-3 (default: the first free)")
+    parser.add_argument("--fault", action="append", default=[], help="kind or kind:key=value,…")
+    parser.add_argument("--authorized-keys", type=Path, help="let in only hosts with these keys")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="end with its starter")
+    return parser.parse_args()
+
+
+def _setup(options: argparse.Namespace) -> PhoneSetup:
+    profile = profiles.load(options.profile)
+    wanted = parse_cores(options.cores) if options.cores else None
+    cores = choose_cores(wanted, profile.cpu.cores, os.sched_getaffinity(0))
+    faults = tuple(parse_fault(text) for text in options.fault)
+    keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else None
+    return PhoneSetup(profile, options.serial or profile.serial, cores, keys, faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Android's own commands, as shell scripts in the phone's /system/bin.
+
+They read what the phone keeps in files: properties, settings and the texts of its services.
+"""
+
+from __future__ import annotations
+
+from agents.android.virtual.filesystem import PROPERTIES, SERVICES, SETTINGS
+
+_GETPROP = f"""#!/bin/sh
+cd {PROPERTIES} || exit
+if [ $# -eq 0 ]; then
+  for name in *; do printf '[%s]: [%s]\\n' "$name" "$(cat "$name")"; done
+elif [ -f "$1" ]; then
+  cat "$1"
+else
+  echo "${{2-}}"
+fi
+"""
+
+_SETPROP = f"""#!/bin/sh
+[ $# -eq 2 ] || {{ echo "usage: setprop NAME VALUE" >&2; exit 1; }}
+case $1 in
+  ro.*|*/*) echo "Failed to set property '$1' to '$2'." >&2; exit 1 ;;
+esac
+echo "$2" >{PROPERTIES}/"$1"
+"""
+
+_DUMPSYS = f"""#!/bin/sh
+cd {SERVICES} || exit
+case ${{1-}} in
+  '') for name in *; do echo "DUMP OF SERVICE $name:"; cat "$name"; done ;;
+  -l) echo "Currently running services:"; for name in *; do echo "  $name"; done ;;
+  *) if [ -f "$1" ]; then cat "$1"; else echo "Can't find service: $1"; fi ;;
+esac
+"""
+
+_SETTINGS = f"""#!/bin/sh
+case ${{1-}} in
+  get) if [ -f {SETTINGS}/"$2.$3" ]; then cat {SETTINGS}/"$2.$3"; else echo null; fi ;;
+  put) echo "$4" >{SETTINGS}/"$2.$3" ;;
+  *) echo "usage: settings get|put NAMESPACE KEY [VALUE]" >&2; exit 1 ;;
+esac
+"""
+
+_PM = """#!/bin/sh
+# Keeps what is installed as a file in /data/app; its name comes from the file's, or its hash:
+# nothing here reads an APK.
+store() {
+  part=/data/app/.installing-$$
+  if ! cat >"$part" 2>/dev/null; then
+    rm -f "$part"
+    echo "Failure [INSTALL_FAILED_INSUFFICIENT_STORAGE]"
+    exit 1
+  fi
+  if [ -n "${2-}" ] && [ "$(wc -c <"$part")" -ne "$2" ]; then
+    rm -f "$part"
+    echo "Failure [INSTALL_FAILED_INVALID_APK: fewer bytes than announced]"
+    exit 1
+  fi
+  name=${1:-benchfarm.sha256_$(sha256sum <"$part" | head -c 16)}
+  mv "$part" "/data/app/$name.apk"
+  echo Success
+}
+verb=${1-}
+[ $# -eq 0 ] || shift
+case $verb in
+  install)
+    size= file=
+    while [ $# -gt 0 ]; do
+      case $1 in
+        -S) size=$2; shift ;;
+        -i|--user|--abi|--install-location) shift ;;
+        -*) ;;
+        *) file=$1 ;;
+      esac
+      shift
+    done
+    if [ -n "$file" ] && [ "$file" != - ]; then
+      name=$(basename "$file" .apk)
+      store "$name" <"$file"
+    elif [ -n "$size" ]; then
+      head -c "$size" | store "" "$size"
+    else
+      echo "Error: must either specify a package size or an APK file" >&2
+      exit 1
+    fi ;;
+  uninstall)
+    if rm "/data/app/$1.apk" 2>/dev/null; then echo Success
+    else echo "Failure [DELETE_FAILED_INTERNAL_ERROR]"; exit 1; fi ;;
+  list)
+    for file in /data/app/*.apk; do
+      if [ -f "$file" ]; then echo "package:$(basename "$file" .apk)"; fi
+    done ;;
+  path)
+    [ -f "/data/app/$1.apk" ] && echo "package:/data/app/$1.apk" ;;
+  *) echo "Unknown command: $verb" >&2; exit 255 ;;
+esac
+"""
+
+_CMD = """#!/bin/sh
+service=${1-}
+[ $# -eq 0 ] || shift
+case $service in
+  package) exec pm "$@" ;;
+  settings) exec settings "$@" ;;
+  *) echo "cmd: Can't find service: $service" >&2; exit 20 ;;
+esac
+"""
+
+
+def scripts(*, old: bool) -> dict[str, str]:
+    """Return each command's script by its name; Android 5 has no `cmd`."""
+    commands = {
+        "getprop": _GETPROP,
+        "setprop": _SETPROP,
+        "dumpsys": _DUMPSYS,
+        "settings": _SETTINGS,
+        "pm": _PM,
+    }
+    return commands if old else commands | {"cmd": _CMD}

@@ -1,0 +1,201 @@
+"""The device daemon: runs inside the phone's namespaces, answers adb servers and its owner."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from agents.android.virtual import control, filesystem, sensors
+from agents.android.virtual.auth import Gate
+from agents.android.virtual.connection import Connection, Terms
+from agents.android.virtual.errors import LinkCut, ProtocolViolation
+from agents.android.virtual.faults import (
+    Fault,
+    FullStorage,
+    Link,
+    Offline,
+    OldDaemon,
+    ReadOnly,
+    Unauthorized,
+    find,
+)
+from agents.android.virtual.profiles import Profile
+from agents.android.virtual.properties import banner, properties_of
+from agents.android.virtual.services import Dialect
+from agents.android.virtual.wire import MAX_PAYLOAD
+
+MARKER = "BENCHFARM_PHONE"
+"""Environment variable of every process of a phone; its value is the serial."""
+MAX_CONNECTIONS = 32
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneSetup:
+    """All that a phone is made of."""
+
+    profile: Profile
+    serial: str
+    cores: tuple[int, ...]
+    """Host cores, which this process is pinned to."""
+    keys: tuple[RSAPublicKey, ...] | None
+    """Hosts that may in; None lets every host in."""
+    faults: tuple[Fault, ...]
+
+
+@dataclass(slots=True)
+class Daemon:
+    """Holds what outlives a connection."""
+
+    setup: PhoneSetup
+    sensors: sensors.Sensors
+    gate: Gate
+    link: Link = field(default_factory=Link)
+    faults: Sequence[Fault] = ()
+    _connections: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, setup: PhoneSetup) -> Daemon:
+        """Return the daemon of a phone that has just been switched on."""
+        gate = Gate(setup.keys or (), locked=setup.keys is not None)
+        daemon = cls(setup, sensors.Sensors.at_rest(setup.profile, setup.cores), gate)
+        daemon.set_faults(setup.faults)
+        return daemon
+
+    async def run(self, adb: socket.socket, owner: socket.socket, ready: int) -> None:
+        """Serve until this process is killed; writes to `ready` when it can be connected to."""
+        self._show()
+        await control.serve(owner, self.answer)
+        await asyncio.start_server(self._accepted, sock=adb, limit=MAX_PAYLOAD)
+        os.write(ready, b"ready")
+        os.close(ready)
+        while True:
+            self.sensors.step()
+            await asyncio.sleep(sensors.PERIOD_S)
+
+    def answer(self, request: control.Request) -> control.PhoneStatus:
+        """Do what the owner asks; raises OSError or ValueError, having changed nothing."""
+        match request:
+            case control.SetFaults():
+                self.set_faults(request.faults)
+            case control.SetConditions():
+                self._set_conditions(request)
+            case control.AllowHost():
+                self.gate.allow()
+        return self._status()
+
+    def set_faults(self, faults: Sequence[Fault]) -> None:
+        """Replace the faults; raises OSError if the storage can't be changed while it is used."""
+        self._change_storage(find(ReadOnly, faults), find(FullStorage, faults))
+        self.gate.refusing = find(Unauthorized, faults) is not None
+        self.gate.locked = self.gate.refusing or self.setup.keys is not None
+        self.link.set(faults)
+        anew = (Offline, Unauthorized, OldDaemon)
+        if [find(k, faults) for k in anew] != [find(k, self.faults) for k in anew]:
+            self._drop_connections()
+        self.faults = tuple(faults)
+
+    def _change_storage(self, read_only: ReadOnly | None, full: FullStorage | None) -> None:
+        try:
+            filesystem.set_tmp_read_only(read_only is not None)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            raise OSError(errno.EBUSY, f"{filesystem.TMP}: files are open for writing") from error
+        size = self.setup.profile.storage_mib << 20
+        if full:
+            size = min(size, filesystem.storage_in_use() + full.free_bytes)
+        filesystem.limit_storage(size)
+
+    def _set_conditions(self, request: control.SetConditions) -> None:
+        known = self.sensors.temperatures
+        if unknown := request.temperatures_c.keys() - known:
+            raise ValueError(f"no zone {', '.join(sorted(unknown))}; zones: {', '.join(known)}")
+        self.sensors.temperatures = {**known, **request.temperatures_c}
+        given = {"level_percent": request.battery_percent, "charging": request.charging}
+        change = {name: value for name, value in given.items() if value is not None}
+        self.sensors.battery = self.sensors.battery.model_copy(update=change)
+        self.sensors.show()
+
+    def _status(self) -> control.PhoneStatus:
+        storage = os.statvfs(filesystem.STORAGE)
+        return control.PhoneStatus(
+            serial=self.setup.serial,
+            faults=tuple(self.faults),
+            connections=len(self._connections),
+            asking=self.gate.asking,
+            battery_percent=self.sensors.battery.level_percent,
+            charging=self.sensors.battery.charging,
+            temperatures_c=self.sensors.temperatures,
+            thermal_status=self.sensors.status,
+            cpu_s=sensors.phone_cpu_s(),
+            processes=sensors.phone_processes(),
+            storage_free_bytes=storage.f_bavail * storage.f_frsize,
+        )
+
+    def _show(self) -> None:
+        profile = self.setup.profile
+        for name, value in self._properties().items():
+            sensors.replace(filesystem.PROPERTIES / name, value)
+        for name, value in profile.settings.items():
+            sensors.replace(filesystem.SETTINGS / name.replace("/", "."), value)
+
+    def _properties(self) -> dict[str, str]:
+        locked = self.setup.keys is not None
+        return properties_of(self.setup.profile, self.setup.serial, locked=locked)
+
+    def _terms(self) -> Terms:
+        old = self.setup.profile.old_daemon or find(OldDaemon, self.faults) is not None
+        dialect = Dialect.of(old=old)
+        told = banner(self._properties(), dialect.features)
+        return Terms(dialect, told, self.gate, self.link, environment(self.setup.serial))
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.link.offline or len(self._connections) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        # A task of its own: asyncio takes a cancelled callback for a fault in the program.
+        task = asyncio.create_task(self._connection(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        await asyncio.wait({task})
+
+    async def _connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            await Connection(self._terms(), reader, writer).run()
+        except LinkCut as cut:
+            log.info("connection ended: %s", cut)
+            self.faults = faults_after(cut, self.faults)
+            if self.link.offline:
+                self._drop_connections()
+        except (ProtocolViolation, asyncio.IncompleteReadError, OSError) as end:
+            log.info("connection ended: %s", end)
+
+    def _drop_connections(self) -> None:
+        for task in self._connections:
+            task.cancel()
+
+
+def environment(serial: str) -> dict[str, str]:
+    """Return the environment of a phone's commands."""
+    return {
+        MARKER: serial,
+        "PATH": f"{filesystem.COMMANDS}:/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": str(filesystem.TMP),
+        "TMPDIR": str(filesystem.TMP),
+        "USER": "shell",
+        "LOGNAME": "shell",
+        "SHELL": "/bin/sh",
+        "HOSTNAME": serial,
+        "ANDROID_ROOT": "/system",
+        "ANDROID_DATA": "/data",
+    }

@@ -1,0 +1,74 @@
+"""What kinds of virtual phones there are: one YAML file each in `profiles/`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, PositiveInt, ValidationError
+
+from agents.android.virtual.battery import Battery
+from agents.android.virtual.errors import PhoneOptionsInvalid
+from agents.android.virtual.thermal import ThermalModel
+from controller.contracts.base import Contract
+
+FOLDER = Path(__file__).with_suffix("")
+
+
+class CpuProfile(Contract):
+    """The part of the host a phone gets, and how it presents it."""
+
+    cores: PositiveInt
+    """Host cores it is pinned to, unless others are named at its start."""
+    quota: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of those cores; enforced only where a cgroup of version 2 can be written."""
+    min_khz: PositiveInt
+    max_khz: PositiveInt
+    governor: str
+
+
+class Profile(Contract):
+    """A kind of phone; every name in it is invented."""
+
+    serial: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    manufacturer: str
+    model: str
+    device: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+    soc_manufacturer: str
+    soc_model: str
+    android: str
+    api_level: PositiveInt
+    old_daemon: bool = False
+    """Speaks as Android 5 does: no shell v2, no exec."""
+    cpu: CpuProfile
+    storage_mib: PositiveInt
+    battery: Battery
+    thermal: ThermalModel
+    battery_zone: str
+    """The thermal zone that is the battery's temperature."""
+    properties: dict[str, str] = {}
+    """Further Android properties, or other values of the usual ones."""
+    settings: dict[str, str] = {}
+    """What `settings get NAMESPACE KEY` says, as `NAMESPACE/KEY`."""
+
+
+def names() -> list[str]:
+    """Return the names of the built-in profiles."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+def load(name: str) -> Profile:
+    """Read a built-in profile by its name, or a .yaml file; raises PhoneOptionsInvalid."""
+    path = Path(name) if name.endswith(".yaml") else FOLDER / f"{name}.yaml"
+    remedy = f"built-in profiles: {', '.join(names())}; or give a .yaml file"
+    try:
+        return Profile.model_validate(yaml.safe_load(path.read_text()))
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise PhoneOptionsInvalid(f"read profile {name!r}", seen, remedy) from error
+    except yaml.YAMLError as error:
+        raise PhoneOptionsInvalid(f"read profile {name!r}", str(error), remedy) from error
+    except ValidationError as error:
+        seen = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise PhoneOptionsInvalid(f"read profile {name!r}", seen, "correct these keys") from error

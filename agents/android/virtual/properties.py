@@ -1,0 +1,55 @@
+"""A phone's Android properties (`getprop`)."""
+
+from __future__ import annotations
+
+import platform
+
+from agents.android.virtual.profiles import Profile
+
+VIRTUAL = "ro.benchfarm.virtual"
+"""The property by which a virtual phone is known; its value is 1."""
+_ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
+_IN_BANNER = ("ro.product.name", "ro.product.model", "ro.product.device")
+
+
+def properties_of(profile: Profile, serial: str, *, locked: bool) -> dict[str, str]:
+    """Return all properties; the ABI is the host's, which is what commands really run on."""
+    abi = _ABIS.get(platform.machine(), platform.machine())
+    build = f"benchfarm-virtual-{profile.api_level}"
+    name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
+    usual = {
+        VIRTUAL: "1",
+        "ro.serialno": serial,
+        "ro.boot.serialno": serial,
+        "ro.product.manufacturer": profile.manufacturer,
+        "ro.product.brand": profile.manufacturer,
+        "ro.product.model": profile.model,
+        "ro.product.name": profile.device,
+        "ro.product.device": profile.device,
+        "ro.product.board": profile.device,
+        "ro.product.cpu.abi": abi,
+        "ro.product.cpu.abilist": abi,
+        "ro.soc.manufacturer": profile.soc_manufacturer,
+        "ro.soc.model": profile.soc_model,
+        "ro.board.platform": profile.soc_model.lower().replace(" ", "_"),
+        "ro.hardware": "virtual",
+        "ro.build.id": build,
+        "ro.build.type": "user",
+        "ro.build.tags": "test-keys",
+        "ro.build.version.release": profile.android,
+        "ro.build.version.sdk": str(profile.api_level),
+        "ro.build.fingerprint": f"{name}:{profile.android}/{build}/1:user/test-keys",
+        "ro.debuggable": "0",
+        "ro.secure": "1",
+        "ro.adb.secure": "1" if locked else "0",
+        "sys.boot_completed": "1",
+    }
+    return usual | profile.properties
+
+
+def banner(properties: dict[str, str], features: tuple[str, ...]) -> bytes:
+    """Return what a CNXN tells an adb server about the phone."""
+    facts = [f"{name}={properties[name]}" for name in _IN_BANNER]
+    if features:
+        facts.append(f"features={','.join(features)}")
+    return f"device::{';'.join(facts)}".encode()

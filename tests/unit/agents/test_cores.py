@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.host import cores
+from agents.host.cores import exclusive_cores
+
+PATIENCE_S = 30.0
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from agents.host.cores import exclusive_cores
+
+async def hold():
+    async with exclusive_cores({0, 1}, Path(sys.argv[1])):
+        print("held", flush=True)
+        sys.stdin.read()
+
+asyncio.run(hold())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "RETRY_S", 0.01)
+
+
+async def test_two_holders_of_a_core_exclude_each_other(tmp_path: Path) -> None:
+    inside: list[str] = []
+    order: list[str] = []
+
+    async def hold(name: str, wanted: set[int]) -> None:
+        async with exclusive_cores(wanted, tmp_path / "locks"):
+            inside.append(name)
+            order.append(name)
+            assert len(inside) == 1
+            await asyncio.sleep(0)
+            inside.remove(name)
+
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(hold("a", {0, 1}), hold("b", {1, 2}), hold("c", {2, 1, 0}))
+    assert sorted(order) == ["a", "b", "c"]
+
+
+async def test_other_cores_are_nobodys_business(tmp_path: Path) -> None:
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        exclusive_cores({0, 1}, tmp_path),
+        exclusive_cores({2, 3}, tmp_path),
+        exclusive_cores((), tmp_path),
+    ):
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"core-{n}" for n in range(4)]
+
+
+async def test_who_gives_up_waiting_holds_nothing(tmp_path: Path) -> None:
+    async def wait() -> None:
+        async with exclusive_cores({0, 1}, tmp_path):
+            raise AssertionError("core 1 is taken")
+
+    async with asyncio.timeout(PATIENCE_S):
+        async with exclusive_cores({1}, tmp_path):
+            waiting = asyncio.create_task(wait())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            async with exclusive_cores({0}, tmp_path):
+                pass
+        async with exclusive_cores({0, 1}, tmp_path):
+            pass
+
+
+async def test_a_dead_process_holds_nothing(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2), exclusive_cores({1, 2}, tmp_path):
+                raise AssertionError("core 1 is taken")
+        holder.kill()
+        async with asyncio.timeout(PATIENCE_S), exclusive_cores({0, 1, 2}, tmp_path):
+            assert holder.wait() < 0
+
+
+def test_other_users_can_lock_too(tmp_path: Path) -> None:
+    async def hold() -> None:
+        async with exclusive_cores({0}, tmp_path / "locks"):
+            pass
+
+    before = os.umask(0o077)
+    try:
+        asyncio.run(hold())
+    finally:
+        os.umask(before)
+    assert (tmp_path / "locks").stat().st_mode & 0o7777 == 0o1777
+    assert (tmp_path / "locks" / "core-0").stat().st_mode & 0o444 == 0o444

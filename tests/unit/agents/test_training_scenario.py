@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agents.scenarios import training
+from controller.contracts.result import Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import Progress
+from tests.support.workloads import Line, Plain
+
+
+def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
+    knobs = {"warmup_steps": warmup, "steps": steps}
+    progress: list[Progress] = []
+    return training.run(workload, Plain(knobs), knobs, progress.append), progress
+
+
+def test_timed_steps_are_the_samples() -> None:
+    workload = Line(batch_size=4)
+    result, _ = train(workload)
+
+    times = result.metrics["step_time"]
+    assert result.validity is Validity.VALID
+    assert result.reasons == ()
+    assert workload.asked_for == [0, 1, 2, 3, 4]
+    assert len(times.samples) == 3
+    assert all(seconds > 0 for seconds in times.samples)
+    assert times.value == sorted(times.samples)[1]
+    assert times.unit is Unit.SECONDS
+    rates = result.metrics["throughput"]
+    assert rates.samples == tuple(4 / seconds for seconds in times.samples)
+    assert rates.unit is Unit.IMAGES_PER_SECOND
+    assert result.environment == {"backend": "plain"}
+
+
+def test_the_loss_is_that_of_the_timed_steps_as_it_ended() -> None:
+    result, _ = train(Line())
+    loss = result.metrics["loss"]
+    # One weight w, loss (w - 2)², learning rate 0.1: each step leaves 0.8 of the error.
+    # Exact but for fp32's rounding, about 1e-7 of each.
+    assert loss.samples == pytest.approx([4 * 0.64**n for n in (2, 3, 4)], rel=1e-5)
+    assert loss.value == loss.samples[-1]
+
+
+def test_peak_memory_is_in_bytes() -> None:
+    result, _ = train(Line())
+    assert 50e6 < result.metrics["peak_memory"].value < 1e12
+    assert result.metrics["peak_memory"].unit is Unit.BYTES
+
+
+def test_progress_tells_each_step_and_its_phase() -> None:
+    _, progress = train(Line(), warmup=1, steps=2)
+    assert [(p.phase, p.done, p.total) for p in progress] == [
+        ("warm-up", 1, 3),
+        ("training", 2, 3),
+        ("training", 3, 3),
+    ]
+    assert all(set(p.values) == {"step_time", "loss"} for p in progress)
+
+
+def test_no_warm_up() -> None:
+    result, progress = train(Line(), warmup=0, steps=1)
+    assert len(result.metrics["step_time"].samples) == 1
+    assert [p.phase for p in progress] == ["training"]
+
+
+def test_a_loss_that_is_no_number_makes_the_run_invalid() -> None:
+    result, progress = train(Line(nan_from=3))
+    assert result.validity is Validity.INVALID
+    assert result.reasons == ("the loss of timed step 2 of 3 is nan",)
+    assert len(result.metrics["step_time"].samples) == 3
+    assert len(result.metrics["loss"].samples) == 1
+    assert "loss" not in progress[-1].values
+
+
+def test_no_loss_at_all() -> None:
+    result, _ = train(Line(nan_from=0))
+    assert result.validity is Validity.INVALID
+    assert "loss" not in result.metrics
+
+
+@pytest.mark.parametrize("loss", [math.inf, -math.inf, math.nan])
+def test_any_loss_that_is_not_finite_is_objected_to(loss: float) -> None:
+    assert training.objections([(0.1, 1.0), (0.1, loss), (0.1, loss)]) == (
+        f"the loss of timed step 2 of 3 is {loss}",
+    )
+    assert training.objections([(0.1, 1.0)]) == ()

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections import Counter
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from controller.contracts import catalog as catalog_module
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog, Knob, load_catalog
+from controller.contracts.errors import SweepInvalid
+from controller.scheduling.expansion import cells_of
+from tests.support import builders
+
+CATALOG = load_catalog()
+MANIFESTS = (CATALOG.workloads, CATALOG.stacks, CATALOG.scenarios, CATALOG.launch)
+KNOBS = [
+    pytest.param(knob, id=f"{name}.{knob_name}")
+    for manifests in MANIFESTS
+    for name, manifest in manifests.items()
+    for knob_name, knob in manifest.knobs.items()
+]
+FITTING = [
+    (workload, stack)
+    for workload, stack in product(CATALOG.workloads.values(), CATALOG.stacks.values())
+    if (workload.builder and stack.backend) or (workload.on_device and stack.bundle)
+]
+
+
+def test_every_kind_of_manifest_is_there() -> None:
+    assert all(MANIFESTS)
+
+
+def test_no_name_is_given_twice() -> None:
+    for folder in ("workloads", "stacks", "scenarios", "launch"):
+        files = list(catalog_module._manifest_files(folder))
+        manifests = getattr(CATALOG, folder)
+        assert sorted(manifests) == sorted(path.stem for path in files)
+
+
+@pytest.mark.parametrize("knob", KNOBS)
+def test_a_default_is_allowed(knob: Knob) -> None:
+    assert knob.objection(knob.default) is None
+    assert knob.description
+    assert all(knob.objection(choice) is None for choice in knob.choices or ())
+
+
+def test_no_knob_is_declared_by_two_that_can_meet_in_a_cell() -> None:
+    for workload, stack in FITTING:
+        for scenario in map(CATALOG.scenarios.__getitem__, workload.scenarios):
+            parts = (workload.knobs, stack.knobs, scenario.knobs, CATALOG.launch_knobs(stack.name))
+            declared = Counter(name for part in parts for name in part)
+            assert max(declared.values()) == 1
+            assert set(declared) == set(CATALOG.knobs_of(workload.name, stack.name, scenario.name))
+
+
+def test_every_workload_can_be_swept_with_its_defaults() -> None:
+    assert {workload.name for workload, _ in FITTING} == set(CATALOG.workloads)
+    assert {stack.name for _, stack in FITTING} == set(CATALOG.stacks)
+    for workload, stack in FITTING:
+        sweep = builders.sweep(
+            workload=workload.name, stack=stack.name, scenario=list(workload.scenarios)
+        )
+        assert len(cells_of(sweep, CATALOG)) == len(workload.scenarios)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(workload.builder for workload in CATALOG.workloads.values() if workload.builder),
+        *(w.on_device.dataset.writer for w in CATALOG.workloads.values() if w.on_device),
+        *(stack.backend for stack in CATALOG.stacks.values() if stack.backend),
+    ],
+)
+def test_what_a_manifest_names_is_there(target: str) -> None:
+    module, _, name = target.partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    source = ast.parse(Path(spec.origin).read_text())
+    definitions = (ast.ClassDef, ast.FunctionDef)
+    assert name in {node.name for node in source.body if isinstance(node, definitions)}
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "objection"),
+    [
+        (Knob(type="int", default=1, description=""), 3, None),
+        (Knob(type="int", default=1, description=""), 3.0, "expected int"),
+        (Knob(type="int", default=1, description=""), True, "expected int"),
+        (Knob(type="int", default=1, description=""), "3", "expected int"),
+        (Knob(type="float", default=1.0, description=""), 3, None),
+        (Knob(type="float", default=1.0, description=""), 3.5, None),
+        (Knob(type="float", default=1.0, description=""), False, "expected float"),
+        (Knob(type="bool", default=True, description=""), False, None),
+        (Knob(type="bool", default=True, description=""), 0, "expected bool"),
+        (Knob(type="str", default="", description=""), "true", None),
+        (Knob(type="str", default="", description=""), True, "expected str"),
+        (Knob(type="int", default=8, description="", min=8, max=16), 8, None),
+        (Knob(type="int", default=8, description="", min=8, max=16), 7, "the least is 8"),
+        (Knob(type="int", default=8, description="", min=8, max=16), 17, "the most is 16"),
+        (Knob(type="int", default=0, description="", max=0), 1, "the most is 0"),
+        (
+            Knob(type="int", default=0, description="", multiple_of=32),
+            48,
+            "must be a multiple of 32",
+        ),
+        (Knob(type="int", default=0, description="", multiple_of=32), 64, None),
+        (Knob(type="str", default="a", description="", choices=("a", "b")), "c", "allowed: a, b"),
+        (Knob(type="str", default="a", description="", choices=("a", "b")), "b", None),
+        (Knob(type="int", default=1, description="", choices=(1, 2)), 3, "allowed: 1, 2"),
+    ],
+)
+def test_a_knob_objects(knob: Knob, value: Scalar, objection: str | None) -> None:
+    assert knob.objection(value) == objection
+
+
+def test_a_catalogue_crosses_as_json() -> None:
+    assert Catalog.model_validate_json(CATALOG.model_dump_json()) == CATALOG
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"name: [", b"name: x\nsurprise: 1", b"\xff\xfe", b"[]", b"- name"]
+)
+def test_a_broken_manifest_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    (tmp_path / "broken_parts" / "manifests" / "stacks").mkdir(parents=True)
+    path = tmp_path / "broken_parts" / "manifests" / "stacks" / "x.yaml"
+    path.write_bytes(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(catalog_module, "MANIFEST_PACKAGES", ("broken_parts",))
+    with pytest.raises(SweepInvalid) as caught:
+        load_catalog()
+    assert str(path) in caught.value.tried

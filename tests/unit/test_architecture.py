@@ -1,0 +1,143 @@
+"""Imports go down only: cli → reports, runtime → scheduling, store → contracts; agents → models →
+kernels; the controller knows nothing of agents, models, kernels and torch."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OURS = frozenset({"controller", "agents", "kernels", "models"})
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: who imports what, where, and whether a function does it, when it is called."""
+
+    module: str
+    target: str
+    place: str
+    late: bool
+
+    @property
+    def is_ours(self) -> bool:
+        return self.target.partition(".")[0] in OURS
+
+    @property
+    def library(self) -> str | None:
+        """The library it comes from, unless it is ours or Python's own."""
+        top = self.target.partition(".")[0]
+        return None if top in OURS or top in sys.stdlib_module_names else top
+
+
+def _imports_in(path: Path) -> Iterator[Import]:
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    yield from _walk(ast.parse(path.read_text()), module, path, late=False)
+
+
+def _walk(tree: ast.AST, module: str, path: Path, *, late: bool) -> Iterator[Import]:
+    for node in ast.iter_child_nodes(tree):
+        for target in _targets(node):
+            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)} imports {target}"
+            yield Import(module, target, place, late)
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield from _walk(node, module, path, late=late or is_function)
+
+
+def _targets(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        source = "." * node.level + (node.module or "")
+        # `from package import module` reaches further than it says.
+        return [f"{source}.{alias.name}" for alias in node.names]
+    return []
+
+
+def _is_in(name: str, packages: frozenset[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+IMPORTS = [
+    found
+    for package in sorted(OURS)
+    for path in sorted((ROOT / package).rglob("*.py"))
+    for found in _imports_in(path)
+]
+
+
+def of(package: str) -> list[Import]:
+    """Return the imports of a package's modules; there are some."""
+    found = [i for i in IMPORTS if _is_in(i.module, frozenset({package}))]
+    assert found
+    return found
+
+
+def test_no_import_is_relative() -> None:
+    assert [i.place for i in IMPORTS if i.target.startswith(".")] == []
+
+
+CONTRACTS = frozenset({"controller.contracts"})
+SCHEDULING = CONTRACTS | {"controller.scheduling"}
+STORE = CONTRACTS | {"controller.store"}
+REPORTS = CONTRACTS | {"controller.reports"}
+RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
+MODELS = CONTRACTS | {"models", "kernels"}
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("controller", frozenset({"controller"})),
+        ("controller.contracts", CONTRACTS),
+        ("controller.scheduling", SCHEDULING),
+        ("controller.store", STORE),
+        ("controller.reports", REPORTS),
+        ("controller.runtime", RUNTIME),
+        ("agents", MODELS | {"agents"}),
+        ("models", MODELS),
+        ("kernels", frozenset({"kernels"})),
+    ],
+)
+def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> None:
+    assert [i.place for i in of(package) if i.is_ours and not _is_in(i.target, allowed)] == []
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("controller.contracts", {"pydantic", "yaml", "psutil"}),
+        ("controller.scheduling", {"lark"}),
+        ("controller.store", {"sqlalchemy", "alembic"}),
+        ("kernels", {"torch"}),
+    ],
+)
+def test_libraries_stay_where_they_belong(package: str, allowed: set[str]) -> None:
+    assert [i.place for i in of(package) if i.library and i.library not in allowed] == []
+
+
+def test_the_controller_never_imports_torch() -> None:
+    assert [i.place for i in of("controller") if i.library == "torch"] == []
+
+
+def test_models_reach_kernels_only_inside_functions() -> None:
+    early = [
+        i.place for i in of("models") if _is_in(i.target, frozenset({"kernels"})) and not i.late
+    ]
+    assert early == []
+
+
+def test_the_command_line_loads_neither_ray_nor_torch() -> None:
+    script = "import sys, controller.cli.main; print(*sorted(sys.modules), sep='\\n')"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "controller.cli.main" in loaded
+    assert OURS.isdisjoint(set(loaded) - {"controller"})
+    assert {"ray", "torch", "alembic", "sqlalchemy"}.isdisjoint(loaded)
