@@ -10,10 +10,12 @@ class Unit(StrEnum):
 
     SECONDS = "s"
     IMAGES_PER_SECOND = "images/s"
+    SAMPLES_PER_SECOND = "samples/s"
+    FRACTION = "fraction"
     BYTES = "bytes"
     LOSS = "loss"
 
     @property
     def lower_is_better(self) -> bool:
         """Whether a smaller value of this unit is the better one."""
-        return self is not Unit.IMAGES_PER_SECOND
+        return self not in (Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION)

@@ -25,16 +25,15 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of medians with its bootstrap interval."""
+    """A ratio of medians with its bootstrap interval; without one where a side has one sample."""
 
     value: float
-    low: float
-    high: float
+    interval: tuple[float, float] | None
 
     @property
     def shown(self) -> bool:
         """Whether the interval leaves 1 out: only then is there a difference to speak of."""
-        return not self.low <= 1.0 <= self.high
+        return self.interval is not None and not self.interval[0] <= 1.0 <= self.interval[1]
 
 
 def spread(runs: Runs) -> Spread:
@@ -52,13 +51,16 @@ def ratio_of_medians(over: Runs, under: Runs, seed: int = 0) -> Ratio:
     Resamples runs, then samples within each, so that the difference between repeats of one cell
     widens the interval.
     """
+    value = _median(over) / _median(under)
+    if any(sum(map(len, runs)) < 2 for runs in (over, under)):
+        return Ratio(value, None)
     generator = random.Random(seed)
     ratios = sorted(
         _resampled_median(over, generator) / _resampled_median(under, generator)
         for _ in range(RESAMPLES)
     )
     tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
-    return Ratio(_median(over) / _median(under), ratios[tail], ratios[-1 - tail])
+    return Ratio(value, (ratios[tail], ratios[-1 - tail]))
 
 
 def _median(runs: Runs) -> float:

@@ -13,13 +13,19 @@ from controller.reports.summary import CellLine, MetricLine, varying_knobs
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.1f} ms",
-    Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f}",
+    Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
+    Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
+    Unit.FRACTION: lambda v: f"{v:.2%}",
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
     Unit.LOSS: lambda v: f"{v:.4g}",
 }
 _HEADINGS = {
     "step_time": "step time (quartiles)",
-    "throughput": "images/s",
+    "latency_p90": "p90 latency",
+    "latency_p50": "p50",
+    "latency_p99": "p99",
+    "throughput": "throughput",
+    "top1": "top-1",
     "loss": "loss",
     "peak_memory": "peak memory",
 }
@@ -109,7 +115,9 @@ def _speedup(line: CellLine) -> str:
 
 
 def _ratio(ratio: Ratio) -> str:
-    interval = f"[{ratio.low:.2f}, {ratio.high:.2f}]"
+    if ratio.interval is None:
+        return f"{ratio.value:.2f}× (one sample)"
+    interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
     if not ratio.shown:
         return f"no difference shown {interval}"
     return f"{ratio.value:.2f}× {interval}"

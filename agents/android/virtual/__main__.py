@@ -23,8 +23,8 @@ def main() -> int:
     options = _options()
     try:
         setup = _setup(options)
-        place = launch.Place.make(options.folder, options.port)
-        return launch.run(setup, place, until_stdin_closes=options.until_stdin_closes)
+        lifeline = options.until_stdin_closes
+        return launch.run(setup, options.folder, options.port, until_stdin_closes=lifeline)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,35 +20,36 @@ class Quota:
     cgroup: Path | None = None
 
 
-def own_cgroup(mountinfo: str, membership: str) -> Path | None:
-    """Return this process's cgroup of version 2, None if there is none.
+def candidates(mountinfo: str, membership: str) -> tuple[Path, ...]:
+    """Return where a cgroup may be made: below this process's own, or beside it.
 
-    `mountinfo` and `membership` are the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    `mountinfo` and `membership` are the texts of /proc/self/mountinfo and /proc/self/cgroup; of
+    cgroups of version 2 there may be none.
     """
     path = next((li[3:] for li in membership.splitlines() if li.startswith("0::/")), None)
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         if path is not None and after.startswith("cgroup2 "):
-            return Path(before.split()[4]) / path.lstrip("/")
-    return None
+            mounted = Path(before.split()[4])
+            own = mounted / path.lstrip("/")
+            return (own,) if own == mounted else (own, own.parent)
+    return ()
 
 
-def limit(name: str, cores: float, group: Path | None) -> Quota:
-    """Move this process into a new cgroup below `group` (or beside it) of so many cores."""
-    if group is None:
-        return Quota(False, "no cgroup of version 2 is mounted")
-    seen = ""
-    for parent in (group, group.parent):
+def limit(name: str, cores: float, parents: Sequence[Path]) -> Quota:
+    """Move this process into a new cgroup of so many cores, below the first parent that lets it."""
+    reason = "no cgroup of version 2 is mounted"
+    for parent in parents:
         mine = parent / name
         try:
             if "cpu" not in (parent / "cgroup.subtree_control").read_text().split():
-                seen = seen or f"{parent} hands the cpu controller to no child"
+                reason = f"{parent} hands the cpu controller to no child"
                 continue
             mine.mkdir(exist_ok=True)
             (mine / "cpu.max").write_text(f"{round(cores * PERIOD_US)} {PERIOD_US}")
             (mine / "cgroup.procs").write_text(str(os.getpid()))
         except OSError as error:
-            seen = f"{mine}: {error.strerror}"
+            reason = f"{mine}: {error.strerror}"
             continue
         return Quota(True, "", mine)
-    return Quota(False, seen)
+    return Quota(False, reason)

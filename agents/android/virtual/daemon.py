@@ -24,6 +24,7 @@ from agents.android.virtual.faults import (
     OldDaemon,
     ReadOnly,
     Unauthorized,
+    after_cut,
     find,
 )
 from agents.android.virtual.profiles import Profile
@@ -167,14 +168,12 @@ class Daemon:
         task.add_done_callback(self._connections.discard)
         await asyncio.wait({task})
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await Connection(self._terms(), reader, writer).run()
         except LinkCut as cut:
             log.info("connection ended: %s", cut)
-            self.faults = faults_after(cut, self.faults)
+            self.faults = after_cut(self.faults)
             if self.link.offline:
                 self._drop_connections()
         except (ProtocolViolation, asyncio.IncompleteReadError, OSError) as end:

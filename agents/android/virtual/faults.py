@@ -104,6 +104,13 @@ def find(kind: type[_Kind], faults: Sequence[Fault]) -> _Kind | None:
     return next((fault for fault in faults if isinstance(fault, kind)), None)
 
 
+def after_cut(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+    """Return the faults that are left when the Disconnect among them has happened."""
+    cut = find(Disconnect, faults)
+    rest = tuple(fault for fault in faults if fault is not cut)
+    return (*rest, Offline()) if cut and cut.stay_offline else rest
+
+
 class Link:
     """The cable: what passes it is delayed, held back or cut off as the faults say."""
 
@@ -149,4 +156,4 @@ class Link:
     def _cut(self, fault: Disconnect) -> None:
         self._disconnect = None
         self.offline = self.offline or fault.stay_offline
-        raise LinkCut
+        raise LinkCut("a fault has cut it")

@@ -7,6 +7,7 @@ reaps; the daemon. When the first ends, however it ends, the kernel ends all oth
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
@@ -53,14 +54,7 @@ class Place:
 
     @classmethod
     def make(cls, folder: Path | None, port: int) -> Place:
-        """Make the folder and listen on 127.0.0.1; raises PhoneOptionsInvalid."""
-        kept = folder.absolute() if folder else Path(tempfile.mkdtemp(prefix="virtual-phone-"))
-        try:
-            (kept / ROOT).mkdir(parents=True, exist_ok=True)
-            owner = control.listen(kept)
-        except OSError as error:
-            remedy = "choose a folder that can be written"
-            raise PhoneOptionsInvalid(f"keep a phone in {kept}", str(error), remedy) from error
+        """Listen on 127.0.0.1 and make the folder; raises PhoneOptionsInvalid."""
         try:
             adb = socket.create_server(("127.0.0.1", port))
             # Accepted connections inherit it; asyncio sets it only on sockets it has made.
@@ -68,17 +62,33 @@ class Place:
         except (OSError, OverflowError) as error:
             remedy = "choose another port, or 0 for a free one"
             raise PhoneOptionsInvalid(f"listen on port {port}", str(error), remedy) from error
+        kept = folder.absolute() if folder else Path(tempfile.mkdtemp(prefix="virtual-phone-"))
+        try:
+            (kept / ROOT).mkdir(parents=True, exist_ok=True)
+            _lock(kept)
+            owner = control.listen(kept)
+        except OSError as error:
+            remedy = "choose a folder that can be written and holds no running phone"
+            raise PhoneOptionsInvalid(f"keep a phone in {kept}", str(error), remedy) from error
         return cls(kept, folder is None, adb.getsockname()[1], adb, owner)
 
 
-def run(setup: PhoneSetup, place: Place, *, until_stdin_closes: bool) -> int:
+def _lock(folder: Path) -> None:
+    # Held by the open descriptor, so until the last of the phone's processes has ended.
+    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes: bool) -> int:
     """Be a phone until a signal (or the end of standard input) comes; return the exit status.
 
-    Prints one JSON line when adb can connect. Raises PhoneUnconfined or PhoneNotRunning.
+    Prints one JSON line when adb can connect. Without a folder it makes one, and removes it at its
+    end. Raises PhoneOptionsInvalid, PhoneUnconfined or PhoneNotRunning.
     """
+    kinds = namespaces.choose()
+    place = Place.make(folder, port)
     os.sched_setaffinity(0, setup.cores)
     quota = _quota(setup)
-    namespaces.enter(namespaces.choose())
+    namespaces.enter(kinds)
     first, heard = _fork_first(setup, place)
     for number in _STOP:
         signal.signal(number, _stop)
@@ -95,8 +105,8 @@ def _quota(setup: PhoneSetup) -> cgroup.Quota:
     if share >= 1:
         return cgroup.Quota(False, "the profile asks for whole cores")
     proc = Path("/proc/self")
-    group = cgroup.own_cgroup((proc / "mountinfo").read_text(), (proc / "cgroup").read_text())
-    return cgroup.limit(f"benchfarm-phone-{setup.serial}", share * len(setup.cores), group)
+    parents = cgroup.candidates((proc / "mountinfo").read_text(), (proc / "cgroup").read_text())
+    return cgroup.limit(f"benchfarm-phone-{setup.serial}", share * len(setup.cores), parents)
 
 
 def _fork_first(setup: PhoneSetup, place: Place) -> tuple[int, int]:

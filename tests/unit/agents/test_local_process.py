@@ -288,7 +288,22 @@ async def test_a_former_agents_workers_are_found_and_ended(tmp_path: Path) -> No
     await seen.number()
 
     assert await LocalProcess("somebody else").clean() == 0
-    assert await asyncio.to_thread(asyncio.run, LocalProcess("former").clean()) == 2
+    assert await _cleaned_by_another_process("former") == 2
     failure = await asyncio.wait_for(work, PATIENCE_S)
     assert isinstance(failure, Failure)
     assert left_over() == []
+
+
+async def _cleaned_by_another_process(owner: str) -> int:
+    """Clean as the next agent does, which is not the workers' parent."""
+    script = f"""
+import asyncio
+from agents.transports.local import LocalProcess
+print(asyncio.run(LocalProcess({owner!r}).clean()))
+"""
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE, env=environ
+    )
+    output, _ = await process.communicate()
+    return int(output)
