@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from agents.ray_link import RayLink
 from agents.transports.local import LocalProcess
 from controller.contracts.device import Agent, DeviceKind
 from controller.contracts.version import installed_version
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class AgentActor:
             )
         )
         self._life = asyncio.get_running_loop().create_task(self._agent.serve())
+        self._life.add_done_callback(self._end)
 
     async def ready(self) -> int:
         """Return this process's id once registered; raises what ended the agent before that."""
@@ -61,3 +65,10 @@ class AgentActor:
         if self._life.done():
             self._life.result()
         return os.getpid()
+
+    def _end(self, life: asyncio.Task[None]) -> None:
+        # Before it has registered, `ready` raises; after that nobody looks, and an actor that no
+        # longer serves would sit on its leases: Ray starts another.
+        if self._agent.registered.is_set() and not life.cancelled():
+            log.critical("the agent can't go on", exc_info=life.exception())
+            os._exit(1)

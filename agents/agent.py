@@ -65,6 +65,15 @@ class HostAgent:
         self._side_tasks: set[asyncio.Task[None]] = set()
         self.registered = asyncio.Event()
 
+    async def announce(self, devices: Sequence[Device]) -> None:
+        """Tell the controller of the devices there are now; called when phones come and go."""
+        self._devices = {device.id: device for device in devices}
+        if self.registered.is_set():
+            try:
+                await self._register()
+            except (ControllerAway, StoreUnavailable) as trouble:
+                log.info("told at the next registration: %r", trouble)
+
     async def serve(self) -> None:
         """Serve until cancelled; raises VersionMismatch if the controller turns this agent away."""
         for transport in self._parts.transports.values():
@@ -80,8 +89,7 @@ class HostAgent:
 
     async def _converse(self) -> None:
         try:
-            registration = Registration(agent=self._parts.identity, devices=self._parts.devices)
-            await self._parts.link.register(registration)
+            await self._register()
             self.registered.set()
             while True:
                 orders = await self._parts.link.exchange(self._question())
@@ -93,6 +101,11 @@ class HostAgent:
             await asyncio.sleep(AWAY_PAUSE_S)
         except UnknownAgent as refusal:
             log.warning("%s; registering again", refusal)
+
+    async def _register(self) -> None:
+        devices = tuple(self._devices.values())
+        registration = Registration(agent=self._parts.identity, devices=devices)
+        await self._parts.link.register(registration)
 
     def _question(self) -> Exchange:
         identity = self._parts.identity

@@ -66,7 +66,8 @@ class LocalProcess:
         try:
             returncode, late = await self._work(spec, speech, log)
         finally:
-            end_marked(ATTEMPT_MARKER, _attempt_name(spec.job.ref), grace_s=0.0)
+            name = _attempt_name(spec.job.ref)
+            await asyncio.to_thread(end_marked, ATTEMPT_MARKER, name, grace_s=0.0)
             await _finish(listener)
         return outcome_of(
             WorkerExit(
@@ -81,7 +82,7 @@ class LocalProcess:
 
     async def clean(self) -> int:
         """See Transport.clean."""
-        return end_marked(WORKER_MARKER, self.owner, grace_s=0.0)
+        return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, grace_s=0.0)
 
     async def _work(self, spec: WorkerSpec, speech: int, log: Path) -> tuple[int, bool]:
         """Run the worker and its process group; return its status, and whether it was late."""

@@ -37,7 +37,7 @@ class Sweep(Contract):
     knobs: dict[str, Values] = {}
     recipes: dict[str, dict[str, Scalar]] = {}
     devices: Names = ("any",)
-    on: Placement = "any"
+    run_on: Placement = "any"
     repeats: int = Field(default=1, ge=1, le=1000)
     deadline_s: float = Field(default=1800.0, gt=0, le=7 * 86400)
     baseline: dict[str, Scalar] = {}

@@ -76,6 +76,7 @@ class _Routes:
         return _json(Cancellation(cancelled=self._farm.cancel(request.match_info["sweep_id"])))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
+        self._farm.require(request.match_info["sweep_id"])
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         async with self._feed.watch(request.match_info["sweep_id"]) as queue:
             await response.prepare(request)
@@ -95,7 +96,7 @@ def _guard(token: str) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode()
+        given = request.headers.get("Authorization", "").encode(errors="surrogateescape")
         if not hmac.compare_digest(given, expected):
             raise web.HTTPUnauthorized(text="this needs the token of this farm's api-token file")
         try:

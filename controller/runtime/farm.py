@@ -187,11 +187,15 @@ class Farm:
         known = len(runs) - len(new)
         return Submission(sweep_id=sweep_id, new_runs=len(new), known_runs=known)
 
+    def require(self, sweep_id: str) -> None:
+        """Raise NotFound if there is no such sweep."""
+        if not any(record.sweep_id == sweep_id for record in self._store.sweeps()):
+            tried = f"looking for sweep {sweep_id}"
+            raise NotFound(tried, "there is no such sweep", "see: benchfarm sweep status")
+
     def cancel(self, sweep_id: str) -> int:
         """Cancel a sweep's open runs and return how many there were; raises NotFound."""
-        if not any(record.sweep_id == sweep_id for record in self._store.sweeps()):
-            tried = f"cancelling sweep {sweep_id}"
-            raise NotFound(tried, "there is no such sweep", "see: benchfarm sweep status")
+        self.require(sweep_id)
         doomed = [run for run in self._open.values() if run.sweep_id == sweep_id]
         self._apply_each((run, Cancelled()) for run in doomed)
         self._place()

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from controller.contracts.base import Contract
 from controller.contracts.errors import FarmUnavailable, HomeUnusable
+from controller.contracts.processes import FARM_MARKER
 
 
 class Cluster(Contract):
@@ -127,6 +128,5 @@ def _read(model: type[Model], path: Path) -> Model | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, ValidationError) as error:
-        raise HomeUnusable(
-            f"reading {path}", "it is damaged", "run: benchfarm down, then benchfarm up"
-        ) from error
+        remedy = f"end what carries {FARM_MARKER} in its environment, then delete the file"
+        raise HomeUnusable(f"reading {path}", "it is damaged", remedy) from error

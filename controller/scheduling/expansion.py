@@ -63,7 +63,7 @@ def place_cells(
         matching = [device for device in devices if not excluded[device.id]]
         if not matching:
             raise _nowhere(cell, excluded)
-        if sweep.on == "any":
+        if sweep.run_on == "any":
             bound.append(cell)
         else:
             bound += [

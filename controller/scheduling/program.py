@@ -16,7 +16,8 @@ def program_of(
     if workload.builder and stack.backend:
         return TrainingProgram(
             builder=workload.builder,
-            arguments={name: cell.knobs[name] for name in workload.knobs},
+            # A run queued by an earlier release may lack a knob: the builder's default serves.
+            arguments={name: cell.knobs[name] for name in workload.knobs if name in cell.knobs},
             backend=stack.backend,
         )
     if workload.on_device and stack.bundle:

@@ -7,8 +7,6 @@ import fcntl
 import os
 import pty
 import signal
-import termios
-import tty
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -135,11 +133,12 @@ async def start(argv: Sequence[str], env: dict[str, str], *, separate_stderr: bo
     return Child(process, pipes[0], pipes[1], stderr)
 
 
-async def start_on_terminal(argv: Sequence[str], env: dict[str, str], *, raw: bool) -> Child:
-    """Start a command on a terminal of its own, raw or translating; raises OSError."""
+async def start_on_terminal(argv: Sequence[str], env: dict[str, str]) -> Child:
+    """Start a command on a terminal of its own, which echoes and ends lines with CR LF.
+
+    Raises OSError if it can't be started.
+    """
     ours, theirs = pty.openpty()
-    if raw:
-        tty.setraw(theirs, termios.TCSANOW)
     stdin, stdout = Pipe(ours), Pipe(fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 0))
     try:
         process = await asyncio.create_subprocess_exec(

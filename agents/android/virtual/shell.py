@@ -40,8 +40,7 @@ class Command:
     """Read by /bin/sh; empty for a shell that reads its standard input."""
     v2: bool
     terminal: bool
-    translate: bool
-    """A terminal that turns LF into CR LF and echoes, as a person's does."""
+    """On a terminal: standard error in standard output, lines ended with CR LF."""
     term: str | None = None
 
     @property
@@ -51,18 +50,20 @@ class Command:
 
 
 def parse_shell(destination: str, *, old: bool) -> Command:
-    """Read `shell[,option...]:line`; a daemon before shell v2 has a translating terminal."""
+    """Read `shell[,option...]:line`; an old daemon knows no options.
+
+    As in adbd a command has a terminal unless it asks for none: adb's own client does ask
+    (`shell,v2,raw`), many libraries don't.
+    """
     service, _, line = destination.partition(":")
-    options = service.split(",")[1:]
-    v2 = "v2" in options and not old
+    options = [] if old else service.split(",")[1:]
     term = next((o.removeprefix("TERM=") for o in options if o.startswith("TERM=")), None)
-    wants_terminal = "pty" in options or not ("raw" in options or v2)
-    return Command(line, v2, wants_terminal, translate=old or "pty" in options, term=term)
+    return Command(line, v2="v2" in options, terminal="raw" not in options, term=term)
 
 
 def parse_exec(destination: str) -> Command:
     """Read `exec:line`: bytes in, bytes out."""
-    return Command(destination.partition(":")[2], v2=False, terminal=False, translate=False)
+    return Command(destination.partition(":")[2], v2=False, terminal=False)
 
 
 async def serve(stream: Stream, command: Command, env: dict[str, str], link: Link) -> None:
@@ -87,7 +88,7 @@ async def serve(stream: Stream, command: Command, env: dict[str, str], link: Lin
 async def _start(command: Command, env: dict[str, str]) -> Child:
     env = env | {"TERM": command.term} if command.term else env
     if command.terminal:
-        return await start_on_terminal(command.argv, env, raw=not command.translate)
+        return await start_on_terminal(command.argv, env)
     return await start(command.argv, env, separate_stderr=command.v2)
 
 

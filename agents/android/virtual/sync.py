@@ -106,9 +106,13 @@ class _Session:
         with _trying("open failed"):
             file = os.open(path, os.O_RDONLY | _NEVER_WAIT)
         with os.fdopen(file, "rb", buffering=0) as source:
+            # DONE goes with the last DATA: a small chunk after another waits 40 ms for the delayed
+            # acknowledgement between adb's server and its client.
+            last = b""
             while data := _read(source):
-                await self.stream.write(form.packet(b"DATA", data))
-        await self.stream.write(form.packet(b"DONE"))
+                await self.stream.write(last)
+                last = form.packet(b"DATA", data)
+        await self.stream.write(last + form.packet(b"DONE"))
 
     async def _send_v1(self, path_and_mode: bytes) -> None:
         path, comma, mode = path_and_mode.rpartition(b",")

@@ -28,7 +28,7 @@ SERVERS = {"cpu-0", "cpu-0b", "cpu-1"}
 SWEEPS: list[tuple[Sweep, set[str]]] = [
     (builders.sweep(name="servers", repeats=3), SERVERS),
     (builders.sweep(name="one", devices="device == cpu-1", repeats=2), {"cpu-1"}),
-    (builders.sweep(name="each", on="each", knobs={"batch_size": [1, 2]}), SERVERS),
+    (builders.sweep(name="each", run_on="each", knobs={"batch_size": [1, 2]}), SERVERS),
     (builders.sweep(name="phones", stack="litert", repeats=3), {"phone-1"}),
 ]
 """Sweeps and the devices one of which must be there to submit them."""

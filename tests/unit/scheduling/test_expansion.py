@@ -251,22 +251,22 @@ def test_any_leaves_the_choice_of_device_to_placement() -> None:
 
 
 def test_each_gives_every_matching_device_a_cell() -> None:
-    found = bound([*SERVERS, builders.phone()], devices="any", on="each")
+    found = bound([*SERVERS, builders.phone()], devices="any", run_on="each")
     assert [cell.selector for cell in found] == ['device == "cpu-1"', 'device == "cpu-2"']
-    assert [c.selector for c in bound(SERVERS, devices="cores > 8", on="each")] == [
+    assert [c.selector for c in bound(SERVERS, devices="cores > 8", run_on="each")] == [
         'device == "cpu-2"'
     ]
 
 
 def test_each_gives_a_device_that_two_selectors_match_one_cell() -> None:
-    found = bound(SERVERS, devices=["any", "cores > 8"], on="each")
+    found = bound(SERVERS, devices=["any", "cores > 8"], run_on="each")
     assert [cell.selector for cell in found] == ['device == "cpu-1"', 'device == "cpu-2"']
 
 
-@pytest.mark.parametrize("on", ["any", "each"])
-def test_no_match_names_what_excluded_each_device(on: str) -> None:
+@pytest.mark.parametrize("run_on", ["any", "each"])
+def test_no_match_names_what_excluded_each_device(run_on: str) -> None:
     with pytest.raises(NoMatchingDevice) as caught:
-        bound([*SERVERS, builders.phone()], devices="cores >= 64", on=on)
+        bound([*SERVERS, builders.phone()], devices="cores >= 64", run_on=run_on)
     assert caught.value.tried == "placing resnet on stack torch, devices: cores >= 64"
     assert caught.value.seen == (
         "cpu-1 is excluded by cores >= 64 (it has 8); "

@@ -1,0 +1,97 @@
+"""A program on a phone through adbd's `shell:` service, in both its protocols.
+
+Shell v2 (AOSP shell_protocol.h): packets of an id byte, a 32-bit little-endian length and data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agents.transports.adb.commands import Framing
+from agents.transports.adb.smart_socket import Connection
+from agents.transports.remote import STDERR_BYTES, FaultKind, RemoteFault
+
+_PACKET = struct.Struct("<BI")
+_STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
+_CHUNK = 1 << 16
+V1_REQUEST = 4000
+"""Bytes an old daemon takes in the message that opens a service (4096, AOSP before Android 7)."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What has come of a program so far."""
+
+    framing: Framing
+    on_stdout: Callable[[bytes], None]
+    stderr: bytearray = field(default_factory=bytearray)
+    """Its last STDERR_BYTES."""
+    shell_exit: int | None = None
+    """The exit code of the shell that led it, where the protocol has one."""
+
+    def out(self, data: bytes) -> None:
+        """Take what came on standard output."""
+        if said := self.framing.feed(data):
+            self.on_stdout(said)
+
+    def err(self, data: bytes) -> None:
+        """Take what came on standard error."""
+        self.stderr += data
+        del self.stderr[:-STDERR_BYTES]
+
+    @property
+    def exit_code(self) -> int | None:
+        """The program's, else that of its shell; None if it was cut off."""
+        return self.shell_exit if self.framing.exit_code is None else self.framing.exit_code
+
+
+async def converse_v1(connection: Connection, heard: Heard) -> None:
+    """Listen until the service has ended; both outputs come as one."""
+    while heard.framing.exit_code is None and (data := await connection.read()):
+        heard.out(data)
+
+
+async def converse_v2(connection: Connection, heard: Heard, stdin: bytes | None) -> None:
+    """Hand over the input, and listen until the service has ended; None leaves the input open."""
+    if not stdin:
+        if stdin is not None:
+            await connection.write(_PACKET.pack(_CLOSE_STDIN, 0))
+        await _listen(connection, heard)
+        return
+    listening = asyncio.create_task(_listen(connection, heard))
+    handing = asyncio.create_task(_hand_over(connection, stdin))
+    try:
+        await asyncio.wait({listening, handing}, return_when=asyncio.FIRST_EXCEPTION)
+        # A program need not read its input: what can't be handed over then is no fault.
+        await listening
+    finally:
+        for task in (listening, handing):
+            task.cancel()
+        await asyncio.gather(listening, handing, return_exceptions=True)
+
+
+async def _hand_over(connection: Connection, stdin: bytes) -> None:
+    for start in range(0, len(stdin), _CHUNK):
+        part = stdin[start : start + _CHUNK]
+        await connection.write(_PACKET.pack(_STDIN, len(part)) + part)
+    await connection.write(_PACKET.pack(_CLOSE_STDIN, 0))
+
+
+async def _listen(connection: Connection, heard: Heard) -> None:
+    while heard.shell_exit is None:
+        try:
+            kind, length = _PACKET.unpack(await connection.read_exactly(_PACKET.size))
+            data = await connection.read_exactly(length)
+        except RemoteFault as fault:
+            if fault.kind is FaultKind.ADB_SERVER:
+                return  # the end of the service, whoever ended it
+            raise
+        if kind == _STDOUT:
+            heard.out(data)
+        elif kind == _STDERR:
+            heard.err(data)
+        elif kind == _EXIT:
+            heard.shell_exit = data[0] if data else 255

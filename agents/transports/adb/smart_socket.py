@@ -1,0 +1,144 @@
+"""Conversations with an adb server (AOSP OVERVIEW.TXT, SERVICES.TXT), in asyncio.
+
+Our own rather than adbutils': that client blocks a thread for as long as a program runs, sleeps
+20 ms a call, sends without looking how much was sent, and starts a server on port 5037 whenever its
+own does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from agents.transports.adb.refusals import fault_of_refusal
+from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.errors import UserError
+
+MAX_REQUEST = 0xFFFF
+"""Bytes: its length is told in four hexadecimal digits."""
+_BUFFER = 1 << 20
+
+
+class AddressInvalid(UserError):
+    """Something that is no HOST:PORT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where an adb server listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read HOST:PORT; raises AddressInvalid."""
+        host, _, port = text.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+            raise AddressInvalid("read an adb server's address", repr(text), "write HOST:PORT")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Connection:
+    """One connection to the server; what it is for is said by the first request."""
+
+    def __init__(
+        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.address = address
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, address: Address) -> Self:
+        """Connect; raises RemoteFault `adb_server` if no server is there."""
+        try:
+            reader, writer = await asyncio.open_connection(
+                address.host, address.port, limit=_BUFFER
+            )
+        except OSError as error:
+            raise _gone(address, f"no adb server answers: {error}") from error
+        return cls(address, reader, writer)
+
+    def close(self) -> None:
+        """Let go at once, whatever is still to be sent; safe to call again."""
+        self._writer.transport.abort()
+
+    async def request(self, text: str, place: str) -> None:
+        """Make a request about a place; raises RemoteFault if it is refused."""
+        data = text.encode(errors="surrogateescape")
+        if len(data) > MAX_REQUEST:
+            message = f"a request of {len(data)} bytes, adb takes {MAX_REQUEST}"
+            raise RemoteFault(place, FaultKind.PROTOCOL, message)
+        await self.write(f"{len(data):04x}".encode() + data)
+        answer = await self.read_exactly(4)
+        if answer == b"FAIL":
+            raise fault_of_refusal(place, (await self.read_block()).decode(errors="replace"))
+        if answer != b"OKAY":
+            raise RemoteFault(place, FaultKind.PROTOCOL, f"the adb server answered {answer!r}")
+
+    async def write(self, data: bytes) -> None:
+        """Send; raises RemoteFault `adb_server` if the server has closed the connection."""
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise _gone(self.address, f"the adb server hung up: {error}") from error
+
+    async def read(self) -> bytes:
+        """Return what comes next, b"" at the end."""
+        try:
+            return await self._reader.read(_BUFFER)
+        except ConnectionError:
+            return b""
+
+    async def read_exactly(self, n: int) -> bytes:
+        """Return n bytes; raises RemoteFault `adb_server` at the connection's end."""
+        try:
+            return await self._reader.readexactly(n)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise _gone(self.address, "the adb server closed the connection") from error
+
+    async def read_block(self) -> bytes:
+        """Return a text that comes after its length; raises RemoteFault."""
+        length = await self.read_exactly(4)
+        try:
+            return await self.read_exactly(int(length, 16))
+        except ValueError as error:
+            raise _gone(self.address, f"{length!r} instead of a length") from error
+
+
+@asynccontextmanager
+async def opened(address: Address) -> AsyncIterator[Connection]:
+    """Have a connection for a block; raises RemoteFault."""
+    connection = await Connection.open(address)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@asynccontextmanager
+async def service(address: Address, serial: str, name: str) -> AsyncIterator[Connection]:
+    """Have a connection to a service of a phone for a block; raises RemoteFault."""
+    async with opened(address) as connection:
+        await connection.request(f"host:transport:{serial}", serial)
+        await connection.request(name, serial)
+        yield connection
+
+
+async def ask(address: Address, request: str, place: str = "") -> str:
+    """Return the server's answer to a question; raises RemoteFault."""
+    async with opened(address) as connection:
+        await connection.request(request, place or str(address))
+        return (await connection.read_block()).decode(errors="replace")
+
+
+def _gone(address: Address, message: str) -> RemoteFault:
+    return RemoteFault(str(address), FaultKind.ADB_SERVER, message)

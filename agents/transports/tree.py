@@ -1,0 +1,184 @@
+"""A folder as one content-addressed tar: what is pushed, and how it is checked at the other end."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from controller.contracts.base import digest
+from controller.contracts.errors import UserError
+
+DIRECTORY = "directory"
+_BLOCK = 512
+
+Listing = Mapping[str, str]
+"""Path below the top → `directory`, `link TARGET`, `file SHA256` or `program SHA256`."""
+
+
+class TreeInvalid(UserError):
+    """A folder or tar that can't be pushed."""
+
+
+def file_entry(sha256: str, *, executable: bool) -> str:
+    """Return what a listing says of a file."""
+    return f"{'program' if executable else 'file'} {sha256}"
+
+
+def link_entry(target: str) -> str:
+    """Return what a listing says of a symbolic link."""
+    return f"link {target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A tar on this host, and what it has to become when it is unpacked."""
+
+    archive: Path
+    archive_bytes: int
+    listing: Listing
+
+    @property
+    def digest(self) -> str:
+        """Names the content: two trees with equal listings have the same."""
+        return digest(dict(self.listing), 32)
+
+    @property
+    def programs(self) -> list[str]:
+        """The paths of what can be executed."""
+        return sorted(p for p, entry in self.listing.items() if entry.startswith("program "))
+
+    @classmethod
+    def of(cls, source: Path, archives: Path) -> Tree:
+        """Read a folder, or an uncompressed tar; a folder's tar is kept in `archives`.
+
+        Raises TreeInvalid, also for names and kinds of files that not every remote can take.
+        """
+        try:
+            if not source.is_dir():
+                return cls(source, source.stat().st_size, _listing_of_tar(source))
+            listing = listing_of_folder(source)
+            archive = archives / f"{digest(listing, 32)}.tar"
+            if not archive.exists():
+                archives.mkdir(parents=True, exist_ok=True)
+                _pack(source, listing, archive)
+        except (OSError, tarfile.TarError) as error:
+            raise _invalid(source, str(error)) from error
+        return cls(archive, archive.stat().st_size, listing)
+
+
+def listing_of_folder(folder: Path) -> dict[str, str]:
+    """Read a folder's listing; raises OSError, TreeInvalid."""
+    return {name: _entry(folder / name) for name in sorted(_names(folder))}
+
+
+def differences(wanted: Listing, found: Listing) -> list[str]:
+    """Return a line for each path that is missing, superfluous or different."""
+    paths = sorted(path for path in wanted.keys() | found.keys() if _differs(wanted, found, path))
+    return [f"{path}: {found.get(path, 'missing')}" for path in paths]
+
+
+def _differs(wanted: Listing, found: Listing, path: str) -> bool:
+    return wanted.get(path) != found.get(path)
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = (Path(parent) / name).relative_to(folder).as_posix()
+            yield _checked(folder, path)
+
+
+def _entry(path: Path) -> str:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return link_entry(_checked_target(path, str(path.readlink())))
+    if stat.S_ISDIR(mode):
+        return DIRECTORY
+    if not stat.S_ISREG(mode):
+        raise _invalid(path, "neither file, folder nor link")
+    with path.open("rb") as file:
+        return file_entry(_sha256(file), executable=bool(mode & stat.S_IXUSR))
+
+
+def _pack(folder: Path, listing: Listing, archive: Path) -> None:
+    """Write the same tar for the same content: sorted, nobody's, without times."""
+    part = archive.with_suffix(f".{os.getpid()}.part")
+    try:
+        # GNU's format, since not every phone's tar reads the newer pax headers.
+        with tarfile.open(part, "w", format=tarfile.GNU_FORMAT) as tar:
+            for name in listing:
+                _add(tar, folder, name)
+        part.replace(archive)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _add(tar: tarfile.TarFile, folder: Path, name: str) -> None:
+    member = tar.gettarinfo(folder / name, arcname=name)
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    member.mode = 0o755 if member.isdir() or member.mode & stat.S_IXUSR else 0o644
+    if member.islnk():  # a second name of a file: packed as a file of its own
+        member.type, member.size = tarfile.REGTYPE, (folder / name).stat().st_size
+    if member.isreg():
+        with (folder / name).open("rb") as content:
+            tar.addfile(member, content)
+    else:
+        tar.addfile(member, io.BytesIO())
+
+
+def _listing_of_tar(archive: Path) -> dict[str, str]:
+    listing: dict[str, str] = {}
+    with tarfile.open(archive, "r:") as tar:
+        for member in tar:
+            name = PurePosixPath(member.name).as_posix()
+            if name == ".":
+                continue
+            _checked(archive, name)
+            for parent in PurePosixPath(name).parents:
+                if str(parent) != ".":
+                    listing.setdefault(str(parent), DIRECTORY)
+            listing[name] = _member_entry(archive, tar, member)
+    return dict(sorted(listing.items()))
+
+
+def _member_entry(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> str:
+    if member.issym():
+        return link_entry(_checked_target(archive, member.linkname))
+    if member.isdir():
+        return DIRECTORY
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise _invalid(archive, f"{member.name} is neither file, folder nor symbolic link")
+    with content:
+        return file_entry(_sha256(content), executable=bool(member.mode & stat.S_IXUSR))
+
+
+def _checked(source: Path, name: str) -> str:
+    """Return a name that every remote's tools print and read as it is; raises TreeInvalid."""
+    if name.startswith("/") or ".." in PurePosixPath(name).parts:
+        raise _invalid(source, f"{name!r} leads out of it")
+    if not name.isprintable() or "\\" in name:
+        raise _invalid(source, f"{name!r} holds a backslash or a character that can't be printed")
+    return name
+
+
+def _checked_target(source: Path, target: str) -> str:
+    if not target.isprintable():
+        raise _invalid(source, f"link to {target!r} holds a character that can't be printed")
+    return target
+
+
+def _invalid(source: Path, seen: str) -> TreeInvalid:
+    return TreeInvalid(f"pack {source}", seen, "give a folder or a plain .tar of files and links")
+
+
+def _sha256(file: BinaryIO | io.BufferedReader | tarfile.ExFileObject) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

@@ -1,0 +1,151 @@
+"""Virtual phones and private adb servers for tests: real processes, free ports, ended by id."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import adbutils
+
+from agents.android.virtual import control
+from agents.android.virtual.faults import Fault
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 20.0
+PHONE = (sys.executable, "-m", "agents.android.virtual", "--until-stdin-closes")
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Return once it holds; nobody tells, so it asks."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up, f"not in {PATIENCE_S} s: {what}"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPhone:
+    """A phone started by its command line."""
+
+    serial: str
+    address: str
+    port: int
+    folder: Path
+    pid: int
+
+    def set_faults(self, *faults: Fault) -> control.PhoneStatus:
+        return asyncio.run(control.ask(self.folder, control.SetFaults(faults=faults)))
+
+    def ask(self, request: control.Request) -> control.PhoneStatus:
+        return asyncio.run(control.ask(self.folder, request))
+
+    def status(self) -> control.PhoneStatus:
+        return self.ask(control.GetStatus())
+
+
+@contextmanager
+def running_phone(profile: str, folder: Path, *options: str) -> Iterator[RunningPhone]:
+    cores = str(min(os.sched_getaffinity(0)))
+    with subprocess.Popen(
+        [*PHONE, "--profile", profile, "--folder", str(folder), "--cores", cores, *options],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            facts = json.loads(process.stdout.readline())
+            names = ("serial", "address", "port", "pid")
+            yield RunningPhone(folder=Path(facts["folder"]), **{n: facts[n] for n in names})
+        finally:
+            process.terminate()
+
+
+@dataclass(frozen=True, slots=True)
+class Adb:
+    """The adb program, talking to a server of the test's own."""
+
+    port: int
+    env: dict[str, str]
+    serial: str | None = None
+
+    def of(self, serial: str) -> Adb:
+        return Adb(self.port, self.env, serial)
+
+    def command(self, *arguments: str) -> list[str]:
+        chosen = ["-s", self.serial] if self.serial else []
+        return [adbutils.adb_path(), *chosen, *arguments]
+
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", check: bool = True
+    ) -> subprocess.CompletedProcess[bytes]:
+        done = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            env=self.env,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done
+        return done
+
+    def connect(self, address: str) -> Adb:
+        said = self("connect", address).stdout.decode()
+        assert said.startswith("connected"), said
+        return self.of(address)
+
+    def state_of(self, address: str) -> str | None:
+        lines = self("devices").stdout.decode().splitlines()[1:]
+        return dict(line.split("\t") for line in lines if line).get(address)
+
+
+@contextmanager
+def adb_server(home: Path) -> Iterator[Adb]:
+    port = _free_port()
+    env = {name: value for name, value in os.environ.items() if "ADB" not in name}
+    env |= {
+        "ANDROID_ADB_SERVER_PORT": str(port),
+        "ANDROID_USER_HOME": str(home),
+        "HOME": str(home),
+        "ADB_MDNS_AUTO_CONNECT": "0",
+        "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",  # else it looks for emulators from 5555 on
+    }
+    home.mkdir()
+    with (
+        (home / "adb.log").open("wb") as log,
+        subprocess.Popen(
+            [adbutils.adb_path(), "nodaemon", "server"], env=env, stdout=log, stderr=log
+        ) as server,
+    ):
+        try:
+            wait_until(lambda: _listens(port), "the adb server listens")
+            yield Adb(port, env)
+        finally:
+            server.terminate()
+
+
+def read_all(connection: socket.socket) -> bytes:
+    parts: Sequence[bytes] = list(iter(lambda: connection.recv(1 << 16), b""))
+    return b"".join(parts)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
