@@ -6,15 +6,19 @@ import asyncio
 import logging
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.agent import AgentParts, HostAgent
+from agents.android.content import Content, cache_folder
+from agents.android.on_device import OnDeviceRun
+from agents.android.phones import Phones
+from agents.android.transport import PhoneTransport
 from agents.host.facts import agent_id, cpu_device, machine_id
-from agents.host.transport import CpuHost
+from agents.host.transport import CpuHost, host_transport
 from agents.ray_link import RayLink
-from agents.transports.local import LocalProcess
-from controller.contracts.device import Agent, DeviceKind
+from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
 
 log = logging.getLogger(__name__)
@@ -45,16 +49,27 @@ class AgentActor:
             version=installed_version(),
             host=os.uname().nodename,
         )
+        folder = Path(options.home) / "agent" / name
         owner = f"{name}@{options.home}"
+        self._host = cpu_device(machine, options.labels)
+        self._phones = Phones(owner, self._announce)
+        content = Content(folder / "content", cache_folder())
         self._agent = HostAgent(
             AgentParts(
                 identity=identity,
-                devices=(cpu_device(machine, options.labels),),
+                devices=(self._host,),
                 link=RayLink(),
-                transports={DeviceKind.CPU_HOST: CpuHost(LocalProcess(owner))},
-                folder=Path(options.home) / "agent" / name,
+                transports={
+                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content)),
+                    DeviceKind.ANDROID: PhoneTransport(
+                        OnDeviceRun(self._phones.remote_of, content), self._phones.remote_of
+                    ),
+                },
+                folder=folder,
             )
         )
+        self._watch = asyncio.get_running_loop().create_task(self._phones.watch(folder))
+        self._watch.add_done_callback(self._end)
         self._life = asyncio.get_running_loop().create_task(self._agent.serve())
         self._life.add_done_callback(self._end)
 
@@ -66,9 +81,13 @@ class AgentActor:
             self._life.result()
         return os.getpid()
 
+    async def _announce(self, phones: Sequence[Device]) -> None:
+        await self._agent.announce((self._host, *phones))
+
     def _end(self, life: asyncio.Task[None]) -> None:
         # Before it has registered, `ready` raises; after that nobody looks, and an actor that no
         # longer serves would sit on its leases: Ray starts another.
-        if self._agent.registered.is_set() and not life.cancelled():
+        broken = not life.cancelled() and (life is self._life or life.exception())
+        if self._agent.registered.is_set() and broken:
             log.critical("the agent can't go on", exc_info=life.exception())
             os._exit(1)

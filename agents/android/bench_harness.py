@@ -68,8 +68,8 @@ def measure_overhead(
     dataset: Path,
     query_s: float = 0.005,
     threads: int = 1,
-    pairs: int = 12,
-    queries: int = 200,
+    pairs: int = 48,
+    queries: int = 64,
 ) -> OverheadSamples:
     """Measure `pairs` interleaved pairs of `queries` queries of about `query_s` each.
 
@@ -105,7 +105,7 @@ def _interleaved(
         for arm in (bare, harness) if pair % 2 == 0 else (harness, bare):
             model.starts.clear()
             arm()
-            periods[arm].append(tuple(np.diff(model.starts) / 1e9))
+            periods[arm].append(tuple((np.diff(model.starts) / 1e9).tolist()))
     return OverheadSamples(tuple(periods[bare]), tuple(periods[harness]), model.invokes)
 
 

@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+from agents.android.content import Content
+from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import exclusive_cores
+from agents.transports.local import LocalProcess
+from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
 from controller.contracts.result import Outcome, Result
-from controller.contracts.wire import Progress, WorkerSpec
+from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ByProgram:
+    """Chooses the transport that a job's program is for."""
+
+    training: Transport
+    on_device: Transport
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See Transport.run."""
+        on_device = isinstance(spec.job.program, OnDeviceProgram)
+        return await (self.on_device if on_device else self.training).run(spec, on_progress)
+
+    async def clean(self) -> int:
+        """See Transport.clean."""
+        return await self.training.clean() + await self.on_device.clean()
+
+
+def host_transport(owner: str, folder: Path, content: Content) -> ByProgram:
+    """Return what runs jobs on this host: workers, and the runtime that phones run, too."""
+    remote = LocalRemote.of(folder / "device", owner)
+    return ByProgram(LocalProcess(owner), OnDeviceRun(lambda _: remote, content))
 
 
 @dataclass(frozen=True, slots=True)

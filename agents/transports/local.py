@@ -7,16 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from agents.host.launch import launch_environment
 from agents.transports.exit_reason import WorkerExit, outcome_of
+from agents.transports.hearing import Hearing
 from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
-from controller.contracts.result import Failure, Outcome, Result
-from controller.contracts.wire import MESSAGE, AttemptRef, Progress, WorkerSpec
+from controller.contracts.result import Outcome
+from controller.contracts.wire import AttemptRef, Progress, WorkerSpec
 
 MAX_LINE_BYTES = 64 * 2**20
 """A result carries its raw samples: a million of them fit."""
@@ -25,26 +24,6 @@ OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
 WORKER_MODULE = "agents.worker"
-
-
-@dataclass(slots=True)
-class _Said:
-    """What a worker has said so far."""
-
-    last: Result | Failure | None = None
-    garbled: str | None = None
-    on_progress: Callable[[Progress], None] = field(default=lambda _: None)
-
-    def take(self, line: bytes) -> None:
-        try:
-            message = MESSAGE.validate_json(line)
-        except ValidationError:
-            self.garbled = self.garbled or line.decode(errors="replace").strip()
-            return
-        if isinstance(message, Progress):
-            self.on_progress(message)
-        else:
-            self.last = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +38,7 @@ class LocalProcess:
         """See Transport.run."""
         log = Path(spec.artefact_dir) / "output.log"
         oom_kills = _oom_kills()
-        said = _Said(on_progress=on_progress)
+        said = Hearing(on_progress)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said))
@@ -121,7 +100,7 @@ async def _converse(process: asyncio.subprocess.Process, spec: WorkerSpec) -> bo
     return False
 
 
-async def _listen(heard: int, said: _Said) -> None:
+async def _listen(heard: int, said: Hearing) -> None:
     """Take the worker's messages until nobody is left who could send one."""
     reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(

@@ -10,13 +10,12 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO
 
 from controller.contracts.base import digest
 from controller.contracts.errors import UserError
 
 DIRECTORY = "directory"
-_BLOCK = 512
 
 Listing = Mapping[str, str]
 """Path below the top → `directory`, `link TARGET`, `file SHA256` or `program SHA256`."""
@@ -180,5 +179,5 @@ def _invalid(source: Path, seen: str) -> TreeInvalid:
     return TreeInvalid(f"pack {source}", seen, "give a folder or a plain .tar of files and links")
 
 
-def _sha256(file: BinaryIO | io.BufferedReader | tarfile.ExFileObject) -> str:
+def _sha256(file: IO[bytes]) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]

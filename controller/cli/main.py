@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from controller.cli import agent, demo, device, farm, results, sweep
+from controller.cli import agent, bundle, demo, device, farm, phone, results, sweep
 
 app = typer.Typer(
     name="benchfarm",
@@ -23,6 +23,8 @@ app.add_typer(agent.app, name="agent")
 app.add_typer(device.app, name="device")
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(results.app, name="results")
+app.add_typer(phone.app, name="phone")
+app.add_typer(bundle.app, name="bundle")
 
 
 def main() -> None:

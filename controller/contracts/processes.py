@@ -5,6 +5,7 @@ A marker outlives process groups and sessions, which Ray's and a workload's chil
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -20,6 +21,8 @@ WORKER_MARKER = "BENCHFARM_WORKER_OF"
 ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
 """Environment variable of every worker; its value is `run id/attempt`."""
 UNKILLABLE_S = 20.0
+_PR_SET_CHILD_SUBREAPER = 36
+"""<linux/prctl.h>"""
 
 
 def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
@@ -52,6 +55,16 @@ def end_marked(marker: str, value: str, grace_s: float) -> int:
             _signal(process, signal.SIGKILL if late else signal.SIGTERM)
         psutil.wait_procs(alive, timeout=1.0 if late else max(0.1, deadline - time.monotonic()))
     return len(ended)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of descendants whose own parent ends, so that it can reap them.
+
+    Where nothing else reaps (process 1 of many containers does not), dead ones would stay listed.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def _is_live(process: psutil.Process) -> bool:

@@ -12,7 +12,7 @@ from controller.reports.statistics import Ratio
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
-    Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.1f} ms",
+    Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
     Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
@@ -29,7 +29,7 @@ _HEADINGS = {
     "loss": "loss",
     "peak_memory": "peak memory",
 }
-"""Known metrics in the order people look for them; others follow."""
+"""The metrics people look for first, in order; `results show` has all."""
 
 
 def shown(value: float, unit: Unit) -> str:
@@ -41,9 +41,10 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     """Return the table people look at after a sweep: best first, one line a cell and device."""
     knobs = varying_knobs(lines)
     found = {name for line in lines for name in line.metrics}
-    metrics = [*(n for n in _HEADINGS if n in found), *sorted(found - _HEADINGS.keys())]
+    metrics = [name for name in _HEADINGS if name in found]
     table = Table(title=title, title_justify="left")
-    for column in ("device", "workload", "stack", *knobs):
+    several = len({line.scenario for line in lines}) > 1
+    for column in ("device", "workload", "stack", *(["scenario"] if several else []), *knobs):
         table.add_column(column, overflow="fold")
     for name in metrics:
         table.add_column(_HEADINGS.get(name, name), justify="right")
@@ -54,6 +55,7 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
             f"{line.device} (virtual)" if line.virtual else line.device,
             line.workload,
             line.stack,
+            *([line.scenario] if several else []),
             *(str(line.knobs.get(knob, "")) for knob in knobs),
             *(_metric(line.metrics.get(name)) for name in metrics),
             _validity(line),

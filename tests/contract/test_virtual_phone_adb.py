@@ -235,6 +235,14 @@ def test_what_cannot_be_pulled_or_pushed_is_said(adb: Adb, tmp_path: Path) -> No
     assert b"Read-only file system" in refused.stderr
 
 
+def test_a_directory_is_no_file(adb: Adb, phone: RunningPhone) -> None:
+    device = adbutils.AdbClient("127.0.0.1", adb.port).device(phone.address)
+    with pytest.raises(adbutils.AdbError, match="Is a directory"):
+        device.sync.read_bytes(TMP)
+    assert "Is a directory" not in (phone.folder / "phone.log").read_text()  # no connection ended
+    assert adb("shell", "echo on").stdout == b"on\n"
+
+
 def test_forward(driver: Driver) -> None:
     with socket.create_server(("127.0.0.1", 0)) as on_phone:
         port = driver.forward(f"tcp:{on_phone.getsockname()[1]}")

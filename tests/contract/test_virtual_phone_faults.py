@@ -188,7 +188,7 @@ def test_a_locked_phone_lets_in_known_hosts_and_those_its_user_allows(
     server: Adb, tmp_path: Path
 ) -> None:
     known = tmp_path / "known"
-    key = Path(server.env["HOME"]) / "adbkey"
+    key = Path(server.env["HOME"]) / ".android/adbkey"
     wait_until(key.exists, "the adb server has made its key")
     known.write_bytes(server("pubkey", str(key)).stdout)
     (tmp_path / "none").write_text("")

@@ -116,8 +116,7 @@ def adb_server(home: Path) -> Iterator[Adb]:
     env = {name: value for name, value in os.environ.items() if "ADB" not in name}
     env |= {
         "ANDROID_ADB_SERVER_PORT": str(port),
-        "ANDROID_USER_HOME": str(home),
-        "HOME": str(home),
+        "HOME": str(home),  # where it keeps its key; adb 36 doesn't ask ANDROID_USER_HOME
         "ADB_MDNS_AUTO_CONNECT": "0",
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",  # else it looks for emulators from 5555 on
     }

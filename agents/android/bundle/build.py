@@ -168,8 +168,9 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
     folder, archive = record.parent / name, record.parent / f"{name}.tar"
     new_archive = fresh.parent / "bundle.tar"
     pack(fresh, new_archive)
-    shutil.rmtree(folder, ignore_errors=True)
-    fresh.replace(folder)
+    if not folder.is_dir() or content_sha256(folder) != content:
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.replace(folder)
     new_archive.replace(archive)
     bundle = Bundle(
         name=name,
@@ -219,7 +220,8 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return iter(sorted(path for path in folder.rglob("*") if path.is_file()))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    yield from sorted(files, key=lambda path: path.as_posix())
 
 
 def _mode(path: Path) -> int:

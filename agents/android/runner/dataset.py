@@ -29,9 +29,9 @@ class Dataset:
     def read(path: Path) -> Dataset:
         """Read a set; raises RunnerFault `dataset_unusable`."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 images, labels = arrays["images"], arrays["labels"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise dataset_unusable(f"{path}: {error}") from error
         if objection := _objection(images, labels):
             raise dataset_unusable(f"{path}: {objection}")

@@ -7,7 +7,6 @@ with the exact values that `mlperf_log_summary.txt` rounds or words.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,11 @@ DETAIL: Final = "mlperf_log_detail.txt"
 SUMMARY: Final = "mlperf_log_summary.txt"
 ACCURACY: Final = "mlperf_log_accuracy.json"
 _MARK: Final = ":::MLLOG "
-_EARLY_STOPPING_P99: Final = re.compile(r"99\.0th percentile estimate: (\d+)")
+_EARLY_STOPPING: Final = {
+    "early_stopping_p90": "early_stopping_latency_ss",
+    "early_stopping_p99": "early_stopping_latency_ms",
+}
+"""Metric → key; `_ms` is the 99th percentile multi-stream goes by, 0 if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def objections(log: DetailLog) -> tuple[str, ...]:
         said = " ".join(str(log["early_stopping_result"]).replace(" * ", " ").split())
         reasons.append(f"early stopping not satisfied: {said}")
     reasons += [f"LoadGen: {error}" for error in log.errors]
-    return tuple(reasons) or (f"LoadGen says {log['result_validity']} and gives no reason",)
+    advice = log.values.get("result_invalid_reason", "it gives no reason")
+    return tuple(reasons) or (f"LoadGen says {log['result_validity']}: {advice}",)
 
 
 def latency_metrics(log: DetailLog) -> dict[str, float]:
@@ -91,10 +95,9 @@ def latency_metrics(log: DetailLog) -> dict[str, float]:
         "latency_max": "result_max_latency_ns",
     }
     metrics = {name: log[key] / 1e9 for name, key in keys.items()}
-    if "early_stopping_latency_ss" in log.values and log["early_stopping_met"]:
-        metrics["early_stopping_p90"] = log["early_stopping_latency_ss"] / 1e9
-    if p99 := _EARLY_STOPPING_P99.search(str(log.values.get("early_stopping_result", ""))):
-        metrics["early_stopping_p99"] = int(p99[1]) / 1e9
+    for name, key in _EARLY_STOPPING.items():
+        if log["early_stopping_met"] and log.values.get(key):
+            metrics[name] = log[key] / 1e9
     return metrics
 
 

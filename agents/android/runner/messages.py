@@ -44,8 +44,8 @@ class Voice:
         message = " ".join(fault.message.split())[:500]
         self._say("failure", blame=fault.blame, kind=fault.kind, message=message)
 
-    def _say(self, kind: str, **facts: object) -> None:
-        self._stream.write(json.dumps({"type": kind, **facts}, allow_nan=False) + "\n")
+    def _say(self, said: str, /, **facts: object) -> None:
+        self._stream.write(json.dumps({"type": said, **facts}, allow_nan=False) + "\n")
         self._stream.flush()
 
 

@@ -49,8 +49,8 @@ class LiteRtModel:
         if not scale:
             raise model_unusable(f"{self.path} takes {self.input_type} without a scale")
         limits = np.iinfo(self._input["dtype"])
-        steps = np.rint(values / np.float32(scale)) + zero_point
-        return np.clip(steps, limits.min, limits.max).astype(self._input["dtype"])
+        steps: Sample = np.rint(values / np.float32(scale)) + zero_point
+        return steps.clip(limits.min, limits.max).astype(self._input["dtype"])
 
     def classify(self, sample: Sample) -> int:
         """Return the number of the highest output: the measured path."""

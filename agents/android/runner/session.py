@@ -143,7 +143,7 @@ def log_settings(folder: str) -> Any:  # noqa: ANN401 - loadgen.LogSettings is u
     output.copy_summary_to_stdout = False
     settings = loadgen.LogSettings()
     settings.log_output = output
-    settings.log_mode = loadgen.LoggingMode.EndOfTestOnly  # no logger wakes beside the model
+    settings.log_mode = loadgen.LoggingMode.EndOfTestOnly  # no files are written meanwhile
     settings.enable_trace = False
     return settings
 

@@ -25,6 +25,7 @@ from agents.android.virtual.errors import PhoneOptionsInvalid
 
 TOKEN_BYTES = 20
 MODULUS_BYTES = 256
+EXPONENTS = (3, 65537)
 KEY_STRUCT = struct.Struct(f"<II{MODULUS_BYTES}s{MODULUS_BYTES}sI")
 _WORD = 1 << 32
 
@@ -53,10 +54,13 @@ def decode_public_key(data: bytes) -> RSAPublicKey:
     """Read Android's struct; raises ValueError if it is no consistent 2048-bit RSA key."""
     if len(data) != KEY_STRUCT.size:
         raise ValueError(f"a key of {len(data)} bytes instead of {KEY_STRUCT.size}")
-    modulus = int.from_bytes(KEY_STRUCT.unpack(data)[2], "little")
+    _, _, modulus_bytes, _, exponent = KEY_STRUCT.unpack(data)
+    modulus = int.from_bytes(modulus_bytes, "little")
+    if exponent not in EXPONENTS:
+        raise ValueError(f"exponent {exponent}, which no adb key has")
     if modulus % 2 == 0 or modulus.bit_length() != 8 * MODULUS_BYTES:
         raise ValueError("the modulus is no odd number of 2048 bits")
-    key = RSAPublicNumbers(KEY_STRUCT.unpack(data)[4], modulus).public_key()
+    key = RSAPublicNumbers(exponent, modulus).public_key()
     if encode_public_key(key) != data:
         raise ValueError("the fields contradict each other")
     return key

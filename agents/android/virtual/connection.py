@@ -164,7 +164,7 @@ class Connection:
         if len(self._streams) >= MAX_STREAMS:
             return
         stream = self._new_stream(0)
-        payload = destination.encode() + b"\0"
+        payload = destination.encode(errors="surrogateescape") + b"\0"
 
         async def serve() -> None:
             await self._send(Message(Command.OPEN, stream.local_id, 0, payload))

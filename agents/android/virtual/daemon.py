@@ -150,7 +150,8 @@ class Daemon:
 
     def _properties(self) -> dict[str, str]:
         locked = self.setup.keys is not None
-        return properties_of(self.setup.profile, self.setup.serial, locked=locked)
+        setup = self.setup
+        return properties_of(setup.profile, setup.serial, setup.cores, locked=locked)
 
     def _terms(self) -> Terms:
         old = self.setup.profile.old_daemon or find(OldDaemon, self.faults) is not None

@@ -136,11 +136,11 @@ class Reverses:
 def _port(name: str) -> int:
     # `tcp:8000` or `tcp:8000:localhost`
     port = name.partition(":")[0]
-    if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise OSError(f"bad port {port!r}")
+    if not port.isascii() or not port.isdigit() or len(port) > 5 or int(port) > 65535:
+        raise OSError(f"bad port {port[:20]!r}")
     return int(port)
 
 
 def _counted(text: str) -> bytes:
-    data = text.encode()
+    data = text.encode(errors="surrogateescape")
     return b"%04x" % len(data) + data

@@ -142,6 +142,8 @@ def _be_first(setup: PhoneSetup, place: Place, said: int) -> NoReturn:
         status = _reap_until(daemon)
     except OSError as error:
         os.write(said, str(error).encode())
+    except BaseException:
+        logging.exception("process 1 has failed")
     finally:
         os._exit(status)
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 
 from agents.android.virtual.profiles import Profile
 
 VIRTUAL = "ro.benchfarm.virtual"
 """The property by which a virtual phone is known; its value is 1."""
+HOST_CORES = "ro.benchfarm.host_cores"
+"""The property that tells which cores of the host it computes on, such as 0,1."""
 _ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
 _IN_BANNER = ("ro.product.name", "ro.product.model", "ro.product.device")
 
 
-def properties_of(profile: Profile, serial: str, *, locked: bool) -> dict[str, str]:
+def properties_of(
+    profile: Profile, serial: str, cores: Iterable[int] = (), *, locked: bool
+) -> dict[str, str]:
     """Return all properties; the ABI is the host's, which is what commands really run on."""
     abi = _ABIS.get(platform.machine(), platform.machine())
     build = f"benchfarm-virtual-{profile.api_level}"
     name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
     usual = {
         VIRTUAL: "1",
+        HOST_CORES: ",".join(map(str, sorted(cores))),
         "ro.serialno": serial,
         "ro.boot.serialno": serial,
         "ro.product.manufacturer": profile.manufacturer,

@@ -105,20 +105,22 @@ class _Session:
     async def _receive(self, path: Path) -> None:
         with _trying("open failed"):
             file = os.open(path, os.O_RDONLY | _NEVER_WAIT)
-        with os.fdopen(file, "rb", buffering=0) as source:
+        try:
             # DONE goes with the last DATA: a small chunk after another waits 40 ms for the delayed
             # acknowledgement between adb's server and its client.
             last = b""
-            while data := _read(source):
+            while data := _read(file):
                 await self.stream.write(last)
                 last = form.packet(b"DATA", data)
+        finally:
+            os.close(file)
         await self.stream.write(last + form.packet(b"DONE"))
 
     async def _send_v1(self, path_and_mode: bytes) -> None:
         path, comma, mode = path_and_mode.rpartition(b",")
         if not comma or not mode.isdigit():
             raise _Refused("missing , in ID_SEND")
-        await self._store(_path(path), int(mode))
+        await self._store(_path(path), int(mode) & 0xFFFFFFFF)
 
     async def _send_v2(self, path: Path) -> None:
         _, mode, flags = form.SEND_V2.unpack(await self._take(form.SEND_V2.size))
@@ -210,9 +212,9 @@ def _look(look: Callable[[], os.stat_result]) -> os.stat_result | OSError:
         return error
 
 
-def _read(source: BinaryIO) -> bytes:
+def _read(file: int) -> bytes:
     with _trying("read failed"):
-        return source.read(form.DATA_MAX) or b""
+        return os.read(file, form.DATA_MAX)
 
 
 def _write(target: BinaryIO, data: bytes) -> None:

@@ -24,7 +24,7 @@ from controller.contracts.processes import ATTEMPT_MARKER
 TERMINAL = ""
 NOTHING = "/dev/null"
 _LAUNCH = """
-trap 'kill -9 -- -$$' HUP TERM
+trap 'kill -s KILL -- -$$' HUP TERM
 token=$1
 echo "<$token:$$>"
 case $2 in
@@ -34,16 +34,16 @@ case $2 in
 esac
 shift 2
 "$@" <&3 3<&- &
-exec 3<&- </dev/null
+exec 3<&- </dev/null 2>/dev/null
 wait $!
 echo "<$token=$?>"
-kill -9 -- -$$
+kill -s KILL -- -$$
 """
 # Repeats until none is left, since what dies may still start another. $2, if given, is a group
 # that is certainly still the token's: the others are known by the token.
 _END = """
 ended= passes=0
-[ -z "$2" ] || kill -9 -- "-$2" 2>/dev/null
+[ -z "$2" ] || kill -s KILL -- "-$2" 2>/dev/null
 while
   found=$(grep -l -e "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null)
   [ -n "$found" ]
@@ -53,7 +53,7 @@ do
   for file in $found; do
     pid=${file#/proc/}
     pid=${pid%%/*}
-    kill -9 -- "-$pid" "$pid" 2>/dev/null
+    kill -s KILL -- "-$pid" "$pid" 2>/dev/null
     case " $ended " in
       *" $pid "*) ;;
       *) ended="$ended $pid" ;;
@@ -173,38 +173,6 @@ class Framing:
             if data.endswith(self._end[:n]):
                 return n
         return 1 if self._translated and data.endswith(b"\r") else 0
-
-
-class Lines:
-    """Cuts what comes into lines."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are now complete, without their ends; raises OverflowError."""
-        *complete, rest = data.split(b"\n")
-        lines = []
-        for piece in complete:
-            self._keep(piece)
-            lines.append(self.rest())
-        self._keep(rest)
-        return lines
-
-    def rest(self) -> bytes:
-        """Return what has come of the last line."""
-        line = b"".join(self._parts)
-        self._parts, self._size = [], 0
-        return line
-
-    def _keep(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._limit:
-            raise OverflowError(f"a line of more than {self._limit} bytes")
-        if piece:
-            self._parts.append(piece)
 
 
 def _unsayable(place: str, message: str) -> RemoteFault:

@@ -56,24 +56,18 @@ async def converse_v1(connection: Connection, heard: Heard) -> None:
 
 async def converse_v2(connection: Connection, heard: Heard, stdin: bytes | None) -> None:
     """Hand over the input, and listen until the service has ended; None leaves the input open."""
-    if not stdin:
-        if stdin is not None:
-            await connection.write(_PACKET.pack(_CLOSE_STDIN, 0))
-        await _listen(connection, heard)
-        return
-    listening = asyncio.create_task(_listen(connection, heard))
     handing = asyncio.create_task(_hand_over(connection, stdin))
     try:
-        await asyncio.wait({listening, handing}, return_when=asyncio.FIRST_EXCEPTION)
-        # A program need not read its input: what can't be handed over then is no fault.
-        await listening
+        await _listen(connection, heard)
     finally:
-        for task in (listening, handing):
-            task.cancel()
-        await asyncio.gather(listening, handing, return_exceptions=True)
+        # A program need not read its input: what can't be handed over is no fault.
+        handing.cancel()
+        await asyncio.gather(handing, return_exceptions=True)
 
 
-async def _hand_over(connection: Connection, stdin: bytes) -> None:
+async def _hand_over(connection: Connection, stdin: bytes | None) -> None:
+    if stdin is None:
+        return
     for start in range(0, len(stdin), _CHUNK):
         part = stdin[start : start + _CHUNK]
         await connection.write(_PACKET.pack(_STDIN, len(part)) + part)

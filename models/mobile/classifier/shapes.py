@@ -77,8 +77,9 @@ def _polygon(apothem: float, normals: tuple[tuple[float, float], ...]) -> Figure
     """Return a regular polygon by its sides' normals, written out: libraries' sines differ."""
 
     def figure(u: Plane, v: Plane) -> Plane:
-        sides = [u * nu + v * nv for nu, nv in normals]
-        return np.maximum.reduce(sides) - apothem
+        sides = np.stack([u * nu + v * nv for nu, nv in normals])
+        farthest: Plane = sides.max(axis=0)
+        return farthest - apothem
 
     return figure
 
@@ -153,8 +154,8 @@ class _Draws:
     def noise(self, shape: tuple[int, ...]) -> Plane:
         """Return zero-mean noise of unit variance: the sum of four uniforms of 16 bits each."""
         raw = np.asarray(self._source.random_raw(int(np.prod(shape))), dtype=np.uint64)
-        total = raw.view(np.uint16).reshape(*shape, 4).astype(np.int64).sum(axis=-1)
-        return (total - 131_070.0) / 37_837.0
+        total: NDArray[np.int64] = raw.view(np.uint16).reshape(*shape, 4).sum(-1, dtype=np.int64)
+        return (total.astype(np.float64) - 131_070.0) / 37_837.0
 
 
 def _blend(image: Plane, colour: Plane, coverage: Plane) -> Plane:

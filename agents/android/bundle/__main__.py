@@ -1,0 +1,26 @@
+"""`python -m agents.android.bundle RUNTIME ARCH [--refresh]`: build a bundle, say where it lies."""
+
+from __future__ import annotations
+
+import sys
+
+from agents.android.bundle.build import build_bundle
+from agents.android.content import cache_folder
+from controller.contracts.errors import UserError
+
+
+def main() -> int:
+    """Do it; exit status 2 with one line if it can't be built."""
+    refresh = "--refresh" in sys.argv[3:]
+    try:
+        bundle = build_bundle(cache_folder(), sys.argv[1], sys.argv[2], refresh)
+    except UserError as error:
+        sys.stderr.write(f"benchfarm: {error}\n")
+        return 2
+    size = bundle.archive.stat().st_size / 2**20
+    sys.stdout.write(f"{bundle.name}: {bundle.archive}, {size:.0f} MiB\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

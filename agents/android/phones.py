@@ -1,0 +1,98 @@
+"""The phones of one host: found by its adb server, described, announced, and reached."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents.transports.adb.facts import read_device
+from agents.transports.adb.programs import Link
+from agents.transports.adb.recovery import recover
+from agents.transports.adb.remote import AdbRemote
+from agents.transports.adb.server import AdbServer, PrivateServer
+from agents.transports.adb.tracker import Change, track
+from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.device import Device
+from controller.contracts.errors import UserError
+
+log = logging.getLogger(__name__)
+ADB_FOLDER = "adb"
+ADDRESS_FILE = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class Phone:
+    """A phone that is there now."""
+
+    serial: str
+    device: Device
+    remote: AdbRemote
+
+
+@dataclass(slots=True)
+class Phones:
+    """Follows an adb server; `announce` is called with all phones whenever they change."""
+
+    owner: str
+    announce: Callable[[Sequence[Device]], Awaitable[None]]
+    _present: dict[str, Phone] = field(default_factory=dict)
+    """By device id: the identity survives a change of port or cable, the serial need not."""
+
+    def remote_of(self, device: Device) -> AdbRemote:
+        """Return the way to a phone; raises RemoteFault if it isn't there now."""
+        phone = self._present.get(device.id)
+        if phone is None:
+            message = "the phone is not connected; see benchfarm device list"
+            raise RemoteFault(device.id, FaultKind.OFFLINE, message)
+        return phone.remote
+
+    async def watch(self, folder: Path) -> None:
+        """Start the host's adb server and follow it; returns only if adb can't be had."""
+        try:
+            server = await PrivateServer.start(folder / ADB_FOLDER)
+            address = folder / ADB_FOLDER / ADDRESS_FILE
+            address.with_suffix(".new").write_text(str(server.address))
+            address.with_suffix(".new").replace(address)
+            async for change in track(server):
+                if await self._take(server, change):
+                    await self.announce([phone.device for phone in self._present.values()])
+        except UserError as error:
+            log.error("this host reaches no phones: %s", error)
+
+    async def _take(self, server: AdbServer, change: Change) -> bool:
+        """Follow one change; True if the phones that are there are others now."""
+        if change.state == "device":
+            return await self._welcome(server, change.serial)
+        if change.state == "offline":
+            await self._recover(server, change.serial)
+        elif change.state == "unauthorized":
+            log.warning("%s: confirm this host's key on the phone's screen", change.serial)
+        gone = [p.device.id for p in self._present.values() if p.serial == change.serial]
+        for device_id in gone:
+            del self._present[device_id]
+        return bool(gone)
+
+    async def _welcome(self, server: AdbServer, serial: str) -> bool:
+        link = Link(server.address, serial)
+        remote = AdbRemote.of(link, self.owner)
+        try:
+            device = await read_device(remote, serial, shell_v2=await link.has_shell_v2())
+            if ended := await remote.clean():
+                log.warning("%s: ended %d programs of an earlier run", serial, ended)
+        except RemoteFault as fault:
+            log.warning("not taken in: %s", fault)
+            return False
+        known = self._present.get(device.id)
+        if known and known.serial != serial:
+            log.error("phone %s is both %s and %s; unplug one", device.id, known.serial, serial)
+            return False
+        self._present[device.id] = Phone(serial, device, remote)
+        return True
+
+    async def _recover(self, server: AdbServer, serial: str) -> None:
+        try:
+            await recover(server.address, serial)  # its return is a change of its own
+        except RemoteFault as fault:
+            log.warning("%s", fault)

@@ -1,0 +1,61 @@
+"""The transport of phones: their host's cores to themselves if virtual, conditions recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.android.conditions import (
+    BATTERY,
+    THERMAL,
+    battery_facts,
+    environment_of,
+    thermal_facts,
+)
+from agents.host.cores import exclusive_cores
+from agents.transports.protocol import Transport
+from agents.transports.remote import Remote, RemoteFault, failure_of
+from controller.contracts.base import Scalar
+from controller.contracts.device import Device
+from controller.contracts.result import Outcome, Result
+from controller.contracts.wire import Progress, WorkerSpec
+
+ASK_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneTransport:
+    """Runs a job on a phone through another transport, and records what state the phone is in."""
+
+    run_there: Transport
+    remote_of: Callable[[Device], Remote]
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See Transport.run."""
+        async with exclusive_cores(spec.device.host_cores):
+            try:
+                remote = self.remote_of(spec.device)
+                before = await read_conditions(remote)
+                outcome = await self.run_there.run(spec, on_progress)
+                if not isinstance(outcome, Result):
+                    return outcome
+                after = await read_conditions(remote)
+            except RemoteFault as fault:
+                return failure_of(fault)
+        conditions = environment_of(before, after)
+        environment = {**spec.device.facts, **conditions, **outcome.environment}
+        return outcome.model_copy(update={"environment": environment})
+
+    async def clean(self) -> int:
+        """See Transport.clean."""
+        return await self.run_there.clean()
+
+
+async def read_conditions(remote: Remote) -> dict[str, Scalar]:
+    """Ask a phone for its battery and heat; raises RemoteFault."""
+    battery = await remote.run(BATTERY, ASK_S)
+    thermal = await remote.run(THERMAL, ASK_S)
+    return {
+        **battery_facts(battery.stdout.decode(errors="replace")),
+        **thermal_facts(thermal.stdout.decode(errors="replace")),
+    }

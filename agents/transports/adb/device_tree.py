@@ -1,0 +1,129 @@
+"""Trees on a phone: what its shell is told to do, and how its answers are read; pure.
+
+Needs the phone's own tar, find and sha256sum (toybox, Android 8 and later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from agents.transports.remote import FaultKind, RemoteFault
+from agents.transports.tree import DIRECTORY, Listing, file_entry, link_entry
+
+SPARE_BYTES = 16 * 2**20
+"""What a phone's storage is not to be filled with."""
+_FILE_BYTES = 4096
+"""A file takes at least a block."""
+_NEXT = "--"
+_ABSENT = 3
+_LIST = f"""
+cd "$1" 2>/dev/null || exit {_ABSENT}
+find . -type f -exec sha256sum {{}} + || exit 1
+echo {_NEXT}
+find . -type f -perm -100 || exit 1
+echo {_NEXT}
+find . -type d || exit 1
+echo {_NEXT}
+find . -type l -exec sh -c 'for link; do echo "$link"; readlink "$link"; done' sh {{}} +
+"""
+_UNPACK = """
+rm -rf "$2" && mkdir -p "$2" && tar -xf "$1" -C "$2"
+code=$?
+rm -f "$1"
+exit $code
+"""
+_INSTALL = """
+rm -rf "$2" && mv "$1" "$2"
+"""
+_PREPARE = """
+mkdir -p "$1" && cd "$1" && rm -rf incoming-*
+"""
+_UNUSABLE = """
+cd "$1" || exit 1
+shift
+for program; do [ -x "$program" ] || echo "$program"; done
+"""
+
+
+def prepare(root: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that makes the folder of trees, without what broken pushes have left."""
+    return _script(_PREPARE, root)
+
+
+def list_tree(folder: PurePosixPath) -> tuple[str, ...]:
+    """Return the command whose output `parse_listing` reads."""
+    return _script(_LIST, folder)
+
+
+def unpack(archive: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that unpacks an archive into a new folder, and removes it."""
+    return _script(_UNPACK, archive, folder)
+
+
+def install(unpacked: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that gives an unpacked tree its final name."""
+    return _script(_INSTALL, unpacked, folder)
+
+
+def unusable(folder: PurePosixPath, programs: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that prints the programs that the phone will not execute."""
+    return (*_script(_UNUSABLE, folder), *programs)
+
+
+def is_absent(exit_code: int) -> bool:
+    """Tell from the exit code of `list_tree` whether there is no such folder."""
+    return exit_code == _ABSENT
+
+
+def parse_listing(serial: str, text: str) -> Listing:
+    """Read the output of `list_tree`; raises RemoteFault `protocol`."""
+    sections: list[list[str]] = [[]]
+    for line in text.split("\n")[:-1]:
+        if line == _NEXT:
+            sections.append([])
+        else:
+            sections[-1].append(line)
+    if len(sections) != 4 or len(sections[3]) % 2:
+        message = f"a tree's listing that can't be read: {text[:200]!r}"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+    sums, programs, folders, links = sections
+    executable = set(programs)
+    listing = {name[2:]: DIRECTORY for name in folders if name != "."}
+    for line in sums:
+        sha256, _, name = line.partition("  ")
+        listing[name[2:]] = file_entry(sha256, executable=name in executable)
+    for name, target in zip(links[::2], links[1::2], strict=True):
+        listing[name[2:]] = link_entry(target)
+    return listing
+
+
+def needed_bytes(archive_bytes: int, entries: int) -> int:
+    """Return the storage a push takes: archive and unpacked files lie side by side for a while."""
+    return 2 * archive_bytes + entries * _FILE_BYTES + SPARE_BYTES
+
+
+def parse_free_bytes(serial: str, text: str) -> int:
+    """Read what `df FOLDER` says: toybox's and coreutils' table, or that of Android 5's toolbox.
+
+    Raises RemoteFault `protocol`.
+    """
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    try:
+        header, row = lines[0], lines[-1]
+        column = header.index("Free" if "Free" in header else "Available")
+        return _size(row[column])
+    except (IndexError, ValueError) as error:
+        message = f"free storage that can't be read: {text[:200]!r}"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
+
+
+def _size(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+    if text[-1] in units:
+        return int(float(text[:-1]) * units[text[-1]])
+    return int(text) << 10
+
+
+def _script(script: str, *paths: PurePosixPath) -> tuple[str, ...]:
+    return ("sh", "-c", script, "benchfarm", *map(str, paths))

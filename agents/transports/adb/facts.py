@@ -1,0 +1,101 @@
+"""What a phone is: read over adb, as the Device that is announced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agents.transports.remote import FaultKind, Remote, RemoteFault
+from controller.contracts.device import Device, DeviceKind, Fact
+
+VIRTUAL: Final = "ro.benchfarm.virtual"
+"""1 on virtual phones, which no one is to take for others."""
+HOST_CORES: Final = "ro.benchfarm.host_cores"
+"""Of a virtual phone: the cores of its host that it computes on, such as 0,2-3."""
+READ_S: Final = 20.0
+_PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*?)\]$", re.MULTILINE | re.DOTALL)
+_MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
+_RELEASE = re.compile(r"\d+(\.\d+)?")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read the output of `getprop`; a value may hold line ends."""
+    return dict(_PROPERTY.findall(text))
+
+
+def parse_cores(text: str) -> frozenset[int]:
+    """Read a list of cores such as 0,2-3, the kernel's way; raises ValueError."""
+    cores: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        first, dash, last = part.partition("-")
+        cores.update(range(int(first), int(last if dash else first) + 1))
+    return frozenset(cores)
+
+
+def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_v2: bool) -> Device:
+    """Describe a phone from its properties, /sys/…/cpu/present and /proc/meminfo.
+
+    Raises ValueError if it does not say which phone it is, or what it says can't be read.
+    """
+    serial = properties.get("ro.serialno") or properties.get("ro.boot.serialno")
+    if not serial:
+        raise ValueError("it has no ro.serialno, by which its results would be known")
+    facts: dict[str, Fact] = {
+        **_named(properties),
+        **_numbers(properties),
+        "cores": len(parse_cores(cores)),
+        "shell_v2": shell_v2,
+    }
+    if memory := _MEMORY.search(meminfo):
+        facts["memory_bytes"] = int(memory[1]) * 1024
+    return Device(
+        id=serial,
+        kind=DeviceKind.ANDROID,
+        virtual=properties.get(VIRTUAL) == "1",
+        facts=facts,
+        host_cores=parse_cores(properties.get(HOST_CORES, "")),
+    )
+
+
+async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
+    """Describe the phone behind a remote; raises RemoteFault."""
+    texts = [
+        (await remote.run(argv, READ_S)).stdout.decode(errors="replace")
+        for argv in (
+            ("getprop",),
+            ("cat", "/sys/devices/system/cpu/present"),
+            ("cat", "/proc/meminfo"),
+        )
+    ]
+    properties, cores, meminfo = parse_properties(texts[0]), texts[1], texts[2]
+    try:
+        return device_of(properties, cores, meminfo, shell_v2=shell_v2)
+    except ValueError as error:
+        message = f"it can't be described: {error}"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
+
+
+def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
+    """Return the facts that are words; what the phone does not say is left out."""
+    sources = {
+        "manufacturer": ("ro.product.manufacturer",),
+        "model": ("ro.product.model",),
+        "soc": ("ro.soc.model", "ro.board.platform"),
+        "abi": ("ro.product.cpu.abi",),
+        "fingerprint": ("ro.build.fingerprint",),
+    }
+    found = {
+        fact: next((properties[name] for name in names if properties.get(name)), "")
+        for fact, names in sources.items()
+    }
+    return {fact: value for fact, value in found.items() if value}
+
+
+def _numbers(properties: Mapping[str, str]) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    if release := _RELEASE.match(properties.get("ro.build.version.release", "")):
+        facts["android"] = float(release[0])
+    if properties.get("ro.build.version.sdk", "").isdigit():
+        facts["sdk"] = int(properties["ro.build.version.sdk"])
+    return facts

@@ -1,0 +1,157 @@
+"""A phone behind an adb server as a Remote."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from agents.transports import outputs
+from agents.transports.adb import device_tree
+from agents.transports.adb.programs import Link, Programs
+from agents.transports.adb.refusals import fault_of_refusal
+from agents.transports.adb.sync import receive_tree
+from agents.transports.remote import (
+    NO_ENVIRONMENT,
+    Completed,
+    Ended,
+    FaultKind,
+    Pushed,
+    RemoteFault,
+)
+from agents.transports.tree import Tree, differences
+
+FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
+QUICK_S = 60.0
+"""How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
+THOROUGH_S = 600.0
+NOT_FOUND = 127
+"""The exit code of a shell that finds no such command."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdbRemote:
+    """See Remote; files go below a folder of its own, whatever else lies there is left alone."""
+
+    programs: Programs
+    _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @classmethod
+    def of(cls, link: Link, owner: str, folder: PurePosixPath = FOLDER) -> AdbRemote:
+        """Return the remote of an agent; `owner` marks its programs, over its restarts."""
+        return cls(Programs(link, owner, folder))
+
+    @property
+    def link(self) -> Link:
+        """How the phone is reached."""
+        return self.programs.link
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Where it keeps its files on the phone."""
+        return self.programs.folder
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
+        return await outputs.run(self.programs, argv, deadline_s, stdin)
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        """See Remote.stream."""
+        return await outputs.stream(self.programs, argv, deadline_s, on_line, environment)
+
+    async def push_tree(self, tree: Tree) -> Pushed:
+        """See Remote.push_tree."""
+        path = self.folder / tree.digest
+        async with self._pushing:
+            if not await self._differences(path, tree):
+                await self._check_programs(path, tree)
+                return Pushed(path, 0)
+            pushed = await self._push(tree, path)
+        return Pushed(path, pushed)
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        """See Remote.pull; links are followed, a folder is merged into what is there."""
+        await self.programs.end_left()
+        await self.link.has_shell_v2()  # which brings an offline phone back
+        async with self.link.sync() as sync:
+            found = await sync.look(source)
+            if found is None:
+                raise self.link.fault(FaultKind.MISSING_FILE, f"there is no {source}")
+            await receive_tree(sync, source, found, target)
+
+    async def clean(self) -> int:
+        """See Remote.clean; while something of this agent runs, only what was left is ended."""
+        return await self.programs.clean()
+
+    async def free_bytes(self) -> int:
+        """Return how much the phone's storage still takes; raises RemoteFault."""
+        answer = await self._do(("df", str(self.folder.parent)), QUICK_S)
+        return device_tree.parse_free_bytes(self.link.serial, answer)
+
+    async def _differences(self, path: PurePosixPath, tree: Tree) -> list[str]:
+        listed = await self._own(device_tree.list_tree(path), THOROUGH_S)
+        if device_tree.is_absent(listed.exit_code):
+            return ["absent"]
+        if listed.exit_code:
+            raise self._unable("list a tree", listed)
+        text = listed.stdout.decode(errors="surrogateescape")
+        return differences(tree.listing, device_tree.parse_listing(self.link.serial, text))
+
+    async def _push(self, tree: Tree, path: PurePosixPath) -> int:
+        await self._do(device_tree.prepare(self.folder), QUICK_S)
+        free = await self.free_bytes()
+        need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing))
+        if free < need:
+            message = f"{free} bytes are free, {need} are needed; free space on the phone"
+            raise self.link.fault(FaultKind.STORAGE_FULL, message)
+        name = f"incoming-{secrets.token_hex(8)}"
+        archive, unpacked = self.folder / f"{name}.tar", self.folder / name
+        async with self.link.sync() as sync:
+            with tree.archive.open("rb") as source:
+                pushed = await sync.send(source, archive)
+        await self._do(device_tree.unpack(archive, unpacked), THOROUGH_S)
+        if wrong := await self._differences(unpacked, tree):
+            message = f"what was pushed arrived changed: {'; '.join(wrong[:3])}"
+            raise self.link.fault(FaultKind.CORRUPT, message)
+        await self._check_programs(unpacked, tree)
+        await self._do(device_tree.install(unpacked, path), QUICK_S)
+        return pushed
+
+    async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
+        if tree.programs:
+            # One stands for all: their permissions have been compared, the mount is the same.
+            refused = await self._do(device_tree.unusable(path, tree.programs[:1]), QUICK_S)
+            if refused:
+                message = f"{path} holds programs that can't be executed: is it mounted noexec?"
+                raise self.link.fault(FaultKind.NO_EXEC, message)
+
+    async def _do(self, argv: Sequence[str], deadline_s: float) -> str:
+        """Return what a command of ours says; raises RemoteFault if it fails."""
+        completed = await self._own(argv, deadline_s)
+        if completed.exit_code:
+            raise self._unable(f"run {argv[-1]!r}", completed)
+        return completed.stdout.decode(errors="surrogateescape")
+
+    async def _own(self, argv: Sequence[str], deadline_s: float) -> Completed:
+        """Run a command of ours; that it takes too long is not the workload's fault."""
+        try:
+            return await self.run(argv, deadline_s)
+        except RemoteFault as fault:
+            if fault.kind is FaultKind.DEADLINE:
+                raise self.link.fault(FaultKind.HUNG, fault.message) from fault
+            raise
+
+    def _unable(self, what: str, completed: Completed) -> RemoteFault:
+        words = (completed.stderr or completed.stdout).decode(errors="replace").strip()
+        if completed.exit_code == NOT_FOUND:
+            return self.link.fault(FaultKind.UNSUPPORTED, f"can't {what}: {words}")
+        said = words or f"exit status {completed.exit_code}"
+        return fault_of_refusal(self.link.serial, f"can't {what}: {said}")

@@ -1,0 +1,69 @@
+"""Who is there: what an adb server lists, as it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+
+from agents.transports.adb.recovery import parse_devices
+from agents.transports.adb.server import AdbServer, AdbUnavailable
+from agents.transports.adb.smart_socket import opened
+from agents.transports.remote import FaultKind, RemoteFault
+
+AWAY_PAUSE_S = 1.0
+"""Between attempts to reach a server that has gone: nobody announces its return."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A serial has another state."""
+
+    serial: str
+    state: str | None
+    """As adb lists it (`device`, `offline`, `unauthorized` …); None if it no longer does."""
+
+
+def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    """Return what has changed between two lists: what has gone first, then what is new."""
+    gone = [Change(serial, None) for serial in sorted(before.keys() - after.keys())]
+    moved = sorted(serial for serial in after if before.get(serial) != after[serial])
+    return gone + [Change(serial, after[serial]) for serial in moved]
+
+
+async def track(server: AdbServer) -> AsyncGenerator[Change]:
+    """Yield every change, beginning with all that is there; survives restarts of the server.
+
+    While the server is away all its serials are gone. Raises AdbUnavailable if it was never there.
+    """
+    known: dict[str, str] = {}
+    address = await server.ready()
+    while True:
+        try:
+            async with opened(address) as connection:
+                await connection.request("host:track-devices", str(address))
+                while True:
+                    seen = parse_devices((await connection.read_block()).decode(errors="replace"))
+                    news, known = changes(known, seen), seen
+                    for change in news:
+                        yield change
+        except RemoteFault as fault:
+            if fault.kind is not FaultKind.ADB_SERVER:
+                raise
+            log.warning("%s", fault)
+        news, known = changes(known, {}), {}
+        for change in news:
+            yield change
+        await _until_back(server)
+
+
+async def _until_back(server: AdbServer) -> None:
+    while True:
+        try:
+            await server.ready()
+            return
+        except AdbUnavailable as error:
+            log.warning("%s", error)
+            await asyncio.sleep(AWAY_PAUSE_S)

@@ -1,0 +1,117 @@
+"""What becomes of a program's standard output: collected, or cut into lines; for every Remote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from agents.transports.remote import (
+    MAX_OUTPUT_BYTES,
+    NO_ENVIRONMENT,
+    Completed,
+    Ended,
+    FaultKind,
+    RemoteFault,
+)
+
+
+class Executor(Protocol):
+    """What a Remote runs its programs with."""
+
+    @property
+    def place(self) -> str:
+        """What its faults are said to happen at."""
+        ...
+
+    async def execute(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        deadline_s: float,
+        stdin: bytes | None,
+        take: Callable[[bytes], None],
+    ) -> Ended:
+        """Run a program, and hand on what it says; without stdin, its input stays open.
+
+        Raises RemoteFault, and what `take` raises. No process of the program is left, or it is
+        ended before anything else is started.
+        """
+        ...
+
+
+class Lines:
+    """Cuts what comes into lines."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that are now complete, without their ends; raises OverflowError."""
+        *complete, rest = data.split(b"\n")
+        lines = []
+        for piece in complete:
+            self._keep(piece)
+            lines.append(self.rest())
+        self._keep(rest)
+        return lines
+
+    def rest(self) -> bytes:
+        """Return what has come of the last line."""
+        line = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return line
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise OverflowError(f"a line of more than {self._limit} bytes")
+        if piece:
+            self._parts.append(piece)
+
+
+async def run(
+    programs: Executor, argv: Sequence[str], deadline_s: float, stdin: bytes
+) -> Completed:
+    """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
+    said = bytearray()
+
+    def take(data: bytes) -> None:
+        said.extend(data)
+        if len(said) > MAX_OUTPUT_BYTES:
+            raise _too_much(programs, f"{argv[0]!r} said more than {MAX_OUTPUT_BYTES} bytes")
+
+    ended = await programs.execute(argv, NO_ENVIRONMENT, deadline_s, stdin, take)
+    if ended.past_deadline:
+        message = f"{' '.join(argv)[:200]!r} was not done after {deadline_s:g} s"
+        raise RemoteFault(programs.place, FaultKind.DEADLINE, message)
+    return Completed(ended.exit_code, bytes(said), ended.stderr, ended.merged)
+
+
+async def stream(
+    programs: Executor,
+    argv: Sequence[str],
+    deadline_s: float,
+    on_line: Callable[[bytes], None],
+    environment: Mapping[str, str],
+) -> Ended:
+    """See Remote.stream."""
+    lines = Lines(MAX_OUTPUT_BYTES)
+
+    def take(data: bytes) -> None:
+        try:
+            complete = lines.feed(data)
+        except OverflowError as error:
+            raise _too_much(programs, f"{argv[0]!r} said {error}") from error
+        for line in complete:
+            on_line(line)
+
+    ended = await programs.execute(argv, environment, deadline_s, None, take)
+    if rest := lines.rest():
+        on_line(rest)
+    return ended
+
+
+def _too_much(programs: Executor, message: str) -> RemoteFault:
+    return RemoteFault(programs.place, FaultKind.TOO_MUCH_OUTPUT, message)

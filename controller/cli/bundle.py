@@ -1,0 +1,25 @@
+"""`benchfarm bundle …`"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Runtimes that are pushed to devices.", no_args_is_help=True)
+
+
+@app.command()
+def build(
+    runtime: Annotated[str, typer.Option(help="The runtime inside.")] = "litert",
+    arch: Annotated[str, typer.Option(help="The devices' architecture.")] = "x86_64",
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Fetch packages anew: lets updates in.")
+    ] = False,
+) -> None:
+    """Build a self-contained bundle from Debian and PyPI packages, or find the one there is."""
+    command = [sys.executable, "-m", "agents.android.bundle", runtime, arch]
+    command += ["--refresh"] if refresh else []
+    sys.exit(subprocess.run(command, check=False).returncode)

@@ -1,0 +1,50 @@
+"""`benchfarm phone …`"""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from typing import Annotated
+
+import typer
+
+from controller.cli.common import home
+
+app = typer.Typer(help="Android phones, real and virtual.", no_args_is_help=True)
+
+Address = Annotated[str, typer.Argument(help="HOST:PORT of a phone that listens for adb.")]
+
+
+@app.command()
+def connect(address: Address) -> None:
+    """Have this host's agent reach a phone over TCP; it then registers by itself."""
+    from controller.runtime.phones import connect_phone
+
+    typer.echo(connect_phone(home(), address))
+
+
+@app.command()
+def virtual(
+    profile: Annotated[str, typer.Option(help="flagship, midrange, old, or a YAML file.")],
+    serial: Annotated[str | None, typer.Option(help="Instead of the profile's.")] = None,
+    fault: Annotated[
+        list[str] | None, typer.Option(help="A fault from the start, such as offline.")
+    ] = None,
+    connect: Annotated[
+        bool, typer.Option("--connect/--no-connect", help="Join the farm of BENCHFARM_HOME.")
+    ] = True,
+) -> None:
+    """Be a virtual phone until Ctrl-C; what it measures is marked virtual everywhere."""
+    from controller.runtime.phones import adb_key, connect_phone, started_phone
+
+    options = [f"--serial={serial}"] if serial else []
+    options += [f"--fault={one}" for one in fault or ()]
+    key = adb_key(home()) if connect else None
+    with started_phone(profile, key, options=options) as phone:
+        typer.echo(json_module.dumps(phone.facts))
+        if connect:
+            typer.echo(connect_phone(home(), phone.address))
+        try:
+            sys.exit(phone.process.wait())
+        except KeyboardInterrupt:
+            sys.exit(0)

@@ -1,0 +1,210 @@
+"""A phone's own troubles, as its Remote tells and survives them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from agents.android.virtual import faults
+from agents.transports.adb.facts import read_device
+from agents.transports.adb.remote import AdbRemote
+from agents.transports.remote import FaultKind, RemoteFault, failure_of
+from agents.transports.tree import Tree
+from controller.contracts.device import DeviceKind
+from controller.contracts.result import Blame
+from tests.support.remotes import OWNER, Heard, Phone, make_folder
+
+pytestmark = pytest.mark.integration
+SOON_S = 10.0
+MANY = "sleep 1000 & sleep 1000 & echo begun; wait"
+
+
+async def begin(phone: Phone) -> asyncio.Task[object]:
+    """Start a program that goes on for ever."""
+    heard = Heard()
+    stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 60, heard.take))
+    await heard.until(b"begun")
+    return stream
+
+
+async def fault_of(work: asyncio.Task[object]) -> FaultKind:
+    with pytest.raises(RemoteFault) as caught:
+        await work
+    assert caught.value.blame is Blame.DEVICE
+    assert failure_of(caught.value).kind == caught.value.kind
+    return caught.value.kind
+
+
+async def kind_of_run(phone: Phone, deadline_s: float = SOON_S) -> FaultKind:
+    return await fault_of(asyncio.create_task(phone.remote.run(("true",), deadline_s)))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree.of(make_folder(tmp_path / "tree", 5 << 20), tmp_path / "archives")
+
+
+async def test_an_offline_phone_is_told(phone: Phone) -> None:
+    await phone.set_faults(faults.Offline())
+    assert await kind_of_run(phone, 60) is FaultKind.OFFLINE
+
+
+async def test_a_phone_that_is_back_is_recovered(phone: Phone) -> None:
+    await phone.set_faults(faults.Offline())
+    assert await kind_of_run(phone, 60) is FaultKind.OFFLINE
+    await phone.set_faults()
+    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+
+
+async def test_an_unauthorized_phone_is_told(phone: Phone) -> None:
+    await phone.set_faults(faults.Unauthorized())
+    assert await kind_of_run(phone, 60) is FaultKind.UNAUTHORIZED
+
+
+async def test_a_serial_nobody_has(phone: Phone) -> None:
+    nobody = AdbRemote.of(replace(phone.remote.link, serial="NOBODY"), OWNER)
+    with pytest.raises(RemoteFault, match="not attached") as caught:
+        await nobody.run(("true",), 60)
+    assert caught.value.kind is FaultKind.OFFLINE
+
+
+async def test_a_hung_phone_is_told_after_the_deadline(phone: Phone) -> None:
+    await phone.set_faults(faults.Hang())
+    assert await kind_of_run(phone, 0.3) is FaultKind.HUNG
+
+
+async def test_what_a_hung_phone_ran_is_ended_once_it_answers(phone: Phone) -> None:
+    heard = Heard()
+    stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 1.0, heard.take))
+    await heard.until(b"begun")
+    await phone.set_faults(faults.Hang())
+    assert await fault_of(stream) is FaultKind.HUNG
+    assert await phone.processes() >= 3, "the virtual phone's commands go on"
+    await phone.set_faults()
+    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    await phone.place.until_quiet()
+
+
+async def test_cancelled_while_it_hangs_and_cleaned_later(phone: Phone) -> None:
+    stream = await begin(phone)
+    await phone.set_faults(faults.Hang())
+    stream.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stream
+    assert await phone.processes() >= 3
+    await phone.set_faults()
+    assert await phone.remote.clean() >= 1
+    await phone.place.until_quiet()
+
+
+async def test_the_link_breaks_mid_stream(phone: Phone) -> None:
+    stream = await begin(phone)
+    await phone.set_faults(faults.Offline())
+    assert await fault_of(stream) is FaultKind.OFFLINE
+    await phone.set_faults()
+    await phone.remote.clean()
+    await phone.place.until_quiet()
+    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+
+
+async def test_the_link_breaks_for_a_moment_mid_stream(phone: Phone) -> None:
+    await phone.set_faults(faults.Disconnect(shell_output=True))
+    stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 60, Heard().take))
+    assert await fault_of(stream) is FaultKind.OFFLINE
+    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    await phone.place.until_quiet()
+
+
+async def test_the_link_breaks_mid_push(phone: Phone, tree: Tree) -> None:
+    await phone.set_faults(faults.Disconnect(after_bytes=2 << 20))
+    assert await fault_of(asyncio.create_task(phone.remote.push_tree(tree))) is FaultKind.OFFLINE
+    pushed = await phone.remote.push_tree(tree)
+    assert pushed.pushed_bytes == tree.archive_bytes
+    left = await phone.remote.run(("ls", "-A", str(phone.remote.folder)), SOON_S)
+    assert left.stdout.decode().split() == [tree.digest]
+
+
+async def test_the_link_breaks_mid_pull(phone: Phone, tree: Tree, tmp_path: Path) -> None:
+    path = (await phone.remote.push_tree(tree)).path / "data.bin"
+    await phone.set_faults(faults.Disconnect(after_bytes=2 << 20))
+    pull = asyncio.create_task(phone.remote.pull(path, tmp_path / "back"))
+    assert await fault_of(pull) is FaultKind.OFFLINE
+    assert list(tmp_path.glob("*back*")) == []
+    await phone.remote.pull(path, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == (tmp_path / "tree" / "data.bin").read_bytes()
+
+
+async def test_a_push_that_hangs(phone: Phone, tree: Tree) -> None:
+    await phone.set_faults(faults.Slow(bytes_per_s=20_000_000))
+    push = asyncio.create_task(phone.remote.push_tree(tree))
+    await phone.set_faults(faults.Hang())
+    assert await fault_of(push) is FaultKind.HUNG
+    await phone.set_faults()
+    assert (await phone.remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+
+
+async def test_a_slow_link_is_no_fault(phone: Phone, tree: Tree) -> None:
+    await phone.set_faults(faults.Slow(bytes_per_s=4_000_000))
+    assert (await phone.remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+
+
+@pytest.mark.parametrize("free_bytes", [0, 1 << 20, 15 << 20])
+async def test_a_full_storage_is_told(phone: Phone, tree: Tree, free_bytes: int) -> None:
+    await phone.set_faults(faults.FullStorage(free_bytes=free_bytes))
+    push = asyncio.create_task(phone.remote.push_tree(tree))
+    assert await fault_of(push) is FaultKind.STORAGE_FULL
+    await phone.set_faults()
+    assert (await phone.remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+
+
+async def test_a_storage_that_fills_up_while_it_is_written(phone: Phone, tmp_path: Path) -> None:
+    await phone.set_faults(faults.FullStorage(free_bytes=1 << 20))
+    source = make_folder(tmp_path / "tree", 5 << 20) / "data.bin"
+    target = phone.remote.folder / "data.bin"
+    with source.open("rb") as file, pytest.raises(RemoteFault) as caught:
+        async with phone.remote.link.sync() as sync:
+            await sync.send(file, target)
+    assert caught.value.kind is FaultKind.STORAGE_FULL
+    assert (await phone.remote.run(("ls", str(target)), SOON_S)).exit_code
+
+
+async def test_a_read_only_storage_is_told(phone: Phone, tree: Tree) -> None:
+    await phone.set_faults(faults.ReadOnly())
+    push = asyncio.create_task(phone.remote.push_tree(tree))
+    assert await fault_of(push) is FaultKind.READ_ONLY
+    assert (await phone.remote.run(("echo", "it"), SOON_S)).stdout == b"it\n"
+
+
+async def test_where_nothing_may_be_written(phone: Phone, tree: Tree) -> None:
+    elsewhere = AdbRemote.of(phone.remote.link, OWNER, PurePosixPath("/proc/benchfarm"))
+    with pytest.raises(RemoteFault) as caught:
+        await elsewhere.push_tree(tree)
+    assert caught.value.blame in (Blame.DEVICE, Blame.WORKLOAD)
+
+
+async def test_free_storage(phone: Phone) -> None:
+    await phone.set_faults(faults.FullStorage(free_bytes=10 << 20))
+    assert await phone.remote.free_bytes() == pytest.approx(10 << 20, abs=64 << 10)
+
+
+async def test_a_command_that_is_too_long(phone: Phone) -> None:
+    with pytest.raises(RemoteFault) as caught:
+        await phone.remote.run(("true", "x" * 100_000), SOON_S)
+    assert caught.value.kind is (FaultKind.UNSUPPORTED if phone.old else FaultKind.PROTOCOL)
+    assert (await phone.remote.run(("true", "x" * 3000), SOON_S)).exit_code == 0
+
+
+async def test_what_the_phone_is(phone: Phone) -> None:
+    shell_v2 = await phone.remote.link.has_shell_v2()
+    device = await read_device(phone.remote, phone.running.serial, shell_v2=shell_v2)
+    assert (device.id, device.kind) == (phone.running.serial, DeviceKind.ANDROID)
+    assert device.virtual
+    assert device.facts["shell_v2"] is not phone.old
+    assert device.facts["android"] == (5.1 if phone.old else 15.0)
+    assert device.facts["sdk"] == (22 if phone.old else 35)
+    assert device.facts["manufacturer"] == "Benchfarm"
+    assert device.facts["cores"] == 1
+    assert int(str(device.facts["memory_bytes"])) > 1 << 28

@@ -1,0 +1,273 @@
+"""The bundle, built from the package registries, runs the runner with nothing of the host's."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import stat
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.android.bundle.build import Bundle, build_bundle, content_sha256
+from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
+from controller.contracts.catalog import OnDevice, load_catalog
+from controller.contracts.result import Failure, Result, Validity
+from controller.contracts.wire import MESSAGE, Progress
+from models.mobile.classifier import shapes
+
+pytestmark = pytest.mark.integration
+
+LOADER = load_recipe("litert", "x86_64").loader
+MODELS = Path(shapes.__file__).parents[2]
+TIMEOUT_S = 120
+
+Message = Progress | Result | Failure
+
+
+def _workload() -> OnDevice:
+    workload = load_catalog().workloads["shapes_classifier"].on_device
+    assert workload is not None
+    return workload
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return build_bundle(tmp_path_factory.mktemp("bundles"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(built: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The bundle from its tar, elsewhere than where it was built, in a read-only folder."""
+    folder = tmp_path_factory.mktemp("a device") / "bundle"
+    with tarfile.open(built.archive) as tar:
+        tar.extractall(folder, filter="tar")
+    _set_writable(folder, writable=False)
+    yield folder
+    _set_writable(folder, writable=True)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "shapes.npz"
+    shapes.write_evaluation_set(path)
+    return path
+
+
+def _set_writable(folder: Path, *, writable: bool) -> None:
+    for path in (folder, *folder.rglob("*")):
+        mode = path.stat().st_mode
+        path.chmod(mode | stat.S_IWUSR if writable else mode & ~0o222)
+
+
+def _spec(folder: Path, dataset: Path | str, **settings: object) -> Path:
+    spec = {
+        "model": str(MODELS / _workload().models["int8"].path),
+        "dataset": str(dataset),
+        "log_dir": str(folder / "logs"),
+        "scenario": "single_stream",
+        "mode": "performance",
+        "min_query_count": 64,
+        "min_duration_ms": 0,
+        "performance_sample_count": 1024,
+    }
+    path = folder / "spec.json"
+    path.write_text(json.dumps(spec | settings))
+    return path
+
+
+def _start(bundle: Path, spec: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [bundle / "run", spec],
+        env={},
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(bundle: Path, spec: Path) -> tuple[list[Message], int]:
+    with _start(bundle, spec) as process:
+        said, complaints = process.communicate(timeout=TIMEOUT_S)
+    assert said, complaints
+    return [MESSAGE.validate_json(line) for line in said.splitlines()], process.returncode
+
+
+def _result(bundle: Path, spec: Path) -> Result:
+    messages, status = _run(bundle, spec)
+    assert isinstance(messages[-1], Result), messages[-1]
+    assert all(isinstance(message, Progress) for message in messages[:-1])
+    assert status == 0
+    assert messages[-1].environment["delegate"] == "xnnpack"
+    return messages[-1]
+
+
+def _failure(bundle: Path, spec: Path) -> Failure:
+    messages, status = _run(bundle, spec)
+    assert isinstance(messages[-1], Failure)
+    assert status == 1
+    return messages[-1]
+
+
+def _summary(result: Result) -> Mapping[str, str]:
+    """LoadGen's own summary, label → value."""
+    text = Path(result.artefacts["loadgen_summary"]).read_text()
+    return dict(re.findall(r"^ *(.+?) *: *(.+)$", text, re.MULTILINE))
+
+
+def _mapped_files(pid: int) -> set[str]:
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {fields[5] for line in lines if len(fields := line.split(maxsplit=5)) == 6}
+
+
+def test_single_stream_in_a_bare_environment(unpacked: Path, dataset: Path, tmp_path: Path) -> None:
+    result = _result(unpacked, _spec(tmp_path, dataset, min_duration_ms=6000))
+    said = _summary(result)
+    assert (result.validity, said["Result is"]) == (Validity.VALID, "VALID")
+    assert result.metrics["latency_p90"].value == int(said["90.0th percentile latency (ns)"]) / 1e9
+    assert result.metrics["latency_mean"].value == int(said["Mean latency (ns)"]) / 1e9
+    assert result.metrics["duration"].value >= 6.0
+    raw = np.load(result.artefacts["latencies"])
+    assert len(raw) == result.environment["samples"]
+    assert len(raw) >= 64
+    # The runner's own clock starts after LoadGen has dispatched and stops before it returns.
+    assert np.median(raw) / 1e9 == pytest.approx(result.metrics["latency_p50"].value, rel=0.1)
+
+
+def test_offline(unpacked: Path, dataset: Path, tmp_path: Path) -> None:
+    result = _result(unpacked, _spec(tmp_path, dataset, scenario="offline"))
+    said = _summary(result)
+    assert (result.validity, said["Result is"]) == (Validity.VALID, "VALID")
+    # LoadGen prints six significant digits in both places.
+    assert result.metrics["throughput"].value == float(said["Samples per second"])
+    assert result.environment["samples"] == int(said["samples_per_query"]) == 64
+
+
+def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) -> None:
+    result = _result(unpacked, _spec(tmp_path, dataset, mode="accuracy"))
+    target = load_catalog().workloads["shapes_classifier"].quality_target
+    assert target is not None
+    assert result.validity is Validity.VALID
+    assert result.environment["samples"] == len(np.load(dataset)["labels"])
+    # Other CPUs round int8 sums the same way; a few images lie on an edge of float arithmetic.
+    assert result.metrics["top1"].value == pytest.approx(0.8359, abs=0.005)
+    assert result.metrics["top1"].value >= target.value
+
+
+def test_a_run_against_the_rules_is_invalid_with_its_reason(
+    unpacked: Path, dataset: Path, tmp_path: Path
+) -> None:
+    result = _result(unpacked, _spec(tmp_path, dataset, min_query_count=20))
+    assert (result.validity, _summary(result)["Result is"]) == (Validity.INVALID, "INVALID")
+    assert "Only processed 20 queries" in result.reasons[0]
+
+
+def test_only_the_bundles_own_libraries_are_loaded(
+    unpacked: Path, dataset: Path, tmp_path: Path
+) -> None:
+    spec = _spec(tmp_path, dataset, min_duration_ms=60_000, die_with_stdin=True)
+    with _start(unpacked, spec) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        while json.loads(process.stdout.readline())["phase"] != "single_stream":
+            pass
+        mapped = _mapped_files(process.pid)
+        process.stdin.close()  # long before its minute is over
+        assert process.wait(TIMEOUT_S) == 1
+    own = str(unpacked)
+    assert str(unpacked / "lib/libc.so.6") in mapped
+    strangers = {name for name in mapped if not name.startswith((own, "[", "/dev/zero", "/memfd"))}
+    assert strangers <= {str(MODELS / _workload().models["int8"].path)}
+
+
+def test_every_library_finds_those_it_needs_inside(unpacked: Path) -> None:
+    libraries = [p for p in unpacked.rglob("*.so*") if p.name != LOADER]
+    assert len(libraries) > 30
+    script = 'for f; do "$0" --inhibit-cache --library-path "$LIB" --list "$f"; done'
+    listing = subprocess.run(
+        ["sh", "-c", script, str(unpacked / "lib" / LOADER), *map(str, libraries)],
+        env={"LIB": str(unpacked / "lib"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.findall(r"(\S+) => (.+?)(?: \(0x|$)", listing.stdout, re.MULTILINE)
+    assert found
+    assert [pair for pair in found if not pair[1].startswith(str(unpacked))] == []
+
+
+def test_nothing_is_written_into_the_bundle(built: Bundle, unpacked: Path) -> None:
+    assert content_sha256(unpacked) == built.content_sha256
+    assert not list(unpacked.rglob("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "words"),
+    [
+        ({"scenario": "server"}, "spec_invalid", "scenario must be one of"),
+        ({"model": "/nowhere.tflite"}, "model_unusable", "/nowhere.tflite"),
+        ({"model": __file__}, "model_unusable", "test_bundle.py"),
+        ({"dataset": "/nowhere.npz"}, "dataset_unusable", "/nowhere.npz"),
+    ],
+)
+def test_what_cant_be_run_is_a_failure(
+    unpacked: Path, dataset: Path, tmp_path: Path, settings: dict[str, str], kind: str, words: str
+) -> None:
+    changed: dict[str, str] = {"dataset": str(dataset)} | settings
+    failure = _failure(unpacked, _spec(tmp_path, changed.pop("dataset"), **changed))
+    assert (failure.kind, words in failure.message) == (kind, True)
+
+
+def test_images_of_another_shape_are_a_failure(unpacked: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small.npz"
+    np.savez(small, images=np.zeros((2, 8, 8, 3), np.uint8), labels=np.zeros(2, np.int64))
+    failure = _failure(unpacked, _spec(tmp_path, small))
+    assert failure.kind == "model_unusable"
+    assert "(1, 96, 96, 3)" in failure.message
+
+
+def test_the_same_packages_make_the_same_bundle(built: Bundle) -> None:
+    out_dir = built.folder.parent
+    made_at = built.archive.stat().st_mtime_ns
+    assert build_bundle(out_dir) == built
+    assert built.archive.stat().st_mtime_ns == made_at, "it was whole, and was built again"
+    shutil.rmtree(built.folder)
+    assert build_bundle(out_dir) == built
+    assert content_sha256(built.folder) == built.content_sha256
+    assert built.archive.stat().st_mtime_ns != made_at
+
+
+def test_a_tar_says_nothing_of_who_made_it(built: Bundle) -> None:
+    with tarfile.open(built.archive) as tar:
+        entries = tar.getmembers()
+    assert [entry.name for entry in entries] == sorted(entry.name for entry in entries)
+    assert {(e.uid, e.gid, e.uname, e.gname, e.mtime) for e in entries} == {(0, 0, "", "", 0)}
+    assert all(entry.isfile() for entry in entries)
+
+
+def test_an_unknown_architecture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleUnbuildable, match=r"litert-vax.*known: .*litert-x86_64"):
+        build_bundle(tmp_path, arch="vax")
+
+
+def test_packages_out_of_reach_are_named_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "apt.conf"
+    config.write_text('Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "/dev/null";\n')
+    monkeypatch.setenv("APT_CONFIG", str(config))
+    with pytest.raises(BundleUnbuildable, match=r"apt-get download: .*; apt on this host needs"):
+        build_bundle(tmp_path / "bundles")
+
+
+def test_a_host_without_apt_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BundleUnbuildable, match="apt-get is missing"):
+        build_bundle(tmp_path / "bundles")

@@ -1,0 +1,120 @@
+"""A session under the real LoadGen, with a model small enough to count its calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agents.android.runner import logs
+from agents.android.runner.dataset import Dataset
+from agents.android.runner.model import Sample
+from agents.android.runner.session import Session, warm_up
+from agents.android.runner.spec import RunSpec
+
+pytestmark = pytest.mark.integration
+
+DATA = Dataset(
+    np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1) * 10, np.arange(5, dtype=np.int64) * 10
+)
+
+
+class Echo:
+    """Names an image by its only pixel; from call `fails_at` on, or when preparing, it fails."""
+
+    def __init__(self, fails_at: int | None = None, prepares: bool = True) -> None:
+        self.calls = 0
+        self._fails_at, self._prepares = fails_at, prepares
+
+    def prepare(self, image: NDArray[np.uint8], mean: float, std: float) -> Sample:
+        if not self._prepares:
+            raise ValueError("can't prepare")
+        return image
+
+    def classify(self, sample: Sample) -> int:
+        self.calls += 1
+        if self._fails_at is not None and self.calls >= self._fails_at:
+            raise ValueError("can't classify")
+        return int(sample.max())
+
+
+def spec(folder: Path, **changes: object) -> RunSpec:
+    given: dict[str, object] = {
+        "model": "none",
+        "dataset": "none",
+        "log_dir": str(folder),
+        "scenario": "single_stream",
+        "mode": "performance",
+        "min_query_count": 64,
+        "min_duration_ms": 0,
+        "performance_sample_count": 3,
+    }
+    return RunSpec.of(given | changes)
+
+
+def detail(folder: Path) -> logs.DetailLog:
+    return logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
+
+
+@pytest.mark.parametrize("scenario", ["single_stream", "offline"])
+def test_every_sample_is_answered_once_and_timed(scenario: str, tmp_path: Path) -> None:
+    model = Echo()
+    session = Session(model, DATA, spec(tmp_path, scenario=scenario))
+    session.run(1e-6)
+    assert session.done == model.calls == len(session.latencies_ns) == 64
+    assert min(session.latencies_ns) > 0
+    assert logs.objections(detail(tmp_path)) == ()
+
+
+def test_answers_reach_the_accuracy_log_under_their_own_image(tmp_path: Path) -> None:
+    Session(Echo(), DATA, spec(tmp_path, mode="accuracy")).run(1e-6)
+    scored = logs.accuracy(logs.read(tmp_path, logs.ACCURACY), DATA.labels)
+    assert (scored.top1, scored.samples, scored.objections) == (1.0, 5, ())
+
+
+def test_a_minimum_duration_is_kept_by_a_model_far_faster_than_expected(tmp_path: Path) -> None:
+    Session(Echo(), DATA, spec(tmp_path, min_duration_ms=200)).run(1e-6)
+    log = detail(tmp_path)
+    assert logs.objections(log) == ()
+    assert logs.duration_s(log, "single_stream") >= 0.2
+
+
+def test_a_model_that_fails_ends_the_test_with_its_own_error(tmp_path: Path) -> None:
+    model = Echo(fails_at=3)
+    session = Session(model, DATA, spec(tmp_path))
+    with pytest.raises(ValueError, match="can't classify"):
+        session.run(1e-6)
+    assert model.calls == 3
+
+
+def test_samples_that_cant_be_prepared_end_the_test_with_their_error(tmp_path: Path) -> None:
+    model = Echo(prepares=False)
+    with pytest.raises(ValueError, match="can't prepare"):
+        Session(model, DATA, spec(tmp_path)).run(1e-6)
+    assert model.calls == 0
+
+
+def test_the_seeds_decide_the_order_of_samples(tmp_path: Path) -> None:
+    def order(name: str, seed: int) -> list[int]:
+        seen: list[int] = []
+
+        class Noting(Echo):
+            def classify(self, sample: Sample) -> int:
+                seen.append(int(sample.max()))
+                return super().classify(sample)
+
+        folder = tmp_path / name
+        folder.mkdir()
+        Session(Noting(), DATA, spec(folder, sample_index_rng_seed=seed)).run(1e-6)
+        return seen
+
+    assert order("a", 7) == order("b", 7) != order("c", 8)
+
+
+def test_warming_up_takes_its_time_and_finds_the_fastest_run() -> None:
+    model = Echo()
+    warmth = warm_up(model, DATA.images[0])
+    assert warmth.runs == model.calls >= 8
+    assert 0 < warmth.fastest_s < 0.01

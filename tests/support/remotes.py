@@ -1,0 +1,112 @@
+"""Places to run programs on, for the tests of what reaches them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from agents.android.virtual import control
+from agents.android.virtual.faults import Fault
+from agents.transports.adb.recovery import connect
+from agents.transports.adb.remote import AdbRemote
+from agents.transports.adb.smart_socket import Address
+from agents.transports.local_remote import LocalRemote
+from agents.transports.remote import Remote
+from controller.contracts.processes import WORKER_MARKER, marked_processes
+from tests.support.processes import is_dead
+from tests.support.virtual_phone import RunningPhone
+
+PATIENCE_S = 20.0
+OWNER = "remote-tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere a Remote runs programs."""
+
+    remote: Remote
+    processes: Callable[[], Awaitable[int]]
+    """How many processes the Remote's programs have there now."""
+    reborn: Callable[[], Remote]
+    """Makes the Remote of the same agent's next incarnation."""
+    merged: bool = False
+
+    async def until_quiet(self) -> None:
+        """Return once nothing runs there; nobody tells, so it asks."""
+        give_up = time.monotonic() + PATIENCE_S
+        while await self.processes():
+            assert time.monotonic() < give_up, "something was left running"
+
+
+def local_place(folder: Path) -> Place:
+    owner = f"{OWNER}-{os.getpid()}"
+
+    async def processes() -> int:
+        return sum(not is_dead(p) for p in marked_processes(WORKER_MARKER, owner))
+
+    return Place(LocalRemote.of(folder, owner), processes, lambda: LocalRemote.of(folder, owner))
+
+
+@dataclass(frozen=True, slots=True)
+class Phone:
+    """A virtual phone behind an adb server."""
+
+    running: RunningPhone
+    server: Address
+    remote: AdbRemote
+    old: bool
+
+    @property
+    def place(self) -> Place:
+        return Place(self.remote, self.processes, self.reborn, self.old)
+
+    def reborn(self) -> AdbRemote:
+        return AdbRemote.of(self.remote.link, OWNER)
+
+    async def set_faults(self, *faults: Fault) -> None:
+        await control.ask(self.running.folder, control.SetFaults(faults=faults))
+
+    async def processes(self) -> int:
+        return (await control.ask(self.running.folder, control.GetStatus())).processes
+
+    async def reset(self) -> None:
+        """Take away its faults, connect it, end and remove what is left there."""
+        await self.set_faults()
+        await connect(self.server, self.running.address)
+        await self.remote.clean()
+        await self.remote.run(("rm", "-rf", str(self.remote.folder)), PATIENCE_S)
+
+
+class Heard:
+    """The lines of a stream, and a way to wait for one."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._news = asyncio.Event()
+
+    def take(self, line: bytes) -> None:
+        self.lines.append(line)
+        self._news.set()
+
+    async def until(self, line: bytes) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while line not in self.lines:
+                self._news.clear()
+                await self._news.wait()
+
+
+def make_folder(folder: Path, size: int, seed: int = 1) -> Path:
+    """Make a folder with a program, a link, an empty folder, odd names and `size` random bytes."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    (folder / "bin" / "hello").write_text("#!/bin/sh\necho hello\n")
+    (folder / "bin" / "hello").chmod(0o755)
+    (folder / "start").symlink_to("bin/hello")
+    (folder / "it's a $(name), grüße").write_text("odd")
+    (folder / "data.bin").write_bytes(Random(seed).randbytes(size))
+    return folder
