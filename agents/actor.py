@@ -62,7 +62,7 @@ class AgentActor:
                 transports={
                     DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content)),
                     DeviceKind.ANDROID: PhoneTransport(
-                        OnDeviceRun(self._phones.remote_of, content), self._phones.remote_of
+                        OnDeviceRun(self._phones.remote_of, content), self._phones
                     ),
                 },
                 folder=folder,

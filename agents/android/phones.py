@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import recover
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import AdbServer, PrivateServer
+from agents.transports.adb.server import PrivateServer
+from agents.transports.adb.smart_socket import Address
 from agents.transports.adb.tracker import Change, track
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.device import Device
@@ -39,6 +41,7 @@ class Phones:
     announce: Callable[[Sequence[Device]], Awaitable[None]]
     _present: dict[str, Phone] = field(default_factory=dict)
     """By device id: the identity survives a change of port or cable, the serial need not."""
+    _probes: set[asyncio.Task[None]] = field(default_factory=set)
 
     def remote_of(self, device: Device) -> AdbRemote:
         """Return the way to a phone; raises RemoteFault if it isn't there now."""
@@ -48,6 +51,19 @@ class Phones:
             raise RemoteFault(device.id, FaultKind.OFFLINE, message)
         return phone.remote
 
+    async def suspect(self, device: Device) -> None:
+        """Take a phone out that has just failed a run, until a probe finds it well again.
+
+        Otherwise the run would be given to the same phone at once, and fail again and again.
+        """
+        phone = self._present.pop(device.id, None)
+        if phone is None:
+            return
+        await self._tell()
+        probe = asyncio.create_task(self._probe(phone.remote.link.server, phone.serial))
+        self._probes.add(probe)
+        probe.add_done_callback(self._probes.discard)
+
     async def watch(self, folder: Path) -> None:
         """Start the host's adb server and follow it; returns only if adb can't be had."""
         try:
@@ -56,12 +72,20 @@ class Phones:
             address.with_suffix(".new").write_text(str(server.address))
             address.with_suffix(".new").replace(address)
             async for change in track(server):
-                if await self._take(server, change):
-                    await self.announce([phone.device for phone in self._present.values()])
+                if await self._take(server.address, change):
+                    await self._tell()
         except UserError as error:
             log.error("this host reaches no phones: %s", error)
 
-    async def _take(self, server: AdbServer, change: Change) -> bool:
+    async def _tell(self) -> None:
+        await self.announce([phone.device for phone in self._present.values()])
+
+    async def _probe(self, server: Address, serial: str) -> None:
+        await self._recover(server, serial)
+        if await self._welcome(server, serial):
+            await self._tell()
+
+    async def _take(self, server: Address, change: Change) -> bool:
         """Follow one change; True if the phones that are there are others now."""
         if change.state == "device":
             return await self._welcome(server, change.serial)
@@ -74,8 +98,8 @@ class Phones:
             del self._present[device_id]
         return bool(gone)
 
-    async def _welcome(self, server: AdbServer, serial: str) -> bool:
-        link = Link(server.address, serial)
+    async def _welcome(self, server: Address, serial: str) -> bool:
+        link = Link(server, serial)
         remote = AdbRemote.of(link, self.owner)
         try:
             device = await read_device(remote, serial, shell_v2=await link.has_shell_v2())
@@ -91,8 +115,8 @@ class Phones:
         self._present[device.id] = Phone(serial, device, remote)
         return True
 
-    async def _recover(self, server: AdbServer, serial: str) -> None:
+    async def _recover(self, server: Address, serial: str) -> None:
         try:
-            await recover(server.address, serial)  # its return is a change of its own
+            await recover(server, serial)  # its return is a change of its own
         except RemoteFault as fault:
             log.warning("%s", fault)

@@ -12,12 +12,12 @@ from agents.android.conditions import (
     environment_of,
     thermal_facts,
 )
+from agents.android.phones import Phones
 from agents.host.cores import exclusive_cores
 from agents.transports.protocol import Transport
 from agents.transports.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
-from controller.contracts.device import Device
-from controller.contracts.result import Outcome, Result
+from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import Progress, WorkerSpec
 
 ASK_S = 15.0
@@ -28,13 +28,19 @@ class PhoneTransport:
     """Runs a job on a phone through another transport, and records what state the phone is in."""
 
     run_there: Transport
-    remote_of: Callable[[Device], Remote]
+    phones: Phones
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
+        outcome = await self._run(spec, on_progress)
+        if isinstance(outcome, Failure) and outcome.blame is Blame.DEVICE:
+            await self.phones.suspect(spec.device)
+        return outcome
+
+    async def _run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         async with exclusive_cores(spec.device.host_cores):
             try:
-                remote = self.remote_of(spec.device)
+                remote = self.phones.remote_of(spec.device)
                 before = await read_conditions(remote)
                 outcome = await self.run_there.run(spec, on_progress)
                 if not isinstance(outcome, Result):

@@ -170,7 +170,9 @@ async def _converse(
 
 
 async def _until_exit(
-    process: asyncio.subprocess.Process, listening: asyncio.Future[tuple[None, None]], deadline_s: float
+    process: asyncio.subprocess.Process,
+    listening: asyncio.Future[tuple[None, None]],
+    deadline_s: float,
 ) -> bool:
     """Return when the program has exited, or a listener has failed; True if it was too late."""
     exited = asyncio.create_task(process.wait())

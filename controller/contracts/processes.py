@@ -39,14 +39,15 @@ def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(marker: str, value: str, grace_s: float) -> int:
-    """End all marked processes, by SIGTERM and after grace_s by SIGKILL; return their number.
+    """End all marked processes and their descendants, by SIGTERM and after grace_s by SIGKILL.
 
-    Repeats until none is left, since a dying process may still start another. Raises TimeoutError
-    if one survives SIGKILL for UNKILLABLE_S (a process stuck in the kernel).
+    Returns how many there were. Repeats until none is left, since a dying process may still start
+    another. Raises TimeoutError if one survives SIGKILL for UNKILLABLE_S (stuck in the kernel).
     """
     ended: set[int] = set()
     deadline = time.monotonic() + grace_s
-    while alive := [p for p in marked_processes(marker, value) if _is_live(p)]:
+    family: dict[int, psutil.Process] = {}
+    while alive := _live_family(marker, value, family):
         ended.update(p.pid for p in alive)
         late = time.monotonic() >= deadline
         if time.monotonic() >= deadline + UNKILLABLE_S:
@@ -65,6 +66,22 @@ def adopt_orphans() -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def _live_family(marker: str, value: str, known: dict[int, psutil.Process]) -> list[psutil.Process]:
+    """Return who is alive of the marked, their descendants and those known from before.
+
+    Some of Ray's processes overwrite their environment when they set their title: they are found
+    as children, and have to be remembered, since they lose their parent on the way.
+    """
+    for process in marked_processes(marker, value):
+        known[process.pid] = process
+        try:
+            known.update((child.pid, child) for child in process.children(recursive=True))
+        except psutil.NoSuchProcess:
+            continue
+    known.pop(os.getpid(), None)
+    return [process for process in known.values() if _is_live(process)]
 
 
 def _is_live(process: psutil.Process) -> bool:

@@ -105,6 +105,8 @@ def stop(home: Home, cluster: Cluster) -> int:
     ended = end_marked(FARM_MARKER, cluster.instance, grace_s=5.0)
     shutil.rmtree(cluster.temp_dir, ignore_errors=True)
     home.endpoint_file.unlink(missing_ok=True)
+    for address in home.adb_addresses():
+        address.unlink(missing_ok=True)
     home.cluster_file.unlink(missing_ok=True)
     return ended
 

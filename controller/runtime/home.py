@@ -80,6 +80,10 @@ class Home:
         """The agent's folder: artefacts, and outcomes not yet acknowledged."""
         return self.path / "agent"
 
+    def adb_addresses(self) -> list[Path]:
+        """Return the files in which this host's agents tell where their adb servers listen."""
+        return sorted(self.agent.glob("*/adb/address"))
+
     def prepare(self) -> None:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:

@@ -65,8 +65,9 @@ def started_phone(
             raise _not_started(profile, process)
         yield StartedPhone(process, json.loads(said))
     finally:
-        if process.stdin:
-            process.stdin.close()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()  # the phone ends when its standard input does
         try:
             process.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -116,7 +117,7 @@ def _adb_server(home: Home, address: str) -> str:
     """Return where this host's agent has its adb server, which starts a little after it."""
     give_up = time.monotonic() + ADB_START_S
     while home.cluster() is not None:
-        if servers := sorted(home.agent.glob("*/adb/address")):
+        if servers := home.adb_addresses():
             return servers[0].read_text().strip()
         if time.monotonic() >= give_up:
             break

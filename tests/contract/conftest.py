@@ -14,6 +14,7 @@ from tests.support.virtual_phone import RunningPhone, running_phone
 
 CLEAN_UP_S = 1.5
 PATIENCE_S = 2.0
+RETURN_S = 1.0
 """Short: what hangs in these tests hangs for ever."""
 
 
@@ -67,6 +68,6 @@ async def place(phone_or_local: Phone | None, tmp_path: Path) -> AsyncIterator[P
 
 def _attached(request: pytest.FixtureRequest, server: PrivateServer) -> Phone:
     running: RunningPhone = request.getfixturevalue(request.param)
-    link = Link(server.address, running.address, CLEAN_UP_S, PATIENCE_S)
+    link = Link(server.address, running.address, CLEAN_UP_S, PATIENCE_S, RETURN_S)
     old = request.param == "old"
     return Phone(running, server.address, AdbRemote.of(link, OWNER), old)

@@ -61,6 +61,7 @@ async def test_a_phone_that_is_back_is_recovered(phone: Phone) -> None:
 
 async def test_an_unauthorized_phone_is_told(phone: Phone) -> None:
     await phone.set_faults(faults.Unauthorized())
+    await phone.until_state("unauthorized")
     assert await kind_of_run(phone, 60) is FaultKind.UNAUTHORIZED
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -14,9 +15,11 @@ from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
 from agents.transports.adb.recovery import connect
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.smart_socket import Address
+from agents.transports.adb.server import AttachedServer
+from agents.transports.adb.smart_socket import Address, ask
+from agents.transports.adb.tracker import Change, track
 from agents.transports.local_remote import LocalRemote
-from agents.transports.remote import Remote
+from agents.transports.remote import Remote, RemoteFault
 from controller.contracts.processes import WORKER_MARKER, marked_processes
 from tests.support.processes import is_dead
 from tests.support.virtual_phone import RunningPhone
@@ -74,9 +77,21 @@ class Phone:
     async def processes(self) -> int:
         return (await control.ask(self.running.folder, control.GetStatus())).processes
 
+    async def until_state(self, state: str) -> None:
+        """Return once adb lists it so."""
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            aclosing(track(AttachedServer(self.server))) as all_,
+        ):
+            async for change in all_:
+                if change == Change(self.running.address, state):
+                    return
+
     async def reset(self) -> None:
         """Take away its faults, connect it, end and remove what is left there."""
         await self.set_faults()
+        with suppress(RemoteFault):  # it may not have been connected
+            await ask(self.server, f"host:disconnect:{self.running.address}")
         await connect(self.server, self.running.address)
         await self.remote.clean()
         await self.remote.run(("rm", "-rf", str(self.remote.folder)), PATIENCE_S)

@@ -98,8 +98,9 @@ def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
             timeout=TIMEOUT_S,
             check=False,
         )
-    except FileNotFoundError as error:
-        raise BundleUnbuildable(shown, f"{error.filename} is missing", remedy) from error
+    except OSError as error:
+        why = f"{command[0]} can't be started: {error.strerror}"
+        raise BundleUnbuildable(shown, why, remedy) from error
     except subprocess.TimeoutExpired as error:
         raise BundleUnbuildable(shown, f"no end after {TIMEOUT_S} s", remedy) from error
     if done.returncode != 0:

@@ -24,8 +24,8 @@ async def connected(server: Address, phone: str) -> None:
     """Connect, and wait until the phone may be used; raises RemoteFault."""
     try:
         await connect(server, phone)
-    except RemoteFault as fault:
-        if fault.kind is not FaultKind.OFFLINE:
+    except RemoteFault as refusal:
+        if refusal.kind is not FaultKind.OFFLINE:
             raise
         await recover(server, phone)  # a server that has just started may refuse the first time
     if fault := fault_of_state(phone, await state_of(server, phone)):

@@ -20,7 +20,7 @@ from agents.transports.adb.commands import (
     new_token,
     owner_tag,
 )
-from agents.transports.adb.recovery import recover, state_of
+from agents.transports.adb.recovery import RETURN_S, recover, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal
 from agents.transports.adb.shell import V1_REQUEST, Heard, converse_v1, converse_v2
 from agents.transports.adb.smart_socket import Address, ask, service
@@ -44,6 +44,7 @@ class Link:
     serial: str
     clean_up_s: float = CLEAN_UP_S
     patience_s: float = PATIENCE_S
+    return_s: float = RETURN_S
 
     async def has_shell_v2(self) -> bool:
         """Ask the server what the phone's daemon can do; an offline phone is recovered first."""
@@ -58,7 +59,7 @@ class Link:
         except RemoteFault as fault:
             if fault.kind is not FaultKind.OFFLINE:
                 raise
-        await recover(self.server, self.serial)
+        await recover(self.server, self.serial, self.return_s)
         return await attempt()
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import UserError
 
 TRIES = 3
-TRY_S = 5.0
+RETURN_S = 5.0
 """How long a phone may take to come back after each try."""
 _TCP_SERIAL = re.compile(r".+:\d{1,5}")
 
@@ -57,38 +57,42 @@ async def state_of(server: Address, serial: str) -> str | None:
     return parse_devices(await ask(server, "host:devices")).get(serial)
 
 
-async def connect(server: Address, address: str) -> None:
+async def connect(server: Address, address: str, return_s: float = RETURN_S) -> None:
     """Have the server connect to a phone's HOST:PORT; raises RemoteFault."""
     try:
-        async with asyncio.timeout(TRY_S):
+        async with asyncio.timeout(return_s):
             said = await ask(server, f"host:connect:{address}", address)
     except TimeoutError as error:
-        raise RemoteFault(address, FaultKind.HUNG, f"no connection in {TRY_S:g} s") from error
+        raise RemoteFault(address, FaultKind.HUNG, f"no connection in {return_s:g} s") from error
     if not said.startswith(("connected to", "already connected")):
         fault = fault_of_refusal(address, said)
         unknown = fault.kind is FaultKind.PROTOCOL
         raise RemoteFault(address, FaultKind.OFFLINE, said) if unknown else fault
 
 
-async def recover(server: Address, serial: str) -> None:
+async def recover(server: Address, serial: str, return_s: float = RETURN_S) -> None:
     """Bring an offline phone back; raises RemoteFault with its state if it stays away.
 
     adb's own attempts end after a while, and a serial that has gone offline stays so until it is
-    disconnected and connected anew.
+    disconnected and connected anew. Nobody can bring back a cable that has been pulled.
     """
-    fault = fault_of_state(serial, await state_of(server, serial))
-    for _ in range(TRIES):
+    is_tcp = _TCP_SERIAL.fullmatch(serial) is not None
+    state = await state_of(server, serial)
+    fault = fault_of_state(serial, state)
+    for _ in range(TRIES if is_tcp or state is not None else 0):
         if fault is None or fault.kind is not FaultKind.OFFLINE:
             break
-        fault = await _try(server, serial)
+        fault = await _try(server, serial, return_s, is_tcp=is_tcp)
     if fault is not None:
         raise fault
 
 
-async def _try(server: Address, serial: str) -> RemoteFault | None:
+async def _try(
+    server: Address, serial: str, return_s: float, *, is_tcp: bool
+) -> RemoteFault | None:
     try:
-        async with asyncio.timeout(TRY_S):
-            if _TCP_SERIAL.fullmatch(serial):
+        async with asyncio.timeout(return_s):
+            if is_tcp:
                 await _reconnect_tcp(server, serial)
             else:
                 await _request(server, "host:reconnect-offline", serial)
@@ -97,8 +101,11 @@ async def _try(server: Address, serial: str) -> RemoteFault | None:
         return fault
     except TimeoutError:
         state = await state_of(server, serial)
-        message = f"it did not come back in {TRY_S:g} s; adb lists it as {state}"
-        return fault_of_state(serial, state) and RemoteFault(serial, FaultKind.OFFLINE, message)
+        message = f"it did not come back in {return_s:g} s; adb lists it as {state}"
+        fault = fault_of_state(serial, state)
+        if fault is not None and fault.kind is FaultKind.OFFLINE:
+            return RemoteFault(serial, FaultKind.OFFLINE, message)
+        return fault
     return None
 
 

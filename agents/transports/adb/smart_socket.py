@@ -126,11 +126,20 @@ async def opened(address: Address) -> AsyncIterator[Connection]:
 
 @asynccontextmanager
 async def service(address: Address, serial: str, name: str) -> AsyncIterator[Connection]:
-    """Have a connection to a service of a phone for a block; raises RemoteFault."""
+    """Have a connection to a service of a phone for a block.
+
+    Raises RemoteFault, `offline` if the connection ends because the phone went.
+    """
     async with opened(address) as connection:
         await connection.request(f"host:transport:{serial}", serial)
-        await connection.request(name, serial)
-        yield connection
+        try:
+            await connection.request(name, serial)
+            yield connection
+        except RemoteFault as fault:
+            if fault.kind is not FaultKind.ADB_SERVER:
+                raise
+            await ask(address, "host:version")  # raises if it was the server that went
+            raise RemoteFault(serial, FaultKind.OFFLINE, "the link broke") from fault
 
 
 async def ask(address: Address, request: str, place: str = "") -> str:

@@ -1,0 +1,166 @@
+"""Sweeps on virtual phones: real adb server, real bundle, real LoadGen, through a real farm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.contracts.run import AttemptState, RunState
+from controller.runtime.phones import (
+    StartedPhone,
+    adb_key,
+    await_devices,
+    connect_phone,
+    started_phone,
+)
+from tests.integration.farm import TestFarm
+
+pytestmark = pytest.mark.integration
+
+SCENARIOS = ["single_stream", "offline"]
+
+
+@pytest.fixture(scope="module")
+def phones(farm: TestFarm) -> Iterator[dict[str, StartedPhone]]:
+    """Two virtual phones of different profiles, registered."""
+    with (
+        started_phone("flagship", adb_key(farm.home)) as first,
+        started_phone("midrange", adb_key(farm.home)) as second,
+    ):
+        phones = {str(phone.facts["serial"]): phone for phone in (first, second)}
+        for phone in phones.values():
+            connect_phone(farm.home, phone.address)
+        await_devices(farm.home, phones)
+        yield phones
+
+
+def phone_sweep(name: str, devices: list[str], **changes: object) -> dict[str, object]:
+    return {
+        "name": name,
+        "workload": "shapes_classifier",
+        "stack": "litert",
+        "scenario": SCENARIOS,
+        "devices": [f'device == "{device}"' for device in devices],
+        "deadline_s": 100,
+        **changes,
+    }
+
+
+@pytest.fixture(scope="module")
+def results(farm: TestFarm, phones: dict[str, StartedPhone]) -> list[dict[str, object]]:
+    """What a sweep over both phones and this server gave."""
+    server = next(iter({s["device"]["id"] for s in listed(farm)} - phones.keys()))
+    sweep_id = farm.submit(phone_sweep("phones", [*phones, server]))
+    assert farm.cli("sweep", "watch", sweep_id).status == 0
+    found: list[dict[str, object]] = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+    return found
+
+
+def listed(farm: TestFarm) -> list[dict[str, Any]]:
+    statuses: list[dict[str, Any]] = farm.cli("device", "list", "--json").json
+    return statuses
+
+
+def test_every_phone_is_valid_in_every_scenario_and_says_virtual(
+    phones: dict[str, StartedPhone], results: list[dict[str, object]]
+) -> None:
+    on_phones = [r for r in results if r["device_kind"] == "android"]
+    assert {(r["device"], r["scenario"]) for r in on_phones} == {
+        (serial, scenario) for serial in phones for scenario in SCENARIOS
+    }
+    assert all(r["virtual"] and r["validity"] == "VALID" for r in on_phones)
+    (server,) = {r["device"] for r in results} - set(phones)
+    assert all(not r["virtual"] for r in results if r["device"] == server)
+
+
+def test_accuracy_is_shown_and_the_same_everywhere(results: list[dict[str, object]]) -> None:
+    accuracies = {metric(result, "top1") for result in results}
+    assert len(accuracies) == 1
+    assert 0.8 < accuracies.pop() < 1
+
+
+def test_stored_figures_are_loadgens(results: list[dict[str, object]]) -> None:
+    for result in results:
+        artefacts = result["artefacts"]
+        assert isinstance(artefacts, dict)
+        summary = Path(artefacts["performance_loadgen_summary"]).read_text()
+        if result["scenario"] == "single_stream":
+            assert metric(result, "latency_p90") == said(summary, "90.00 percentile latency") / 1e9
+            assert metric(result, "latency_p50") == said(summary, "50.00 percentile latency") / 1e9
+        else:
+            # The summary rounds to six digits; we keep what the detailed log says.
+            throughput = metric(result, "throughput")
+            assert throughput == pytest.approx(said(summary, "Samples per second"), rel=1e-5)
+        assert "Result is : VALID" in summary
+
+
+def test_conditions_of_the_phone_are_recorded(
+    phones: dict[str, StartedPhone], results: list[dict[str, object]]
+) -> None:
+    for result in results:
+        environment = result["environment"]
+        assert isinstance(environment, dict)
+        assert environment["litert"] == "2.3.0"
+        if result["device"] in phones:
+            assert environment["thermal_status_before"] == "NONE"
+            assert isinstance(environment["battery_celsius_after"], float)
+            assert environment["charging_before"] is True
+            assert str(environment["model"]).startswith("Virtual ")
+
+
+def test_second_run_pushes_no_byte(farm: TestFarm, phones: dict[str, StartedPhone]) -> None:
+    sweep = phone_sweep("pushed-already", list(phones), scenario="offline", repeats=2)
+    sweep_id = farm.submit(sweep)
+    assert farm.cli("sweep", "watch", sweep_id).status == 0
+    found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+    later = [r for r in found if r["repeat"] == 1]
+    assert [r["environment"]["pushed_bytes"] for r in later] == [0, 0]
+
+
+def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
+    farm: TestFarm, phones: dict[str, StartedPhone]
+) -> None:
+    options = ["--serial=DOOMED1"]
+    with started_phone("midrange", adb_key(farm.home), options=options) as doomed:
+        connect_phone(farm.home, doomed.address)
+        await_devices(farm.home, ["DOOMED1"])
+        sweep_id = farm.submit(phone_sweep("dying", ["DOOMED1"], scenario="single_stream"))
+        with farm.events(sweep_id) as events:
+            next(event for event in events if event.progress)
+            doomed.process.kill()
+            doomed.process.wait()
+            next(event for event in events if event.state is RunState.QUEUED)
+    assert {s["device"]["id"]: s["state"] for s in listed(farm)}["DOOMED1"] == "offline"
+    (failure,) = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
+    assert (failure["blame"], failure["kind"]) == ("device", "offline")
+
+    with started_phone("midrange", adb_key(farm.home), options=options) as back:
+        connect_phone(farm.home, back.address)
+        assert farm.cli("sweep", "watch", sweep_id).status == 0
+    (run,) = farm.runs(sweep_id)
+    assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED]
+
+
+def test_unauthorized_phone_is_one_clear_line(farm: TestFarm, tmp_path: Path) -> None:
+    with started_phone("old", None, options=["--serial=LOCKED1", "--fault=unauthorized"]) as phone:
+        said = farm.cli("phone", "connect", phone.address)
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert "confirm this host's key on the phone's screen" in said.err
+
+
+def metric(result: dict[str, object], name: str) -> float:
+    metrics = result["metrics"]
+    assert isinstance(metrics, dict)
+    return float(metrics[name]["value"])
+
+
+def said(summary: str, figure: str) -> float:
+    found = re.search(rf"^{figure}.*: ([\d.]+)$", summary, re.MULTILINE)
+    assert found, json.dumps(summary)
+    return float(found[1])
