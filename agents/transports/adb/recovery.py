@@ -102,10 +102,10 @@ async def _try(
     except TimeoutError:
         state = await state_of(server, serial)
         message = f"it did not come back in {return_s:g} s; adb lists it as {state}"
-        fault = fault_of_state(serial, state)
-        if fault is not None and fault.kind is FaultKind.OFFLINE:
+        seen = fault_of_state(serial, state)
+        if seen is not None and seen.kind is FaultKind.OFFLINE:
             return RemoteFault(serial, FaultKind.OFFLINE, message)
-        return fault
+        return seen
     return None
 
 
