@@ -8,9 +8,13 @@ dispatch, the copy of the input, the answer, the book-keeping and the progress t
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -121,3 +125,23 @@ def _spec(model: Path, dataset: Path, logs: str, threads: int, queries: int) -> 
         performance_sample_count=HELD_SAMPLES,
         threads=threads,
     )
+
+
+def main() -> int:
+    """`python -m agents.android.bench_harness MODEL WRITER PAIRS`: print OverheadSamples as JSON.
+
+    MODEL is a file of the `models` package, WRITER the function that writes its data set.
+    """
+    path, writer, pairs = sys.argv[1:]
+    module, _, name = writer.partition(":")
+    with TemporaryDirectory() as folder:
+        dataset = Path(folder) / "dataset.npz"
+        getattr(import_module(module), name)(dataset)
+        model = Path(str(files("models").joinpath(path)))
+        samples = measure_overhead(model, dataset, pairs=int(pairs))
+    sys.stdout.write(json.dumps(asdict(samples)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -63,6 +63,18 @@ def ratio_of_medians(over: Runs, under: Runs, seed: int = 0) -> Ratio:
     return Ratio(value, (ratios[tail], ratios[-1 - tail]))
 
 
+def paired_ratio(over: Runs, under: Runs, seed: int = 0) -> Ratio:
+    """Return the median over pairs of median(over) / median(under), with a bootstrap interval.
+
+    The n-th runs of both sides were measured side by side, so drift cancels within each pair.
+    """
+    ratios = [median(a) / median(b) for a, b in zip(over, under, strict=True)]
+    generator = random.Random(seed)
+    medians = sorted(median(generator.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
+    tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    return Ratio(median(ratios), (medians[tail], medians[-1 - tail]))
+
+
 def _median(runs: Runs) -> float:
     return median(sample for run in runs for sample in run)
 

@@ -97,7 +97,7 @@ async def test_cancelled_while_it_hangs_and_cleaned_later(phone: Phone) -> None:
         await stream
     assert await phone.processes() >= 3
     await phone.set_faults()
-    assert await phone.remote.clean() >= 1
+    await phone.remote.clean()
     await phone.place.until_quiet()
 
 
@@ -139,8 +139,11 @@ async def test_the_link_breaks_mid_pull(phone: Phone, tree: Tree, tmp_path: Path
 
 
 async def test_a_push_that_hangs(phone: Phone, tree: Tree) -> None:
-    await phone.set_faults(faults.Slow(bytes_per_s=20_000_000))
+    await phone.set_faults(faults.Slow(bytes_per_s=3_000_000))
+    before = await phone.free_bytes()
     push = asyncio.create_task(phone.remote.push_tree(tree))
+    while await phone.free_bytes() > before - (1 << 20):
+        assert not push.done()
     await phone.set_faults(faults.Hang())
     assert await fault_of(push) is FaultKind.HUNG
     await phone.set_faults()
@@ -149,7 +152,9 @@ async def test_a_push_that_hangs(phone: Phone, tree: Tree) -> None:
 
 async def test_a_slow_link_is_no_fault(phone: Phone, tree: Tree) -> None:
     await phone.set_faults(faults.Slow(bytes_per_s=4_000_000))
-    assert (await phone.remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+    # All that is on its way when the last byte is sent takes its time, too.
+    remote = AdbRemote.of(replace(phone.remote.link, patience_s=20), OWNER)
+    assert (await remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
 
 
 @pytest.mark.parametrize("free_bytes", [0, 1 << 20, 15 << 20])

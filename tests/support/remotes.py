@@ -77,6 +77,10 @@ class Phone:
     async def processes(self) -> int:
         return (await control.ask(self.running.folder, control.GetStatus())).processes
 
+    async def free_bytes(self) -> int:
+        status = await control.ask(self.running.folder, control.GetStatus())
+        return status.storage_free_bytes
+
     async def until_state(self, state: str) -> None:
         """Return once adb lists it so."""
         async with (

@@ -24,7 +24,7 @@ from agents.transports.remote import (
 from agents.transports.tree import Tree, differences
 
 FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
-QUICK_S = 60.0
+QUICK_S = 20.0
 """How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
 THOROUGH_S = 600.0
 NOT_FOUND = 127
@@ -71,6 +71,7 @@ class AdbRemote:
         """See Remote.push_tree."""
         path = self.folder / tree.digest
         async with self._pushing:
+            await self._do(device_tree.prepare(self.folder), QUICK_S)
             if not await self._differences(path, tree):
                 await self._check_programs(path, tree)
                 return Pushed(path, 0)
@@ -106,7 +107,6 @@ class AdbRemote:
         return differences(tree.listing, device_tree.parse_listing(self.link.serial, text))
 
     async def _push(self, tree: Tree, path: PurePosixPath) -> int:
-        await self._do(device_tree.prepare(self.folder), QUICK_S)
         free = await self.free_bytes()
         need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing))
         if free < need:

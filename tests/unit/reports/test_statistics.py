@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.reports.statistics import Ratio, ratio_of_medians, spread
+from controller.reports.statistics import Ratio, paired_ratio, ratio_of_medians, spread
 
 SAMPLES = st.lists(st.floats(0.01, 100), min_size=1, max_size=12)
 RUNS = st.lists(SAMPLES, min_size=1, max_size=4)
@@ -62,3 +62,15 @@ def test_one_sample_has_no_interval() -> None:
     found = ratio_of_medians([[3.0]], [[2.0, 2.0]])
     assert found == Ratio(1.5, None)
     assert not found.shown
+
+
+def test_pairs_cancel_a_drift_that_both_sides_share() -> None:
+    drift = [1.0, 2.0, 5.0, 3.0, 1.5]
+    under = [[d, d, d] for d in drift]
+    over = [[1.02 * d] * 3 for d in drift]
+    found = paired_ratio(over, under)
+    assert found.value == pytest.approx(1.02)
+    assert found.interval == pytest.approx((1.02, 1.02))
+    unpaired = ratio_of_medians(over, under).interval
+    assert unpaired
+    assert unpaired[1] - unpaired[0] > 0.5
