@@ -23,7 +23,7 @@ from agents.transports.adb.commands import (
 from agents.transports.adb.recovery import RETURN_S, recover, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal
 from agents.transports.adb.shell import V1_REQUEST, Heard, converse_v1, converse_v2
-from agents.transports.adb.smart_socket import Address, ask, service
+from agents.transports.adb.smart_socket import Address, Connection, ask, open_service
 from agents.transports.adb.sync import SERVICE, Sync
 from agents.transports.remote import KILLED, Ended, FaultKind, RemoteFault
 
@@ -63,10 +63,34 @@ class Link:
         return await attempt()
 
     @asynccontextmanager
+    async def service(self, name: str) -> AsyncIterator[Connection]:
+        """Have a connection to a service of the phone for a block; raises RemoteFault."""
+        connection = await self.recovered(lambda: self._open(name))
+        try:
+            yield connection
+        except RemoteFault as fault:
+            raise await self._blamed(fault) from fault
+        finally:
+            connection.close()
+
+    @asynccontextmanager
     async def sync(self) -> AsyncIterator[Sync]:
         """Have a sync session for a block; raises RemoteFault."""
-        async with service(self.server, self.serial, SERVICE) as connection:
+        async with self.service(SERVICE) as connection:
             yield Sync(connection, self.serial, self.patience_s)
+
+    async def _open(self, name: str) -> Connection:
+        try:
+            return await open_service(self.server, self.serial, name)
+        except RemoteFault as fault:
+            raise await self._blamed(fault) from fault
+
+    async def _blamed(self, fault: RemoteFault) -> RemoteFault:
+        """Return the fault that a connection's end is: the server closes it when the phone goes."""
+        if fault.kind is not FaultKind.ADB_SERVER:
+            return fault
+        await ask(self.server, "host:version")  # raises if it was the server that went
+        return self.fault(FaultKind.OFFLINE, "the link broke")
 
     def fault(self, kind: FaultKind, message: str) -> RemoteFault:
         """Return a fault of this phone."""
@@ -146,10 +170,9 @@ class Programs:
         """Run a program to its end; return whether its outputs came as one."""
         await self.end_left()
         v2 = await self.link.has_shell_v2()
-        server, serial = self.link.server, self.link.serial
         line = program.launch.line() if v2 else await self._line_v1(program)
         program.started = True
-        async with service(server, serial, f"shell{',v2,raw' if v2 else ''}:{line}") as connection:
+        async with self.link.service(f"{'shell,v2,raw' if v2 else 'shell'}:{line}") as connection:
             if v2:
                 await converse_v2(connection, program.heard, program.stdin)
             else:
@@ -208,10 +231,12 @@ class Programs:
         """End what runs under a token or an owner's tag; return how many processes there were."""
         try:
             async with asyncio.timeout(self.link.clean_up_s):
-                said = await self.link.recovered(lambda: self._say(end_line(prefix, group)))
+                said = await self._say(end_line(prefix, group))
         except TimeoutError as error:
             message = f"no answer for {self.link.clean_up_s:g} s to an order to end programs"
             raise self.link.fault(FaultKind.HUNG, message) from error
+        if not said:
+            raise self.link.fault(FaultKind.OFFLINE, "the link broke while programs were ended")
         if not said.strip().isdigit():
             message = f"its programs survive SIGKILL, or can't be looked for: {said!r}"
             raise self.link.fault(FaultKind.HUNG, message)
@@ -220,7 +245,7 @@ class Programs:
     async def _say(self, line: str) -> str:
         """Return what a line of shell says, which needs no group, no input and no exit code."""
         said = b""
-        async with service(self.link.server, self.link.serial, f"shell:{line}") as connection:
+        async with self.link.service(f"shell:{line}") as connection:
             while data := await connection.read():
                 said += data
         return said.decode(errors="replace")

@@ -81,7 +81,6 @@ class AdbRemote:
     async def pull(self, source: PurePosixPath, target: Path) -> None:
         """See Remote.pull; links are followed, a folder is merged into what is there."""
         await self.programs.end_left()
-        await self.link.has_shell_v2()  # which brings an offline phone back
         async with self.link.sync() as sync:
             found = await sync.look(source)
             if found is None:

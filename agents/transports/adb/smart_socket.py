@@ -124,22 +124,16 @@ async def opened(address: Address) -> AsyncIterator[Connection]:
         connection.close()
 
 
-@asynccontextmanager
-async def service(address: Address, serial: str, name: str) -> AsyncIterator[Connection]:
-    """Have a connection to a service of a phone for a block.
-
-    Raises RemoteFault, `offline` if the connection ends because the phone went.
-    """
-    async with opened(address) as connection:
+async def open_service(address: Address, serial: str, name: str) -> Connection:
+    """Connect to a service of a phone; raises RemoteFault, `offline` if the phone goes meanwhile."""
+    connection = await Connection.open(address)
+    try:
         await connection.request(f"host:transport:{serial}", serial)
-        try:
-            await connection.request(name, serial)
-            yield connection
-        except RemoteFault as fault:
-            if fault.kind is not FaultKind.ADB_SERVER:
-                raise
-            await ask(address, "host:version")  # raises if it was the server that went
-            raise RemoteFault(serial, FaultKind.OFFLINE, "the link broke") from fault
+        await connection.request(name, serial)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 async def ask(address: Address, request: str, place: str = "") -> str:
