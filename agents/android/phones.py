@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +41,7 @@ class Phones:
     announce: Callable[[Sequence[Device]], Awaitable[None]]
     _present: dict[str, Phone] = field(default_factory=dict)
     """By device id: the identity survives a change of port or cable, the serial need not."""
-    _probes: set[asyncio.Task[None]] = field(default_factory=set)
+    _work: set[asyncio.Task[None]] = field(default_factory=set)
 
     def remote_of(self, device: Device) -> AdbRemote:
         """Return the way to a phone; raises RemoteFault if it isn't there now."""
@@ -60,9 +60,7 @@ class Phones:
         if phone is None:
             return
         await self._tell()
-        probe = asyncio.create_task(self._probe(phone.remote.link.server, phone.serial))
-        self._probes.add(probe)
-        probe.add_done_callback(self._probes.discard)
+        self._start(self._probe(phone.remote.link.server, phone.serial))
 
     async def watch(self, folder: Path) -> None:
         """Start the host's adb server and follow it; returns only if adb can't be had."""
@@ -72,8 +70,7 @@ class Phones:
             address.with_suffix(".new").write_text(str(server.address))
             address.with_suffix(".new").replace(address)
             async for change in track(server):
-                if await self._take(server.address, change):
-                    await self._tell()
+                await self._take(server.address, change)
         except UserError as error:
             log.error("this host reaches no phones: %s", error)
 
@@ -82,21 +79,31 @@ class Phones:
 
     async def _probe(self, server: Address, serial: str) -> None:
         await self._recover(server, serial)
-        if await self._welcome(server, serial):
-            await self._tell()
+        await self._greet(server, serial)
 
-    async def _take(self, server: Address, change: Change) -> bool:
-        """Follow one change; True if the phones that are there are others now."""
+    async def _take(self, server: Address, change: Change) -> None:
+        """Follow one change; what may take long is begun, so that no phone waits for another."""
         if change.state == "device":
-            return await self._welcome(server, change.serial)
-        if change.state == "offline":
-            await self._recover(server, change.serial)
-        elif change.state == "unauthorized":
-            log.warning("%s: confirm this host's key on the phone's screen", change.serial)
+            self._start(self._greet(server, change.serial))
+            return
         gone = [p.device.id for p in self._present.values() if p.serial == change.serial]
         for device_id in gone:
             del self._present[device_id]
-        return bool(gone)
+        if gone:
+            await self._tell()
+        if change.state == "offline":
+            self._start(self._recover(server, change.serial))
+        elif change.state == "unauthorized":
+            log.warning("%s: confirm this host's key on the phone's screen", change.serial)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._work.add(task)
+        task.add_done_callback(self._work.discard)
+
+    async def _greet(self, server: Address, serial: str) -> None:
+        if await self._welcome(server, serial):
+            await self._tell()
 
     async def _welcome(self, server: Address, serial: str) -> bool:
         link = Link(server, serial)

@@ -30,6 +30,8 @@ def describe(run: Run, among: Iterable[Run]) -> str:
         for name, value in run.cell.knobs.items()
         if any(other.cell.knobs.get(name) != value for other in others)
     ]
+    if any(other.cell.scenario != run.cell.scenario for other in others):
+        differing.insert(0, run.cell.scenario)
     return " ".join([run.cell.workload, run.cell.stack, *differing, f"#{run.repeat + 1}"])
 
 

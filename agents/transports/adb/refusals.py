@@ -28,7 +28,7 @@ _OF_WORDS = (
     ("permission denied", FaultKind.NO_PERMISSION),
     ("operation not permitted", FaultKind.NO_PERMISSION),
 )
-_OF_LINK = ("closed", "device offline (no transport)", "device offline (transport offline)")
+_NOT_OPENED = "closed"
 """All that a server says when it can't open a service; those asked for here, every phone has."""
 _REMEDIES = {
     FaultKind.UNAUTHORIZED: "allow this computer on the phone's screen, or give adb its key",
@@ -43,7 +43,7 @@ def fault_of_refusal(serial: str, words: str) -> RemoteFault:
     kind = next((kind for part, kind in _OF_WORDS if part in lower), FaultKind.PROTOCOL)
     # Two lines of advice follow, about adb's own environment.
     said = said.partition(" This adb server's")[0]
-    if lower in _OF_LINK:
+    if lower == _NOT_OPENED:
         kind, said = FaultKind.OFFLINE, f"the link broke, or the phone refused ({said})"
     remedy = _REMEDIES.get(kind)
     return RemoteFault(serial, kind, f"{said}; {remedy}" if remedy else said)

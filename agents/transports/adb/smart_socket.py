@@ -125,7 +125,7 @@ async def opened(address: Address) -> AsyncIterator[Connection]:
 
 
 async def open_service(address: Address, serial: str, name: str) -> Connection:
-    """Connect to a service of a phone; raises RemoteFault, `offline` if the phone goes meanwhile."""
+    """Connect to a service of a phone; raises RemoteFault."""
     connection = await Connection.open(address)
     try:
         await connection.request(f"host:transport:{serial}", serial)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from agents.transports.adb.device_tree import needed_bytes, parse_free_bytes, parse_listing
+from agents.transports.remote import FaultKind, RemoteFault
+
+SUM = "a" * 64
+LISTED = f"""{SUM}  ./bin/hello
+{SUM}  ./two  spaces
+--
+./bin/hello
+--
+.
+./bin
+--
+./start
+bin/hello
+"""
+TOYBOX_DF = """Filesystem     1K-blocks     Used Available Use% Mounted on
+/dev/block/dm-8 115249236 21567204  93551016  19% /data
+"""
+TOOLBOX_DF = """Filesystem             Size   Used   Free   Blksize
+/data                 12.1G   4.5G   7.5G   4096
+"""
+
+
+def test_a_tree_s_listing() -> None:
+    assert parse_listing("R58M", LISTED) == {
+        "bin/hello": f"program {SUM}",
+        "two  spaces": f"file {SUM}",
+        "bin": "directory",
+        "start": "link bin/hello",
+    }
+
+
+def test_an_empty_tree() -> None:
+    assert parse_listing("R58M", "--\n--\n.\n--\n") == {}
+
+
+@pytest.mark.parametrize("text", ["", "find: not found\n", LISTED + "odd\n", "--\n--\n.\n"])
+def test_a_listing_that_was_cut_is_no_listing(text: str) -> None:
+    with pytest.raises(RemoteFault) as caught:
+        parse_listing("R58M", text)
+    assert caught.value.kind is FaultKind.PROTOCOL
+
+
+@pytest.mark.parametrize(
+    ("text", "free"),
+    [
+        (TOYBOX_DF, 93551016 << 10),
+        (TOOLBOX_DF, int(7.5 * 2**30)),
+        ("Filesystem Size Used Free Blksize\r\n/data 12.1G 12.1G 768.0K 4096\r\n", 768 << 10),
+    ],
+)
+def test_free_storage(text: str, free: int) -> None:
+    assert parse_free_bytes("R58M", text) == free
+
+
+@pytest.mark.parametrize("text", ["", "df: /data: No such file or directory\n", "Available\nx\n"])
+def test_free_storage_that_can_t_be_read(text: str) -> None:
+    with pytest.raises(RemoteFault) as caught:
+        parse_free_bytes("R58M", text)
+    assert caught.value.kind is FaultKind.PROTOCOL
+
+
+def test_archive_and_files_need_room_at_once() -> None:
+    assert needed_bytes(100 << 20, 1000) > (200 << 20) + 1000 * 4096

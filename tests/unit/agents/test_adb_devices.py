@@ -1,0 +1,81 @@
+"""Who is listed by an adb server, what has changed, and who is listed twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.transports.adb.recovery import PhoneClaimedTwice, Route, parse_devices, without_doubles
+from agents.transports.adb.server import SERVER_MARKER, server_environment
+from agents.transports.adb.smart_socket import Address, AddressInvalid
+from agents.transports.adb.tracker import Change, changes
+
+HERE = Address("127.0.0.1", 5038)
+THERE = Address("lab", 5037)
+
+
+def test_devices() -> None:
+    text = "R58M\tdevice\n10.0.0.2:5555\toffline\nX\tno permissions (see [http://x/])\n"
+    assert parse_devices(text) == {
+        "R58M": "device",
+        "10.0.0.2:5555": "offline",
+        "X": "no permissions (see [http://x/])",
+    }
+    assert parse_devices("") == {}
+
+
+def test_changes() -> None:
+    before = {"A": "device", "B": "device", "C": "offline"}
+    after = {"B": "device", "C": "device", "D": "unauthorized"}
+    assert changes(before, after) == [
+        Change("A", None),
+        Change("C", "device"),
+        Change("D", "unauthorized"),
+    ]
+    assert changes(after, after) == []
+
+
+def test_one_route_a_phone() -> None:
+    one, other = Route(HERE, "R58M"), Route(HERE, "10.0.0.2:5555")
+    assert without_doubles([("R58M", one), ("VIRTUAL1", other), ("R58M", one)]) == {
+        "R58M": one,
+        "VIRTUAL1": other,
+    }
+
+
+@pytest.mark.parametrize("other", [Route(THERE, "R58M"), Route(HERE, "10.0.0.2:5555")])
+def test_a_phone_with_two_routes_is_refused_naming_both(other: Route) -> None:
+    one = Route(HERE, "R58M")
+    with pytest.raises(PhoneClaimedTwice) as caught:
+        without_doubles([("R58M", one), ("R58M", other)])
+    assert str(one) in str(caught.value)
+    assert str(other) in str(caught.value)
+
+
+def test_addresses() -> None:
+    assert Address.parse("localhost:5038") == Address("localhost", 5038)
+    assert Address.parse("[::1]:5038") == Address("::1", 5038)
+    assert str(HERE) == "127.0.0.1:5038"
+
+
+@pytest.mark.parametrize("text", ["", "5038", ":5038", "host:", "host:0", "host:65536", "host:x"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(AddressInvalid, match="write HOST:PORT"):
+        Address.parse(text)
+
+
+def test_a_server_gets_nothing_of_the_user_s_adb() -> None:
+    users = {
+        "PATH": "/bin",
+        "HOME": "/home/me",
+        "ANDROID_SERIAL": "R58M",
+        "ADB_VENDOR_KEYS": "/x",
+        "ANDROID_ADB_SERVER_PORT": "5037",
+    }
+    own = server_environment(users, Path("/agent/adb"), None)
+    assert own["PATH"] == "/bin"
+    assert own["HOME"] == own[SERVER_MARKER] == "/agent/adb"
+    assert not {"ANDROID_SERIAL", "ADB_VENDOR_KEYS", "ANDROID_ADB_SERVER_PORT"} & own.keys()
+    with_key = server_environment(users, Path("/agent/adb"), Path("/home/me/.android"))
+    assert with_key["ADB_VENDOR_KEYS"] == "/home/me/.android"

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from agents.transports.adb.facts import device_of, parse_cores, parse_properties
+from controller.contracts.device import DeviceKind
+
+PIXEL = """[persist.sys.note]: [two
+lines]
+[ro.serialno]: [29131FDH2000AB]
+[ro.product.manufacturer]: [Google]
+[ro.product.model]: [Pixel 7]
+[ro.soc.model]: [GS201]
+[ro.board.platform]: [gs201]
+[ro.product.cpu.abi]: [arm64-v8a]
+[ro.build.version.release]: [14]
+[ro.build.version.sdk]: [34]
+[ro.empty]: []
+"""
+MEMINFO = "MemTotal:        7642536 kB\nMemFree:          210128 kB\n"
+
+
+def test_properties() -> None:
+    properties = parse_properties(PIXEL)
+    assert properties["persist.sys.note"] == "two\nlines"
+    assert properties["ro.empty"] == ""
+    assert properties["ro.product.model"] == "Pixel 7"
+
+
+def test_a_phone() -> None:
+    device = device_of(parse_properties(PIXEL), "0-7\n", MEMINFO, shell_v2=True)
+    assert (device.id, device.kind, device.virtual) == (
+        "29131FDH2000AB",
+        DeviceKind.ANDROID,
+        False,
+    )
+    assert device.host_cores == frozenset()
+    assert device.facts == {
+        "manufacturer": "Google",
+        "model": "Pixel 7",
+        "soc": "GS201",
+        "abi": "arm64-v8a",
+        "android": 14.0,
+        "sdk": 34,
+        "cores": 8,
+        "memory_bytes": 7642536 * 1024,
+        "shell_v2": True,
+    }
+
+
+def test_a_virtual_phone_occupies_cores_of_its_host() -> None:
+    properties = {
+        "ro.serialno": "VIRTUAL1",
+        "ro.benchfarm.virtual": "1",
+        "ro.benchfarm.host_cores": "2,4-5",
+        "ro.board.platform": "virtual_soc",
+        "ro.build.version.release": "5.1.1",
+    }
+    device = device_of(properties, "0", "", shell_v2=False)
+    assert device.virtual
+    assert device.host_cores == frozenset({2, 4, 5})
+    assert device.facts["soc"] == "virtual_soc"
+    assert device.facts["android"] == 5.1
+    assert "memory_bytes" not in device.facts
+
+
+@pytest.mark.parametrize(
+    ("properties", "cores"),
+    [({}, "0"), ({"ro.serialno": "R58M"}, "many"), ({"ro.serialno": "; reboot"}, "0")],
+)
+def test_a_phone_that_does_not_say_what_it_is(properties: dict[str, str], cores: str) -> None:
+    with pytest.raises(ValueError, match=r"serialno|invalid literal|pattern"):
+        device_of(properties, cores, MEMINFO, shell_v2=True)
+
+
+def test_cores() -> None:
+    assert parse_cores("0,2-4\n") == frozenset({0, 2, 3, 4})
+    assert parse_cores("\n") == frozenset()
