@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -213,4 +214,5 @@ async def test_what_the_phone_is(phone: Phone) -> None:
     assert device.facts["sdk"] == (22 if phone.old else 35)
     assert device.facts["manufacturer"] == "Benchfarm"
     assert device.facts["cores"] == 1
+    assert device.host_cores == frozenset({min(os.sched_getaffinity(0))})
     assert int(str(device.facts["memory_bytes"])) > 1 << 28
