@@ -21,6 +21,8 @@ from controller.contracts.errors import UserError
 
 log = logging.getLogger(__name__)
 ADB_FOLDER = "adb"
+GREETINGS = 3
+GREETING_PAUSE_S = 1.0
 ADDRESS_FILE = "address"
 
 
@@ -102,8 +104,11 @@ class Phones:
         task.add_done_callback(self._work.discard)
 
     async def _greet(self, server: Address, serial: str) -> None:
-        if await self._welcome(server, serial):
-            await self._tell()
+        for _ in range(GREETINGS):
+            if await self._welcome(server, serial):
+                await self._tell()
+                return
+            await asyncio.sleep(GREETING_PAUSE_S)  # a link that has just come up may break again
 
     async def _welcome(self, server: Address, serial: str) -> bool:
         link = Link(server, serial)

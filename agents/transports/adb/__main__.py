@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 
-from agents.transports.adb.recovery import connect, recover, state_of
+from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.refusals import fault_of_state
 from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import FaultKind, RemoteFault
@@ -18,18 +18,24 @@ REMEDIES = {
     FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, then connect again",
     FaultKind.ADB_SERVER: "see whether the agent is up: benchfarm agent list",
 }
+TRIES = 5
+PAUSE_S = 1.0
 
 
 async def connected(server: Address, phone: str) -> None:
     """Connect, and wait until the phone may be used; raises RemoteFault."""
-    try:
-        await connect(server, phone)
-    except RemoteFault as refusal:
-        if refusal.kind is not FaultKind.OFFLINE:
-            raise
-        await recover(server, phone)  # a server that has just started may refuse the first time
-    if fault := fault_of_state(phone, await state_of(server, phone)):
-        raise fault
+    for left in reversed(range(TRIES)):
+        try:
+            await connect(server, phone)
+            fault = fault_of_state(phone, await state_of(server, phone))
+            if fault is None:
+                return
+            raise fault
+        except RemoteFault as refusal:
+            # A server that has just started may refuse at first, and lose what it has just found.
+            if refusal.kind is not FaultKind.OFFLINE or left == 0:
+                raise
+        await asyncio.sleep(PAUSE_S)
 
 
 def main() -> int:

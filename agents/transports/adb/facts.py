@@ -60,20 +60,23 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
 
 async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
     """Describe the phone behind a remote; raises RemoteFault."""
-    texts = [
-        (await remote.run(argv, READ_S)).stdout.decode(errors="replace")
-        for argv in (
-            ("getprop",),
-            ("cat", "/sys/devices/system/cpu/present"),
-            ("cat", "/proc/meminfo"),
-        )
-    ]
-    properties, cores, meminfo = parse_properties(texts[0]), texts[1], texts[2]
+    properties = parse_properties(await _said(remote, serial, "getprop"))
+    cores = await _said(remote, serial, "cat", "/sys/devices/system/cpu/present")
+    meminfo = await _said(remote, serial, "cat", "/proc/meminfo")
     try:
         return device_of(properties, cores, meminfo, shell_v2=shell_v2)
     except ValueError as error:
         message = f"it can't be described: {error}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
+
+
+async def _said(remote: Remote, serial: str, *argv: str) -> str:
+    """Return all that a command says; raises RemoteFault if it was cut short or failed."""
+    done = await remote.run(argv, READ_S)
+    if done.exit_code != 0:
+        message = f"{' '.join(argv)} ended with {done.exit_code}"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+    return done.stdout.decode(errors="replace")
 
 
 def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
