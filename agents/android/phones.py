@@ -10,7 +10,12 @@ from pathlib import Path
 
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
-from agents.transports.adb.recovery import recover
+from agents.transports.adb.recovery import (
+    PhoneClaimedTwice,
+    Route,
+    recover,
+    without_doubles,
+)
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.server import PrivateServer
 from agents.transports.adb.smart_socket import Address
@@ -121,8 +126,11 @@ class Phones:
             log.warning("not taken in: %s", fault)
             return False
         known = self._present.get(device.id)
-        if known and known.serial != serial:
-            log.error("phone %s is both %s and %s; unplug one", device.id, known.serial, serial)
+        serials = (known.serial, serial) if known else (serial,)
+        try:
+            without_doubles((device.id, Route(server, one)) for one in serials)
+        except PhoneClaimedTwice as error:
+            log.error("%s", error)
             return False
         self._present[device.id] = Phone(serial, device, remote)
         return True
