@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from agents.android.conditions import battery_facts, environment_of, thermal_facts
+from agents.android.on_device import judged, merged, runner_spec
+from agents.android.run_length import LENGTHS
+from agents.android.runner.spec import RunSpec
+from controller.contracts.catalog import QualityTarget, load_catalog
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import OnDeviceProgram
+from tests.support import builders
+
+SHAPES = load_catalog().workloads["shapes_classifier"]
+BATTERY = """Current Battery Service state:
+  AC powered: false
+  USB powered: true
+  level: 83
+  temperature: 287
+"""
+THERMAL = """IsStatusOverride: false
+Thermal Status: 3
+Cached temperatures:
+\tTemperature{mValue=99.0, mType=3, mName=skin, mStatus=0}
+HAL Ready: true
+Current temperatures from HAL:
+\tTemperature{mValue=36.5, mType=3, mName=skin, mStatus=0}
+"""
+
+
+def result(metrics: dict[str, float], *reasons: str) -> Result:
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        metrics={n: Measurement(value=v, unit=Unit.FRACTION) for n, v in metrics.items()},
+        environment={"mode": "performance"},
+        artefacts={f"log_{name}": name for name in metrics},
+    )
+
+
+def test_a_submission_has_every_metric_and_every_reason() -> None:
+    performance = result({"latency_p90": 1.0, "peak_memory": 5.0}, "too short")
+    accuracy = result({"top1": 0.9, "peak_memory": 7.0})
+    both = merged([performance, accuracy], pushed_bytes=3)
+    assert (both.validity, both.reasons) == (Validity.INVALID, ("too short",))
+    values = {name: m.value for name, m in both.metrics.items()}
+    assert values == {"latency_p90": 1.0, "top1": 0.9, "peak_memory": 5.0}
+    assert both.environment["pushed_bytes"] == 3
+    assert set(both.artefacts) == {"log_latency_p90", "log_peak_memory", "log_top1"}
+
+
+@pytest.mark.parametrize(("top1", "verdict"), [(0.8, Validity.VALID), (0.79, Validity.INVALID)])
+def test_accuracy_below_the_quality_target_is_invalid_with_both_numbers(
+    top1: float, verdict: Validity
+) -> None:
+    found = judged(result({"top1": top1}), QualityTarget(metric="top1", value=0.8))
+    assert found.validity is verdict
+    expected = ("top1 0.7900 is below the quality target 0.8000",)
+    assert found.reasons == (() if verdict is Validity.VALID else expected)
+
+
+def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
+    performance = result({"latency_p90": 1.0})
+    assert judged(performance, QualityTarget(metric="top1", value=0.8)) == performance
+    assert judged(performance, None) == performance
+
+
+@pytest.mark.parametrize("scenario", LENGTHS)
+@pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
+def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
+    assert SHAPES.on_device
+    program = OnDeviceProgram(
+        bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
+    )
+    knobs = {"length": length, "threads": 2}
+    job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
+    files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
+    spec = RunSpec.of(runner_spec(job, program, files, logs, "performance"))
+    assert spec.min_query_count == LENGTHS[scenario][length].min_query_count
+    assert (spec.threads, spec.scenario, spec.die_with_stdin) == (2, scenario, True)
+    assert spec.performance_sample_count == 1024
+
+
+def test_battery_as_android_tells_it() -> None:
+    expected = {"battery_percent": 83, "battery_celsius": 28.7, "charging": True}
+    assert battery_facts(BATTERY) == expected
+    assert battery_facts("Can't find service: battery") == {}
+
+
+def test_thermal_status_and_present_temperatures() -> None:
+    assert thermal_facts(THERMAL) == {"thermal_status": "SEVERE", "celsius_skin": 36.5}
+    assert thermal_facts("Can't find service: thermalservice") == {}
+
+
+def test_conditions_are_told_apart_by_their_moment() -> None:
+    found = environment_of({"battery_percent": 83}, {"battery_percent": 82})
+    assert found == {"battery_percent_before": 83, "battery_percent_after": 82}
