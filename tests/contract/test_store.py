@@ -30,7 +30,7 @@ from controller.scheduling.lifecycle import (
 from controller.scheduling.policy import RetryPolicy
 from controller.store.protocol import Store, StoreReader
 from controller.store.sqlite import SqliteStore
-from tests.builders import (
+from tests.support.stored import (
     AGENT,
     CPU,
     PHONE,

@@ -1,4 +1,4 @@
-"""Small, whole examples of the contracts, for tests that need some of each."""
+"""Whole examples of what a store keeps: every field filled, awkward values included."""
 
 from __future__ import annotations
 
