@@ -17,12 +17,10 @@ from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, BinaryIO
 
-from agents.transports import outputs
+from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
     KILLED,
-    NO_ENVIRONMENT,
     STDERR_BYTES,
-    Completed,
     Ended,
     FaultKind,
     Pushed,
@@ -208,31 +206,16 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRemote:
+class LocalRemote(RunsPrograms[LocalPrograms]):
     """See Remote; trees go below a folder."""
 
-    folder: Path
-    programs: LocalPrograms
+    folder: Path = field(kw_only=True)
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def of(cls, folder: Path, owner: str) -> LocalRemote:
         """Return the remote of an agent; `owner` marks its programs, over its restarts."""
-        return cls(folder.absolute(), LocalPrograms(owner))
-
-    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
-        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
-        return await outputs.run(self.programs, argv, deadline_s, stdin)
-
-    async def stream(
-        self,
-        argv: Sequence[str],
-        deadline_s: float,
-        on_line: Callable[[bytes], None],
-        environment: Mapping[str, str] = NO_ENVIRONMENT,
-    ) -> Ended:
-        """See Remote.stream."""
-        return await outputs.stream(self.programs, argv, deadline_s, on_line, environment)
+        return cls(LocalPrograms(owner), folder=folder.absolute())
 
     async def push_tree(self, tree: Tree) -> Pushed:
         """See Remote.push_tree; the sent bytes are those of the archive."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from agents.transports.remote import (
     MAX_OUTPUT_BYTES,
@@ -39,6 +40,9 @@ class Executor(Protocol):
         ...
 
 
+Programs = TypeVar("Programs", bound=Executor)
+
+
 class Lines:
     """Cuts what comes into lines."""
 
@@ -71,47 +75,49 @@ class Lines:
             self._parts.append(piece)
 
 
-async def run(
-    programs: Executor, argv: Sequence[str], deadline_s: float, stdin: bytes
-) -> Completed:
-    """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
-    said = bytearray()
+@dataclass(frozen=True, slots=True)
+class RunsPrograms(Generic[Programs]):
+    """The half of a Remote that runs programs; the same wherever an Executor is."""
 
-    def take(data: bytes) -> None:
-        said.extend(data)
-        if len(said) > MAX_OUTPUT_BYTES:
-            raise _too_much(programs, f"{argv[0]!r} said more than {MAX_OUTPUT_BYTES} bytes")
+    programs: Programs
 
-    ended = await programs.execute(argv, NO_ENVIRONMENT, deadline_s, stdin, take)
-    if ended.past_deadline:
-        message = f"{' '.join(argv)[:200]!r} was not done after {deadline_s:g} s"
-        raise RemoteFault(programs.place, FaultKind.DEADLINE, message)
-    return Completed(ended.exit_code, bytes(said), ended.stderr, ended.merged)
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
+        said = bytearray()
 
+        def take(data: bytes) -> None:
+            said.extend(data)
+            if len(said) > MAX_OUTPUT_BYTES:
+                raise self._too_much(f"{argv[0]!r} said more than {MAX_OUTPUT_BYTES} bytes")
 
-async def stream(
-    programs: Executor,
-    argv: Sequence[str],
-    deadline_s: float,
-    on_line: Callable[[bytes], None],
-    environment: Mapping[str, str],
-) -> Ended:
-    """See Remote.stream."""
-    lines = Lines(MAX_OUTPUT_BYTES)
+        ended = await self.programs.execute(argv, NO_ENVIRONMENT, deadline_s, stdin, take)
+        if ended.past_deadline:
+            message = f"{' '.join(argv)[:200]!r} was not done after {deadline_s:g} s"
+            raise RemoteFault(self.programs.place, FaultKind.DEADLINE, message)
+        return Completed(ended.exit_code, bytes(said), ended.stderr, ended.merged)
 
-    def take(data: bytes) -> None:
-        try:
-            complete = lines.feed(data)
-        except OverflowError as error:
-            raise _too_much(programs, f"{argv[0]!r} said {error}") from error
-        for line in complete:
-            on_line(line)
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        """See Remote.stream."""
+        lines = Lines(MAX_OUTPUT_BYTES)
 
-    ended = await programs.execute(argv, environment, deadline_s, None, take)
-    if rest := lines.rest():
-        on_line(rest)
-    return ended
+        def take(data: bytes) -> None:
+            try:
+                complete = lines.feed(data)
+            except OverflowError as error:
+                raise self._too_much(f"{argv[0]!r} said {error}") from error
+            for line in complete:
+                on_line(line)
 
+        ended = await self.programs.execute(argv, environment, deadline_s, None, take)
+        if rest := lines.rest():
+            on_line(rest)
+        return ended
 
-def _too_much(programs: Executor, message: str) -> RemoteFault:
-    return RemoteFault(programs.place, FaultKind.TOO_MUCH_OUTPUT, message)
+    def _too_much(self, message: str) -> RemoteFault:
+        return RemoteFault(self.programs.place, FaultKind.TOO_MUCH_OUTPUT, message)

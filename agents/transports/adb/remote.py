@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from agents.transports import outputs
 from agents.transports.adb import device_tree
 from agents.transports.adb.programs import Link, Programs
 from agents.transports.adb.refusals import fault_of_refusal
 from agents.transports.adb.sync import receive_tree
+from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
-    NO_ENVIRONMENT,
     Completed,
-    Ended,
     FaultKind,
     Pushed,
     RemoteFault,
@@ -32,10 +30,9 @@ NOT_FOUND = 127
 
 
 @dataclass(frozen=True, slots=True)
-class AdbRemote:
+class AdbRemote(RunsPrograms[Programs]):
     """See Remote; files go below a folder of its own, whatever else lies there is left alone."""
 
-    programs: Programs
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
@@ -52,20 +49,6 @@ class AdbRemote:
     def folder(self) -> PurePosixPath:
         """Where it keeps its files on the phone."""
         return self.programs.folder
-
-    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
-        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
-        return await outputs.run(self.programs, argv, deadline_s, stdin)
-
-    async def stream(
-        self,
-        argv: Sequence[str],
-        deadline_s: float,
-        on_line: Callable[[bytes], None],
-        environment: Mapping[str, str] = NO_ENVIRONMENT,
-    ) -> Ended:
-        """See Remote.stream."""
-        return await outputs.stream(self.programs, argv, deadline_s, on_line, environment)
 
     async def push_tree(self, tree: Tree) -> Pushed:
         """See Remote.push_tree."""
