@@ -45,6 +45,7 @@ def demo() -> None:
 
 def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
     """Start virtual phones and have them register; False, and said why, where they can't run."""
+    from controller.contracts.errors import FarmUnavailable
     from controller.runtime.phones import (
         PhoneUnavailable,
         adb_key,
@@ -63,7 +64,7 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
             connect_phone(home(), phone.address)
             serials.append(str(phone.facts["serial"]))
         await_devices(home(), serials)
-    except PhoneUnavailable as error:
+    except (PhoneUnavailable, FarmUnavailable) as error:
         typer.echo(f"no virtual phones in this demo: {error}", err=True)
         return False
     return True

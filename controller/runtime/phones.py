@@ -80,7 +80,7 @@ def connect_phone(home: Home, address: str) -> str:
 
     Raises PhoneUnavailable, FarmUnavailable.
     """
-    server = _adb_server(home, address)
+    server = _adb_address(home).read_text().strip()
     command = [sys.executable, "-m", "agents.transports.adb", server, address]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -92,9 +92,12 @@ def connect_phone(home: Home, address: str) -> str:
     return done.stdout.strip()
 
 
-def adb_key(home: Home) -> Path | None:
-    """Return the public key by which this host's adb server is known to phones, if it has one."""
-    return next(iter(sorted(home.agent.glob("*/adb/.android/adbkey.pub"))), None)
+def adb_key(home: Home) -> Path:
+    """Return the public key by which this host's adb server is known to phones.
+
+    Waits for the server, which makes the key before it listens; raises FarmUnavailable.
+    """
+    return _adb_address(home).parent / ".android" / "adbkey.pub"
 
 
 def await_devices(home: Home, wanted: Collection[str]) -> None:
@@ -113,16 +116,20 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
             return
 
 
-def _adb_server(home: Home, address: str) -> str:
-    """Return where this host's agent has its adb server, which starts a little after it."""
+def _adb_address(home: Home) -> Path:
+    """Return the file that tells where this host's agent has its adb server.
+
+    It comes a little after the agent; raises FarmUnavailable if it doesn't.
+    """
     give_up = time.monotonic() + ADB_START_S
     while home.cluster() is not None:
-        if servers := home.adb_addresses():
-            return servers[0].read_text().strip()
+        if addresses := home.adb_addresses():
+            return addresses[0]
         if time.monotonic() >= give_up:
             break
         time.sleep(RETRY_S)
-    raise FarmUnavailable(f"connecting phone {address}", "no agent is up here", "run: benchfarm up")
+    tried = f"looking for the adb server of {home.path}"
+    raise FarmUnavailable(tried, "no agent with one is up here", "run: benchfarm up")
 
 
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
+from agents.android.virtual.auth import encode_public_key
 from controller.contracts.run import AttemptState, RunState
 from controller.runtime.phones import (
     StartedPhone,
@@ -144,6 +147,18 @@ def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
         assert farm.cli("sweep", "watch", sweep_id).status == 0
     (run,) = farm.runs(sweep_id)
     assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED]
+
+
+def test_a_phone_lets_in_no_adb_server_but_its_farms(farm: TestFarm, tmp_path: Path) -> None:
+    key = adb_key(farm.home)
+    assert key.read_text().strip()
+    stranger = tmp_path / "adbkey.pub"
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+    stranger.write_bytes(base64.b64encode(encode_public_key(other)) + b" someone@else\n")
+    with started_phone("midrange", stranger, options=["--serial=PRIVATE1"]) as phone:
+        said = farm.cli("phone", "connect", phone.address)
+    assert said.status == 2
+    assert "confirm this host's key" in said.err
 
 
 def test_unauthorized_phone_is_one_clear_line(farm: TestFarm, tmp_path: Path) -> None:
