@@ -6,6 +6,7 @@ The same on a phone over adb and on this host: only the Remote differs.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -60,8 +61,9 @@ class OnDeviceRun:
             raise TypeError(f"{spec.job.workload} is for a worker process, not for a device")
         try:
             site = await self._prepare(spec, program)
+            ends_at = time.monotonic() + spec.job.deadline_s  # of all runs of a submission
             outcomes = [
-                await _measure(spec, program, site, mode, on_progress)
+                await _measure(spec, program, site, mode, ends_at, on_progress)
                 for mode in MODES[str(spec.job.knobs["mode"])]
             ]
             await _short(site.remote, "rm", "-rf", str(site.folder))
@@ -94,6 +96,7 @@ async def _measure(
     program: OnDeviceProgram,
     site: _Site,
     mode: str,
+    ends_at: float,
     on_progress: Callable[[Progress], None],
 ) -> Result:
     """Do one LoadGen run; raises WorkerFault with what the runner came to, RemoteFault."""
@@ -103,7 +106,8 @@ async def _measure(
     await _short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     hearing = Hearing(on_progress)
     command = [str(site.bundle / "run"), str(path)]
-    ended = await site.remote.stream(command, spec.job.deadline_s, hearing.take)
+    left_s = max(0.0, ends_at - time.monotonic())
+    ended = await site.remote.stream(command, left_s, hearing.take)
     outcome = outcome_of(_exit(ended, hearing, spec.job.deadline_s))
     if isinstance(outcome, Failure):
         raise WorkerFault(outcome)

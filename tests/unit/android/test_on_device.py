@@ -1,17 +1,21 @@
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
-from agents.android.on_device import judged, merged, runner_spec
+from agents.android.content import Content
+from agents.android.on_device import OnDeviceRun, judged, merged, runner_spec
 from agents.android.run_length import LENGTHS
 from agents.android.runner.spec import RunSpec
+from agents.transports.remote import NO_ENVIRONMENT, Completed, Ended, Pushed
+from agents.transports.tree import Tree
 from controller.contracts.catalog import QualityTarget, load_catalog
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import OnDeviceProgram
+from controller.contracts.wire import OnDeviceProgram, WorkerSpec
 from tests.support import builders
 
 SHAPES = load_catalog().workloads["shapes_classifier"]
@@ -66,6 +70,62 @@ def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
     performance = result({"latency_p90": 1.0})
     assert judged(performance, QualityTarget(metric="top1", value=0.8)) == performance
     assert judged(performance, None) == performance
+
+
+class FakePhone:
+    """Answers every run with a result at once, and notes how long it was given."""
+
+    def __init__(self) -> None:
+        self.deadlines: list[float] = []
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        return Completed(0, b"", b"")
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        self.deadlines.append(deadline_s)
+        metric = "top1" if "accuracy" in argv[1] else "throughput"
+        on_line(result({metric: 0.9}).model_dump_json().encode())
+        return Ended(0, False, b"")
+
+    async def push_tree(self, tree: Tree) -> Pushed:
+        return Pushed(PurePosixPath("/there") / tree.digest, 7)
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        target.mkdir()
+
+    async def clean(self) -> int:
+        return 0
+
+
+async def test_the_deadline_is_that_of_the_whole_submission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def bundle(self: Content, runtime: str, arch: str) -> Tree:
+        return Tree(tmp_path, 0, {"run": runtime})
+
+    monkeypatch.setattr(Content, "bundle", bundle)
+    assert SHAPES.on_device
+    program = OnDeviceProgram(
+        bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
+    )
+    knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"}
+    update = {"program": program, "knobs": knobs, "scenario": "offline"}
+    job = builders.job(deadline_s=50.0).model_copy(update=update)
+    spec = WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
+    phone = FakePhone()
+    transport = OnDeviceRun(lambda _: phone, Content(tmp_path / "content", tmp_path / "bundles"))
+    outcome = await transport.run(spec, lambda _: None)
+    assert isinstance(outcome, Result), outcome
+    assert set(outcome.metrics) == {"throughput", "top1"}
+    assert outcome.environment["pushed_bytes"] == 14
+    first, second = phone.deadlines
+    assert 0 < second < first <= 50.0
 
 
 @pytest.mark.parametrize("scenario", LENGTHS)
