@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,10 @@ class Phones:
     _present: dict[str, Phone] = field(default_factory=dict)
     """By device id: the identity survives a change of port or cable, the serial need not."""
     _work: set[asyncio.Task[None]] = field(default_factory=set)
+    _taking_in: defaultdict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+    """By device id: a phone that flickers is greeted for each change, and taken in once."""
 
     def remote_of(self, device: Device) -> AdbRemote:
         """Return the way to a phone; raises RemoteFault if it isn't there now."""
@@ -120,20 +125,27 @@ class Phones:
         remote = AdbRemote.of(link, self.owner)
         try:
             device = await read_device(remote, serial, shell_v2=await link.has_shell_v2())
-            if ended := await remote.clean():
-                log.warning("%s: ended %d programs of an earlier run", serial, ended)
+            async with self._taking_in[device.id]:
+                await self._take_in(Phone(serial, device, remote))
         except RemoteFault as fault:
             log.warning("not taken in: %s", fault)
             return False
-        known = self._present.get(device.id)
-        serials = (known.serial, serial) if known else (serial,)
-        try:
-            without_doubles((device.id, Route(server, one)) for one in serials)
         except PhoneClaimedTwice as error:
             log.error("%s", error)
             return False
-        self._present[device.id] = Phone(serial, device, remote)
         return True
+
+    async def _take_in(self, phone: Phone) -> None:
+        """Raise RemoteFault, PhoneClaimedTwice; a phone that is here already may run something."""
+        link = phone.remote.link
+        known = self._present.get(phone.device.id)
+        if known:
+            routes = (Route(link.server, serial) for serial in (known.serial, phone.serial))
+            without_doubles((phone.device.id, route) for route in routes)
+            return
+        if ended := await phone.remote.clean():
+            log.warning("%s: ended %d programs of an earlier run", phone.serial, ended)
+        self._present[phone.device.id] = phone
 
     async def _recover(self, server: Address, serial: str) -> None:
         try:

@@ -137,7 +137,8 @@ def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
             next(event for event in events if event.progress)
             doomed.process.kill()
             doomed.process.wait()
-            next(event for event in events if event.state is RunState.QUEUED)
+            after = next(event for event in events if event.state is not RunState.LEASED)
+            assert after.state is RunState.QUEUED
     assert {s["device"]["id"]: s["state"] for s in listed(farm)}["DOOMED1"] == "offline"
     (failure,) = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
     assert (failure["blame"], failure["kind"]) == ("device", "offline")

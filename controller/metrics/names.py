@@ -1,0 +1,122 @@
+"""Every metric benchfarm exports, in one place: exporters, rules and dashboards read it here.
+
+Names, units and suffixes follow Prometheus's conventions (base units, `_total` for counters).
+No label ever holds a run id, a commit or a hash: each value of a label is a series for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "benchfarm"
+
+
+class MetricKind(StrEnum):
+    """Prometheus's types, as its text format spells them."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric: its name as exported, what it says, and its labels in order."""
+
+    name: str
+    kind: MetricKind
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def series_names(self) -> tuple[str, ...]:
+        """The names of its series: a histogram has three."""
+        if self.kind is not MetricKind.HISTOGRAM:
+            return (self.name,)
+        return tuple(f"{self.name}_{part}" for part in ("bucket", "sum", "count"))
+
+
+def _gauge(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(f"{PREFIX}_{name}", MetricKind.GAUGE, help_, labels)
+
+
+def _counter(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(f"{PREFIX}_{name}_total", MetricKind.COUNTER, help_, labels)
+
+
+def _histogram(name: str, help_: str, *labels: str) -> Metric:
+    return Metric(f"{PREFIX}_{name}", MetricKind.HISTOGRAM, help_, labels)
+
+
+RUN_LABELS = ("device", "workload", "stack", "scenario")
+"""What a live run is, as labels."""
+RESULT_LABELS = (*RUN_LABELS, "precision")
+"""What the newest result is of; `precision` is the knob that names the number format."""
+
+# --- live: exported by the agent that runs it, gone when the run has ended --------------------
+
+RUN_PROGRESS = _gauge("run_progress_ratio", "Done part of the run's phase, 0 to 1.", *RUN_LABELS)
+RUN_STEPS = _gauge("run_steps_per_second", "Training steps a second now.", *RUN_LABELS)
+RUN_QUERIES = _gauge("run_queries_per_second", "Queries a second now.", *RUN_LABELS)
+RUN_LOSS = _gauge("run_loss", "Training loss now.", *RUN_LABELS)
+
+# --- devices and agents -----------------------------------------------------------------------
+
+DEVICE_INFO = _gauge(
+    "device_info", "1; what the device is.", "device", "kind", "model", "soc", "virtual", "host"
+)
+DEVICE_STATE = _gauge(
+    "device_state", "1 for the state that the device is in, 0 for the others.", "device", "state"
+)
+DEVICE_TEMPERATURE = _gauge(
+    "device_temperature_celsius", "Temperature when last read.", "device", "sensor"
+)
+DEVICE_BATTERY = _gauge("device_battery_ratio", "Battery charge when last read, 0 to 1.", "device")
+DEVICE_THERMAL_STATUS = _gauge(
+    "device_thermal_status", "Android's thermal status: 0 none to 6 shutdown.", "device"
+)
+AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 when its lease ran out.", "agent")
+
+# --- queue ------------------------------------------------------------------------------------
+
+RUNS_QUEUED = _gauge("runs_queued", "Runs that wait for a device.")
+RUNS_LEASED = _gauge("runs_leased", "Runs that an agent holds.")
+QUEUE_OLDEST = _gauge("queue_oldest_seconds", "Age of the run that has waited longest.")
+DISPATCH_SECONDS = _histogram(
+    "dispatch_seconds", "From a run's becoming ready to wait to its being leased to an agent."
+)
+RUNS = _counter(
+    "runs",
+    "Attempts that ended, by outcome (valid, invalid, failed, lost, cancelled) and blame.",
+    "outcome",
+    "blame",
+)
+RUN_SECONDS = _histogram(
+    "run_duration_seconds",
+    "From lease to outcome; exemplars name the run.",
+    "workload",
+    "stack",
+    "scenario",
+)
+
+# --- newest results: a view of the store ------------------------------------------------------
+
+RESULT = _gauge(
+    "result",
+    "Newest valid result, in the metric's unit (docs/result-format.md).",
+    *RESULT_LABELS,
+    "metric",
+)
+RESULT_TIME = _gauge(
+    "result_timestamp_seconds", "When the newest valid result was recorded.", *RESULT_LABELS
+)
+QUALITY_TARGET = _gauge(
+    "quality_target", "The quality a workload's results must reach.", "workload", "metric"
+)
+QUALITY_MISSED = _gauge(
+    "quality_target_missed",
+    "1 if the newest result, valid or not, is below its workload's quality target.",
+    *RESULT_LABELS,
+)
