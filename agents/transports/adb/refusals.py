@@ -11,7 +11,7 @@ DEVICE = "device"
 """The state of a phone that can be used."""
 _OF_WORDS = (
     ("unauthorized", FaultKind.UNAUTHORIZED),
-    ("authorizing", FaultKind.UNAUTHORIZED),
+    ("authorizing", FaultKind.OFFLINE),  # keys are still being tried: not refused yet
     ("failed to authenticate", FaultKind.UNAUTHORIZED),
     ("insufficient permissions", FaultKind.UNAUTHORIZED),
     ("no permissions", FaultKind.UNAUTHORIZED),
