@@ -16,6 +16,8 @@ from controller.contracts.device import Device
 
 log = logging.getLogger(__name__)
 PERIOD_S = 60.0
+ASK_S = 2.0
+"""A phone that takes longer is left: a run may wait for the cores meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class IdleReading:
                 if not free:
                     return
                 try:
-                    facts = await read_conditions(self.phones.remote_of(phone))
+                    facts = await read_conditions(self.phones.remote_of(phone), ASK_S)
                 except RemoteFault as fault:
                     log.info("%s; read again in %g s", fault, PERIOD_S)
                 else:

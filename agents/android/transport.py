@@ -66,10 +66,10 @@ class PhoneTransport:
         return await self.run_there.clean()
 
 
-async def read_conditions(remote: Remote) -> dict[str, Scalar]:
-    """Ask a phone for its battery and heat; raises RemoteFault."""
-    battery = await remote.run(BATTERY, ASK_S)
-    thermal = await remote.run(THERMAL, ASK_S)
+async def read_conditions(remote: Remote, ask_s: float = ASK_S) -> dict[str, Scalar]:
+    """Ask a phone for its battery and heat, each at most so long; raises RemoteFault."""
+    battery = await remote.run(BATTERY, ask_s)
+    thermal = await remote.run(THERMAL, ask_s)
     return {
         **battery_facts(battery.stdout.decode(errors="replace")),
         **thermal_facts(thermal.stdout.decode(errors="replace")),

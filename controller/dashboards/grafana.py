@@ -88,7 +88,7 @@ class Grafana:
     def version(self) -> str:
         """Return the server's release; raises GrafanaUnavailable if that is too old or none."""
         tried = f"asking {self.address}"
-        health = self._call(tried, lambda: self._api.client.GET("/health"))
+        health = self._look(tried, lambda: self._api.client.GET("/health"))
         if not isinstance(health, Mapping) or "database" not in health:
             raise _not_grafana(self.address)
         build = self._call(tried, self._api.health.check)
@@ -168,47 +168,28 @@ class Grafana:
 
     def _look(self, tried: str, ask: Callable[[], Json]) -> Json | None:
         """Return what is asked for, or None where Grafana says that there is none."""
-        try:
-            return self._call(tried, ask, missing_is_fine=True)
-        except _Missing:
-            return None
 
-    def _call(
-        self, tried: str, ask: Callable[[], Answer], *, missing_is_fine: bool = False
-    ) -> Answer:
+        def ask_or_none() -> Json | None:
+            try:
+                return ask()
+            except GrafanaClientError as error:
+                if error.status_code == 404:
+                    return None
+                raise
+
+        return self._call(tried, ask_or_none)
+
+    def _call(self, tried: str, ask: Callable[[], Answer]) -> Answer:
         try:
             return ask()
         except GrafanaClientError as error:
-            if error.status_code == 404 and missing_is_fine:
-                raise _Missing from error
-            raise self._refusal(tried, error) from error
+            raise _refusal(tried, error) from error
         except GrafanaServerError as error:
             seen = f"Grafana failed with status {error.status_code}: {_said(error)}"
             raise GrafanaUnavailable(tried, seen, "see Grafana's log") from error
         except (GrafanaException, OSError, ValueError) as error:
             seen = f"{self.address} gives no answer of Grafana's ({type(error).__name__})"
             raise GrafanaUnavailable(tried, seen, _CHECK_URL) from error
-
-    def _refusal(self, tried: str, error: GrafanaClientError) -> UserError:
-        if error.status_code == 401:
-            remedy = "make a service account token in Grafana: Administration, Service accounts"
-            return GrafanaRefused(tried, "Grafana does not accept the token or password", remedy)
-        if error.status_code == 403:
-            remedy = (
-                "give the account the role Editor for dashboards, and Admin for data source and "
-                "alerts, or leave those out: --data-source UID --no-alerts"
-            )
-            return GrafanaRefused(tried, f"the account lacks the right: {_said(error)}", remedy)
-        if error.status_code == 404:
-            return _not_grafana(self.address)
-        if error.status_code == 412:
-            remedy = "push again, or rename what has the same name"
-            return GrafanaRefused(tried, _said(error), remedy)
-        return GrafanaRefused(tried, f"status {error.status_code}: {_said(error)}", "see its log")
-
-
-class _Missing(Exception):
-    """Grafana knows no such thing."""
 
 
 _CHECK_URL = "give the address that a browser shows for Grafana, such as http://localhost:3000"
@@ -233,6 +214,25 @@ def connected(url: str, credential: Credential) -> Iterator[Grafana]:
         yield Grafana(address, api)
     finally:
         api.client.s.close()
+
+
+def _refusal(tried: str, error: GrafanaClientError) -> GrafanaRefused:
+    """Return a status from 400 to 499 as what a user can do about it."""
+    said, remedy = _said(error), "see Grafana's log"
+    if error.status_code == 401:
+        said = "Grafana does not accept the token or password"
+        remedy = "make a service account token in Grafana: Administration, Service accounts"
+    elif error.status_code == 403:
+        said = f"the account lacks the right: {said}"
+        remedy = (
+            "give the account the role Editor for dashboards, Admin for data source and alerts, "
+            "or leave those out: --data-source UID --no-alerts"
+        )
+    elif error.status_code == 412:
+        remedy = "push again, or rename what has the same name"
+    else:
+        said = f"status {error.status_code}: {said}"
+    return GrafanaRefused(tried, said, remedy)
 
 
 def _no_address() -> GrafanaUnavailable:

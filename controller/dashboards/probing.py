@@ -46,13 +46,21 @@ class Probe:
 
         chosen: values of variables; of the others all that they have, or the first.
         """
-        values = dict(chosen or {})
-        for variable in variables_of(dashboard):
-            answer, found = self._values(variable, values)
-            yield answer
-            values.setdefault(variable.name, _default(variable, found))
+        answers, values = self.variables(dashboard, chosen)
+        yield from answers
         for question in questions_of(dashboard):
             yield self.ask(question, values)
+
+    def variables(
+        self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
+    ) -> tuple[list[Answer], dict[str, str]]:
+        """Return the answers to the variables of a dashboard, and a value for each."""
+        answers, values = [], dict(chosen or {})
+        for variable in variables_of(dashboard):
+            answer, found = self._values(variable, values)
+            answers.append(answer)
+            values.setdefault(variable.name, _default(variable, found))
+        return answers, values
 
     def ask(self, question: Question, values: Mapping[str, str]) -> Answer:
         """Return the answer to one question."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import pytest
 
 from agents.android import phones as phones_module
@@ -20,16 +18,9 @@ from agents.android.virtual.daemon import MARKER
 from agents.android.virtual.faults import Fault
 from agents.host.cores import exclusive_cores
 from agents.transports.adb import remote as adb_remote
+from agents.transports.adb.recovery import state_of
 from agents.transports.adb.server import PrivateServer
-from agents.transports.remote import (
-    NO_ENVIRONMENT,
-    RUNS,
-    Completed,
-    Ended,
-    FaultKind,
-    Pushed,
-    Remote,
-)
+from agents.transports.remote import RUNS, FaultKind
 from agents.transports.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.processes import marked_processes
@@ -40,15 +31,11 @@ from controller.contracts.wire import RunEvent
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones
-from tests.support.processes import is_dead
 from tests.support.remotes import PATIENCE_S
+from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
 
 pytestmark = pytest.mark.integration
-HELD = ("sh", "-c", 'echo begun; sleep 1000 & "$@"; wait', "sh")
-"""Runs the runner, and goes on."""
-GIVEN_UP_S = 2.0
-"""The deadline of a program that will hang."""
 MID_PUSH = 3 << 20
 MID_PULL = 20_000
 
@@ -103,84 +90,6 @@ OTHERS = [
 ]
 
 
-@dataclass
-class Struck:
-    """What a fault strikes in the first attempt, and what is seen of it."""
-
-    moment: str
-    hangs: bool
-    strike: Callable[[], Awaitable[None]]
-    attempts: int = 0
-    left: Sequence[psutil.Process] = ()
-    """The phone's processes when the first attempt had failed."""
-    outlived: list[psutil.Process] = field(default_factory=list)
-    """Those of them that lived when the next attempt began."""
-
-    def through(self, remote: Remote) -> Remote:
-        """Stand between a run and its phone, once."""
-        self.attempts += 1
-        if self.attempts > 1:
-            self.outlived += [process for process in self.left if not is_dead(process)]
-            return remote
-        return _Way(remote, self)
-
-    async def at(self, moment: str) -> None:
-        """Strike, if this is the moment."""
-        if moment == self.moment:
-            await self.strike()
-
-    def deadline_s(self, moment: str, deadline_s: float) -> float:
-        """Return when a program is given up."""
-        return GIVEN_UP_S if self.hangs and self.moment == moment else deadline_s
-
-
-@dataclass(frozen=True)
-class _Way:
-    """A Remote that tells how far a run is."""
-
-    remote: Remote
-    struck: Struck
-
-    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
-        return await self.remote.run(argv, deadline_s, stdin)
-
-    async def stream(
-        self,
-        argv: Sequence[str],
-        deadline_s: float,
-        on_line: Callable[[bytes], None],
-        environment: Mapping[str, str] = NO_ENVIRONMENT,
-    ) -> Ended:
-        await self.struck.at("start")
-        if self.struck.moment != "run":
-            deadline_s = self.struck.deadline_s("start", deadline_s)
-            return await self.remote.stream(argv, deadline_s, on_line, environment)
-        begun = asyncio.Event()
-
-        def take(line: bytes) -> None:
-            if line == b"begun":
-                begun.set()
-            else:
-                on_line(line)
-
-        deadline_s = self.struck.deadline_s("run", deadline_s)
-        stream = asyncio.create_task(self.remote.stream((*HELD, *argv), deadline_s, take))
-        await begun.wait()
-        await self.struck.at("run")
-        return await stream
-
-    async def push_tree(self, tree: Tree) -> Pushed:
-        await self.struck.at("push")
-        return await self.remote.push_tree(tree)
-
-    async def pull(self, source: PurePosixPath, target: Path) -> None:
-        await self.struck.at("pull")
-        await self.remote.pull(source, target)
-
-    async def clean(self) -> int:
-        return await self.remote.clean()
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Of the agent: its adb server serves all tests."""
@@ -208,6 +117,11 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tree]:
 
     asyncio.run(make())
     return made
+
+
+@pytest.fixture
+def content(tmp_path: Path, trees: dict[str, Tree]) -> Content:
+    return Content(tmp_path / "content", cache_folder(), trees)
 
 
 @pytest.fixture(scope="module")
@@ -254,20 +168,9 @@ def sweep(devices: str) -> Sweep:
     ids=lambda case: f"{case.fault.kind} at {case.moment}",
 )
 async def test_a_fault_at_a_moment(
-    case: Case,
-    home: Home,
-    farm: LoopFarm,
-    flagship: RunningPhone,
-    trees: dict[str, Tree],
-    tmp_path: Path,
+    case: Case, home: Home, farm: LoopFarm, flagship: RunningPhone, content: Content
 ) -> None:
-    async def strike() -> None:
-        await set_faults(flagship, case.fault)
-        if isinstance(case.fault, faults.OldDaemon):  # the server knows it when it is back
-            while await impatient(agent.server, flagship.address).has_shell_v2():
-                await asyncio.sleep(0.01)
-
-    struck = Struck(case.moment, isinstance(case.fault, faults.Hang), strike)
+    struck = Struck(case.moment, isinstance(case.fault, faults.Hang))
     online: list[dict[str, str]] = []
 
     def witness(event: RunEvent) -> None:
@@ -276,13 +179,13 @@ async def test_a_fault_at_a_moment(
             struck.left = list(marked_processes(MARKER, flagship.serial))
 
     farm.on_event = witness
-    content = Content(tmp_path / "content", cache_folder(), trees)
     async with serving_phones(farm, home, content=content, through=struck.through) as agent:
+        struck.strike = lambda: strike(case.fault, agent, flagship)
         await set_faults(flagship)
         await agent.connect(flagship.address)
         await agent.until(lambda: flagship.serial in farm.online(), "taken in")
         if case.moment == "push":
-            await forget_workload(agent, flagship, trees)
+            await forget_workload(agent, flagship)
         farm.farm.submit(sweep(f'device == "{flagship.serial}"'))
         if case.kind:
             await agent.until(lambda: bool(online), "the first attempt has failed")
@@ -292,35 +195,44 @@ async def test_a_fault_at_a_moment(
         await set_faults(flagship)
         await agent.until(lambda: flagship.serial in farm.online(), "it is there again")
         await until_quiet(flagship)
-        if case.kind:
-            assert await runs_left(agent, flagship) == []
+        assert case.kind is None or await runs_left(agent, flagship) == []
 
+    ended_well(case, farm)
+    assert struck.outlived == []
+    assert online == ([{}] if case.kind else []), "a phone that has failed a run is not there"
+    if case.moment == "run" and case.kind is HUNG:
+        assert struck.left, "the phone's programs go on while it hangs"
+
+
+def ended_well(case: Case, farm: LoopFarm) -> None:
+    """See that a run is done, after one typed failure if any."""
     assert farm.only_run().state is RunState.DONE, farm.store.failures()
     assert [(r.validity, r.virtual) for r in farm.store.results()] == [(Validity.VALID, True)]
-    assert struck.outlived == []
+    failed = [(f.blame, f.kind) for f in farm.store.failures()]
+    assert failed == ([(Blame.DEVICE, case.kind)] if case.kind else []), farm.store.failures()
     states = [attempt.state for attempt in farm.only_run().attempts]
-    if case.kind is None:
-        assert states == [AttemptState.SUCCEEDED], farm.store.failures()
-        return
-    (failure,) = farm.store.failures()
-    assert (failure.blame, failure.kind) == (Blame.DEVICE, case.kind), failure.message
-    assert states == [AttemptState.FAILED, AttemptState.SUCCEEDED]
-    assert online == [{}], "a phone that has failed a run is not there"
-    assert struck.left or case.kind is not HUNG or case.moment != "run"
+    assert states == [AttemptState.FAILED] * len(failed) + [AttemptState.SUCCEEDED]
+
+
+async def strike(fault: Fault, agent: LoopAgent, phone: RunningPhone) -> None:
+    """Switch a fault on; what the adb server learns by connecting anew, it has learnt."""
+    await set_faults(phone, fault)
+    if isinstance(fault, faults.OldDaemon):
+        while await impatient(agent.server, phone.address).has_shell_v2():
+            await asyncio.sleep(0.01)
+    if isinstance(fault, faults.Unauthorized):
+        while await state_of(agent.server, phone.address) != "unauthorized":
+            await asyncio.sleep(0.01)
 
 
 async def test_what_one_phone_has_failed_another_does(
-    home: Home,
-    farm: LoopFarm,
-    flagship: RunningPhone,
-    trees: dict[str, Tree],
-    tmp_path: Path,
+    home: Home, farm: LoopFarm, flagship: RunningPhone, content: Content, tmp_path: Path
 ) -> None:
     """The other is of the old profile: its daemon knows no exit codes, and one output for both."""
-    content = Content(tmp_path / "content", cache_folder(), trees)
     with running_phone("old", tmp_path / "old") as old:
-        struck = Struck("run", False, lambda: set_faults(flagship, faults.Offline()))
+        struck = Struck("run", hangs=False)
         async with serving_phones(farm, home, content=content, through=struck.through) as agent:
+            struck.strike = lambda: strike(faults.Offline(), agent, flagship)
             await set_faults(flagship)
             for phone in (flagship, old):
                 await agent.connect(phone.address)
@@ -346,11 +258,11 @@ async def runs_left(agent: LoopAgent, phone: RunningPhone) -> list[str]:
     return listed.stdout.decode().split()
 
 
-async def forget_workload(agent: LoopAgent, phone: RunningPhone, trees: Mapping[str, Tree]) -> None:
+async def forget_workload(agent: LoopAgent, phone: RunningPhone) -> None:
     """Make sure that there is something to push."""
     remote = agent.phones.remote_of(builders.phone(phone.serial))
-    (workload,) = [tree for key, tree in trees.items() if not key.startswith("bundle")]
-    await remote.run(("rm", "-rf", str(remote.folder / workload.digest)), PATIENCE_S)
+    script = f"cd {remote.folder} && for model in */model.tflite; do rm -rf ${{model%/*}}; done"
+    await remote.run(("sh", "-c", script), PATIENCE_S)
 
 
 async def until_quiet(phone: RunningPhone) -> None:

@@ -88,6 +88,7 @@ SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = CONTRACTS | {"controller.store"}
 METRICS = CONTRACTS | {"controller.metrics"}
 REPORTS = CONTRACTS | {"controller.reports"}
+DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 MODELS = CONTRACTS | {"models", "kernels"}
 
@@ -100,6 +101,7 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
         ("controller.metrics", METRICS),
+        ("controller.dashboards", DASHBOARDS),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
         ("agents", MODELS | METRICS | {"agents"}),
@@ -118,6 +120,10 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ("controller.scheduling", {"lark"}),
         ("controller.store", {"sqlalchemy", "alembic"}),
         ("controller.metrics", {"prometheus_client", "aiohttp"}),
+        (
+            "controller.dashboards",
+            {"grafana_client", "grafana_foundation_sdk", "promql_parser", "yaml"},
+        ),
         ("controller.reports.views", {"numpy"}),
         ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
@@ -145,4 +151,6 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     ).stdout.split()
     assert "controller.cli.main" in loaded
     assert OURS.isdisjoint(set(loaded) - {"controller"})
-    assert {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}.isdisjoint(loaded)
+    heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}
+    heavy |= {"grafana_client", "grafana_foundation_sdk", "promql_parser"}
+    assert heavy.isdisjoint(loaded)

@@ -44,7 +44,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         with cores.free_cores(wanted, tmp_path / "locks") as free:
             yield free
 
-    async def read_conditions(remote: object) -> dict[str, Scalar]:
+    async def read_conditions(*_: object) -> dict[str, Scalar]:
         return FACTS
 
     monkeypatch.setattr(idle, "free_cores", free_cores)

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-from controller.cli.demo_metrics import changes, span, stored_values, values_of
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from controller.cli.demo_metrics import begin, changes, span, stored_values, values_of
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
+from controller.runtime.home import Endpoint, Home
 
 LABELS = {
     "device": "cpu-1",
@@ -47,3 +53,19 @@ def test_the_span_of_some_series() -> None:
     assert span([{"values": [[1, "2.5"]]}, {"values": [[1, "10"], [2, "0.123456"]]}]) == (
         "0.1235 … 10"
     )
+
+
+def test_a_demo_without_prometheus_goes_on_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    endpoint = Endpoint(url="http://127.0.0.1:1", version="0", pid=1)
+    Home(tmp_path).endpoint_file.write_text(endpoint.model_dump_json())
+    monkeypatch.setenv("BENCHFARM_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with ExitStack() as stack:
+        assert begin(stack) is None
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("no Prometheus in this demo: looking for prometheus in PATH")
+    assert "install Debian's package prometheus" in said.err
+    assert said.err.count("\n") == 1

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client.exposition import generate_latest
 
+from controller.metrics.exporter import Exposition
 from controller.metrics.families import gauge_text
-from controller.metrics.names import Metric
+from controller.metrics.names import Metric, all_metrics
 from controller.metrics.prometheus_config import Intervals, http_discovery, prometheus_files
 from controller.metrics.rules import ALERTS, RECORDED, Alert
 from controller.runtime.prometheus import write_files
+from tests.support.exposition import counted, openmetrics
 from tests.support.generated_fleet import GeneratedFleet
 from tests.support.prometheus import promtool
 
@@ -69,9 +72,30 @@ def test_every_alert_has_a_runbook() -> None:
     assert [a.runbook for a in ALERTS] == [f"docs/runbooks.md#{s.lower()}" for s in sections]
 
 
-def test_promtool_finds_no_fault_in_what_is_exported() -> None:
-    fleet = GeneratedFleet(servers=4, phones=8)
-    for exposed in (fleet.of_controller(), fleet.of_agents()):
-        text = gauge_text(exposed.gauges).encode() + generate_latest(exposed.counted)
-        checked = promtool("check", "metrics", stdin=text)
-        assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+FLEET = GeneratedFleet(servers=4, phones=8)
+
+
+@pytest.mark.parametrize("expose", [FLEET.of_controller, FLEET.of_agents])
+def test_promtool_finds_no_fault_in_what_is_exported(expose: Callable[[], Exposition]) -> None:
+    exposed = expose()
+    text = gauge_text(exposed.gauges).encode() + generate_latest(exposed.counted)
+    checked = promtool("check", "metrics", stdin=text)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+
+
+def test_every_metric_is_exported_once_as_its_kind_and_with_its_labels() -> None:
+    found = [
+        family
+        for exposed in (FLEET.of_controller(), FLEET.of_agents())
+        for family in (
+            *openmetrics(f"{gauge_text(exposed.gauges)}# EOF\n"),
+            *counted(exposed.counted),
+        )
+    ]
+    metrics = {m.name.removesuffix("_total"): m for m in all_metrics() if not m.is_recorded}
+    assert sorted(family.name for family in found) == sorted(metrics)
+    for family in found:
+        metric = metrics[family.name]
+        assert (family.type, family.documentation) == (metric.kind, metric.help)
+        labels = {frozenset(sample.labels) - {"le"} for sample in family.samples}
+        assert labels == {frozenset(metric.labels)}, metric
