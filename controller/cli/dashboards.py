@@ -165,7 +165,7 @@ def _ask(dashboards: Sequence[Json], url: str) -> None:
     slowest = max(answers, key=lambda answer: answer.seconds)
     for answer in answers:
         if not answer.series:
-            typer.echo(f"no data: {answer.question.place}: {answer.promql}")
+            typer.echo(f"no data: {answer.question.place}")
     empty = sum(not answer.series for answer in answers)
     typer.echo(
         f"{len(answers)} queries asked, {empty} without data; the slowest took "
