@@ -21,7 +21,7 @@ from controller.runtime.prometheus import Prometheus
 from tests.integration.farm import TestFarm, training_sweep
 from tests.support.prometheus import eventually, running_prometheus
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 DASHBOARDS = built_dashboards()
 STEPS = 12
