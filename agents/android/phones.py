@@ -123,6 +123,7 @@ class Phones:
         self._refused.pop(serial, None)
         superfluous = self._doubles.pop(serial, None)
         if change.state == DEVICE:
+            self._publish()
             self._bring_in(server, serial, anew=True)
             return
         lost = next((p for p in self._present.values() if p.serial == serial), None)

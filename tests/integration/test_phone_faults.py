@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 
 from agents.android import phones as phones_module
@@ -59,6 +62,8 @@ SOME = [
     Case(faults.Hang(), "run", HUNG),
     Case(faults.Offline(), "pull", OFFLINE),
 ]
+OF_A_RUN = ("/performance.json", "sleep 1000")
+"""In the command lines of the runner, and of what `struck.HELD` adds to it."""
 OTHERS = [
     Case(faults.Offline(), "push", OFFLINE),
     Case(faults.Unauthorized(), "push", UNAUTHORIZED),
@@ -126,7 +131,9 @@ def content(tmp_path: Path, trees: dict[str, Tree]) -> Content:
 
 @pytest.fixture(scope="module")
 def flagship(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
-    with running_phone("flagship", tmp_path_factory.mktemp("flagship")) as phone:
+    # Its processes are looked for by its serial, which no other test session's phone may have.
+    serial = f"--serial=FAULTS{os.getpid()}"
+    with running_phone("flagship", tmp_path_factory.mktemp("flagship"), serial) as phone:
         yield phone
 
 
@@ -176,7 +183,7 @@ async def test_a_fault_at_a_moment(
     def witness(event: RunEvent) -> None:
         if event.state is RunState.QUEUED:
             online.append(farm.online())
-            struck.left = list(marked_processes(MARKER, flagship.serial))
+            struck.left = running_on(flagship)
 
     farm.on_event = witness
     async with serving_phones(farm, home, content=content, through=struck.through) as agent:
@@ -263,6 +270,17 @@ async def forget_workload(agent: LoopAgent, phone: RunningPhone) -> None:
     remote = agent.phones.remote_of(builders.phone(phone.serial))
     script = f"cd {remote.folder} && for model in */model.tflite; do rm -rf ${{model%/*}}; done"
     await remote.run(("sh", "-c", script), PATIENCE_S)
+
+
+def running_on(phone: RunningPhone) -> dict[psutil.Process, str]:
+    """Return a run's processes on a phone, not the agent's own short commands; command lines."""
+    found: dict[psutil.Process, str] = {}
+    for process in marked_processes(MARKER, phone.serial):
+        with suppress(psutil.NoSuchProcess):
+            line = " ".join(process.cmdline())
+            if any(word in line for word in OF_A_RUN):
+                found[process] = line
+    return found
 
 
 async def until_quiet(phone: RunningPhone) -> None:

@@ -28,16 +28,16 @@ class Struck:
     hangs: bool
     strike: Callable[[], Awaitable[None]] = field(init=False)
     attempts: int = 0
-    left: Sequence[psutil.Process] = ()
-    """The phone's processes when the first attempt had failed."""
-    outlived: list[psutil.Process] = field(default_factory=list)
+    left: Mapping[psutil.Process, str] = field(default_factory=dict)
+    """The phone's processes when the first attempt had failed, and their command lines."""
+    outlived: list[str] = field(default_factory=list)
     """Those of them that lived when the next attempt began."""
 
     def through(self, remote: Remote) -> Remote:
         """Stand between a run and its phone, once."""
         self.attempts += 1
         if self.attempts > 1:
-            self.outlived += [process for process in self.left if not is_dead(process)]
+            self.outlived += [line for process, line in self.left.items() if not is_dead(process)]
             return remote
         return _Way(remote, self)
 
