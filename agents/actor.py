@@ -18,6 +18,7 @@ from agents.android.transport import PhoneTransport
 from agents.host.facts import agent_id, cpu_device, machine_id
 from agents.host.transport import CpuHost, host_transport
 from agents.ray_link import RayLink
+from agents.stacks.environments import stacks_folder
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
 
@@ -53,6 +54,7 @@ class AgentActor:
         owner = f"{name}@{options.home}"
         self._host = cpu_device(machine, options.labels)
         self._phones = Phones(owner, self._announce)
+        stacks = stacks_folder(Path(options.home))
         content = Content(folder / "content", cache_folder())
         self._agent = HostAgent(
             AgentParts(
@@ -60,7 +62,7 @@ class AgentActor:
                 devices=(self._host,),
                 link=RayLink(),
                 transports={
-                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content)),
+                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content, stacks)),
                     DeviceKind.ANDROID: PhoneTransport(
                         OnDeviceRun(self._phones.remote_of, content), self._phones
                     ),

@@ -26,8 +26,7 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    model = backend.prepare(workload.build_model())
-    optimizer = workload.build_optimizer(model)
+    model, optimizer = backend.prepare(workload)
     steps: Steps = []
     for index in range(warmup + timed):
         batch = workload.batch(index)

@@ -7,7 +7,18 @@ import sys
 
 import typer
 
-from controller.cli import agent, bench, bundle, demo, device, farm, phone, results, sweep
+from controller.cli import (
+    agent,
+    bench,
+    bundle,
+    demo,
+    device,
+    farm,
+    phone,
+    results,
+    stacks,
+    sweep,
+)
 
 app = typer.Typer(
     name="benchfarm",
@@ -25,6 +36,7 @@ app.add_typer(sweep.app, name="sweep")
 app.add_typer(results.app, name="results")
 app.add_typer(phone.app, name="phone")
 app.add_typer(bundle.app, name="bundle")
+app.add_typer(stacks.app, name="stacks")
 app.add_typer(bench.app, name="bench")
 
 

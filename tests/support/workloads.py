@@ -84,8 +84,11 @@ class Plain:
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
         self.knobs = knobs
 
-    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
-        return model
+    def prepare(
+        self, workload: TrainingWorkload[Batch, Outputs]
+    ) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+        model = workload.build_model()
+        return model, workload.build_optimizer(model)
 
     def step(
         self,
