@@ -1,8 +1,8 @@
-"""`PYTHON entry.py PACKAGES MODULE`: run a module of ours in a stack's interpreter.
+"""`PYTHON entry.py PACKAGES MODULE ARGUMENTS`: run a module of ours in a stack's interpreter.
 
 PACKAGES is a JSON object: name of a package of ours → folders it consists of. Nothing else of
-benchfarm's own environment becomes importable there, so a stack finds its own libraries only. What
-a worker needs there, is listed in `worker_needs`.
+benchfarm's own environment becomes importable there, so a stack finds its own libraries only: what
+it needs is `interpreter.NEEDED_IN_A_STACK`.
 
 Imports nothing but Python's own; runs before any package of ours can be found.
 """
@@ -27,8 +27,8 @@ def make_importable(name: str, folders: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    _, packages, module = sys.argv
+    _, packages, module, *arguments = sys.argv
     for package_name, package_folders in json.loads(packages).items():
         make_importable(package_name, package_folders)
-    sys.argv = [module]
+    sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -25,11 +25,12 @@ def stacks_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
 class InstallState(Contract):
     """How far an environment's installation has come; kept in its folder."""
 
-    fingerprint: str
-    """Of what is to be installed."""
+    origin: str
+    """Which Python made it, and where: an environment can't be moved."""
     done: tuple[str, ...] = ()
     """Pins that are installed completely."""
-    complete: bool = False
+    lock: str | None = None
+    """Digest of the lock whose pins are all there and fit each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class EnvironmentFolder:
 
     @property
     def state(self) -> InstallState | None:
-        """What its installation noted; None if there is nothing that can be gone on with."""
+        """What its installation noted; None if there is nothing."""
         try:
             return InstallState.model_validate_json((self.path / "install.json").read_text())
         except (OSError, ValidationError):
@@ -56,7 +57,7 @@ class EnvironmentFolder:
     def is_installed(self) -> bool:
         """Whether it holds exactly what this release wants."""
         state = self.state
-        return state is not None and state.complete and state.fingerprint == self.fingerprint
+        return state is not None and state.origin == self.origin and state.lock == self.lock
 
     def note(self, state: InstallState) -> None:
         """Replace the state at once."""
@@ -65,9 +66,22 @@ class EnvironmentFolder:
         temporary.replace(self.path / "install.json")
 
     @property
-    def fingerprint(self) -> str:
-        """Of all it depends on: it holds its own path, and is bound to the Python that made it."""
-        return digest([list(self.pins), str(self.path), sys.version])
+    def reusable(self) -> InstallState | None:
+        """The state, if all that is installed is still wanted."""
+        state = self.state
+        if state is None or state.origin != self.origin or not set(state.done) <= set(self.pins):
+            return None
+        return state
+
+    @property
+    def origin(self) -> str:
+        """See InstallState."""
+        return digest([str(self.path), sys.version])
+
+    @property
+    def lock(self) -> str:
+        """The digest of its lock."""
+        return digest(list(self.pins))
 
     @property
     def pins(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class Installation:
                 self._install(pin, len(state.done) + 1)
                 state = self._noted(state, pin)
             self._pip("check")
-            self.folder.note(state.model_copy(update={"complete": True}))
+            self.folder.note(state.model_copy(update={"lock": self.folder.lock}))
         self.say(f"stack {self.stack}: ready in {time.monotonic() - started:.0f} s")
 
     @contextmanager
@@ -79,13 +79,12 @@ class Installation:
 
     def _begun(self) -> InstallState:
         """Return how far a former installation came, else make an empty environment."""
-        state = self.folder.state
-        if state and state.fingerprint == self.folder.fingerprint and self.folder.python.exists():
+        if state := self.folder.reusable:
             self.say(f"going on after {len(state.done)} packages")
             return state
         command = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(self.folder.path)]
         self._command(command, "creating the environment")
-        state = InstallState(fingerprint=self.folder.fingerprint)
+        state = InstallState(origin=self.folder.origin)
         self.folder.note(state)
         return state
 

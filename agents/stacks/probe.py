@@ -15,7 +15,7 @@ from controller.contracts.catalog import load_catalog
 
 def main() -> int:
     """Build the stack's backend with default knobs, and ask it."""
-    stack = load_catalog().stacks[sys.argv[-1]]
+    stack = load_catalog().stacks[sys.argv[1]]
     backend = resolve(str(stack.backend))({name: k.default for name, k in stack.knobs.items()})
     packages = sorted(f"{d.name}=={d.version}" for d in distributions())
     said = {"packages": packages, "environment": backend.environment()}

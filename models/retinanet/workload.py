@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor, nn
 
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
 from models.optimizers import build_optimizer
 from models.retinanet.anchors import anchors_by_level, grid_shapes
 from models.retinanet.backbone import STAGES_FROM_THE_TOP
@@ -15,7 +20,38 @@ from models.retinanet.loss import FOCAL_LOSSES, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 
+if TYPE_CHECKING:
+    from models.retinanet.torchvision_reference import TorchvisionTraining
+
 LEARNING_RATE = 1e-4
+OURS = "benchfarm"
+TORCHVISION = "torchvision"
+
+
+def retinanet_training(
+    implementation: str = OURS,
+    **arguments: Any,  # noqa: ANN401 - passed on
+) -> RetinaNetTraining | TorchvisionTraining:
+    """Return the workload in an implementation; arguments are those of RetinaNetTraining.
+
+    Raises WorkerFault, blame user, if torchvision's is asked for where it is not installed, or
+    together with a switch, which it doesn't have.
+    """
+    ours = RetinaNetTraining(**arguments)
+    if implementation == OURS:
+        return ours
+    if find_spec("torchvision") is None:
+        raise _refusal("there is no torchvision on this stack; use stack ipex")
+    if not ours.is_plain:
+        raise _refusal("it has none of the switches; leave them at their defaults")
+    from models.retinanet.torchvision_reference import TorchvisionTraining
+
+    return TorchvisionTraining(ours)
+
+
+def _refusal(why: str) -> WorkerFault:
+    message = f"implementation {TORCHVISION}: {why}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
 
 
 class RetinaNetTraining:
@@ -53,10 +89,17 @@ class RetinaNetTraining:
         fused_optimizer: bool = False,
         seed: int = 0,
     ) -> None:
-        self._image_size = image_size
+        self.image_size = image_size
+        self.trainable_stages = trainable_stages
+        self.is_plain = (
+            skip_frozen
+            and frozen_bn == "mul_add"
+            and not packed_levels
+            and focal_loss == "reference"
+        )
+        """Whether all switches of model and loss are at the values that torchvision has."""
         self._batch_size = batch_size
         self._num_classes = num_classes
-        self._trainable_stages = trainable_stages
         self._skip_frozen = skip_frozen
         self._frozen_bn = frozen_bn
         self._packed_levels = packed_levels
@@ -76,7 +119,7 @@ class RetinaNetTraining:
         """Return the model in fp32 and training mode; leaves the global random state alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            model = RetinaNet(self._num_classes, self._trainable_stages)
+            model = RetinaNet(self._num_classes, self.trainable_stages)
         return self.transform(model)
 
     def transform(self, model: RetinaNet) -> RetinaNet:
@@ -87,7 +130,7 @@ class RetinaNetTraining:
                 parameter.register_post_accumulate_grad_hook(_drop_gradient)  # type: ignore[no-untyped-call]
         apply_frozen_bn(model, self._frozen_bn)
         if self._packed_levels:
-            model.head = PackedHead(model.head, grid_shapes(self._image_size, self._image_size))
+            model.head = PackedHead(model.head, grid_shapes(self.image_size, self.image_size))
         return model
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
@@ -97,7 +140,7 @@ class RetinaNetTraining:
         return build_optimizer(self._optimizer, self._fused_optimizer, learning, LEARNING_RATE)
 
     def _frozen(self, model: nn.Module) -> list[nn.Parameter]:
-        stages = STAGES_FROM_THE_TOP[self._trainable_stages :]
+        stages = STAGES_FROM_THE_TOP[self.trainable_stages :]
         modules = [model.get_submodule(f"backbone.body.{stage}") for stage in stages]
         return [parameter for module in modules for parameter in module.parameters()]
 

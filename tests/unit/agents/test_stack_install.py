@@ -119,7 +119,7 @@ def test_goes_on_where_it_ended_unless_the_lock_has_changed(place: Place) -> Non
     assert "late==1.0" in str(caught.value)
     assert "run it again" in str(caught.value)
     assert not folder.is_installed
-    assert folder.state == InstallState(fingerprint=folder.fingerprint, done=("alpha==1.0",))
+    assert folder.state == InstallState(origin=folder.origin, done=("alpha==1.0",))
 
     make_wheel(place.path / "wheels", "late", "1.0", "alpha>=2")
     with pytest.raises(StackNotInstalled, match=r"late 1\.0 has requirement alpha>=2"):
