@@ -16,7 +16,8 @@ setup: ## make .venv ready (quick when nothing has changed)
 demo: setup ## run a small sweep on this machine, from submission to report
 	@$(RUN)/benchfarm demo
 
-test: setup ## run the tests that take no minutes and need no device
+test: ## run the tests that take no minutes and need no device
+	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest -m "not long and not hardware"
 
 check: setup ## lint, formatting, types

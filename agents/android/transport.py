@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agents.android.conditions import (
@@ -17,6 +17,7 @@ from agents.host.cores import exclusive_cores
 from agents.transports.protocol import Transport
 from agents.transports.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
+from controller.contracts.device import Device
 from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import Progress, WorkerSpec
 
@@ -29,10 +30,13 @@ class PhoneTransport:
 
     run_there: Transport
     phones: Phones
+    on_conditions: Callable[[str, Mapping[str, Scalar]], None] = lambda *_: None
+    """Called with a phone's id and its conditions, whenever they are read."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
-        outcome = await self._run(spec, on_progress)
+        async with self.phones.alone(spec.device):
+            outcome = await self._run(spec, on_progress)
         if isinstance(outcome, Failure) and outcome.blame is Blame.DEVICE:
             await self.phones.suspect(spec.device)
         return outcome
@@ -41,16 +45,21 @@ class PhoneTransport:
         async with exclusive_cores(spec.device.host_cores):
             try:
                 remote = self.phones.remote_of(spec.device)
-                before = await read_conditions(remote)
+                before = await self._conditions(spec.device, remote)
                 outcome = await self.run_there.run(spec, on_progress)
                 if not isinstance(outcome, Result):
                     return outcome
-                after = await read_conditions(remote)
+                after = await self._conditions(spec.device, remote)
             except RemoteFault as fault:
                 return failure_of(fault)
         conditions = environment_of(before, after)
         environment = {**spec.device.facts, **conditions, **outcome.environment}
         return outcome.model_copy(update={"environment": environment})
+
+    async def _conditions(self, device: Device, remote: Remote) -> dict[str, Scalar]:
+        facts = await read_conditions(remote)
+        self.on_conditions(device.id, facts)
+        return facts
 
     async def clean(self) -> int:
         """See Transport.clean."""

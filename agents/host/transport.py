@@ -15,6 +15,7 @@ from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
+from agents.transports.remote import Remote
 from controller.contracts.result import Outcome, Result
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 
@@ -25,6 +26,8 @@ class ByProgram:
 
     training: Transport
     on_device: Transport
+    remote: Remote
+    """Where the second runs."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
@@ -33,7 +36,7 @@ class ByProgram:
 
     async def clean(self) -> int:
         """See Transport.clean."""
-        return await self.training.clean() + await self.on_device.clean()
+        return await self.training.clean() + await self.remote.clean()
 
 
 def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> ByProgram:
@@ -43,7 +46,7 @@ def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> 
     """
     remote = LocalRemote.of(folder / "device", owner)
     workers = LocalProcess(owner, partial(stack_worker, stacks))
-    return ByProgram(workers, OnDeviceRun(lambda _: remote, content))
+    return ByProgram(workers, OnDeviceRun(lambda _: remote, content), remote)
 
 
 @dataclass(frozen=True, slots=True)

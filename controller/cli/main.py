@@ -11,10 +11,12 @@ from controller.cli import (
     agent,
     bench,
     bundle,
+    dashboards,
     demo,
     device,
     farm,
     phone,
+    prometheus,
     results,
     stacks,
     sweep,
@@ -35,6 +37,8 @@ app.add_typer(device.app, name="device")
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(results.app, name="results")
 app.add_typer(phone.app, name="phone")
+app.add_typer(prometheus.app, name="prometheus")
+app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(bundle.app, name="bundle")
 app.add_typer(stacks.app, name="stacks")
 app.add_typer(bench.app, name="bench")

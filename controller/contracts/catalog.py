@@ -130,6 +130,8 @@ class StackManifest(Contract):
     """Of a stack that does not run in benchfarm's own Python environment."""
     needs_compiler: bool = False
     """It compiles C++ while it runs."""
+    baseline: bool = False
+    """Other stacks on the same device are compared with this one, where it has a result."""
     knobs: dict[str, Knob] = {}
 
 

@@ -25,8 +25,8 @@ class Sweep(Contract):
     """Axes × recipes × selectors × repeats, as a user writes them.
 
     A scalar may stand for a list of one. `recipes` are named bundles of knobs that change
-    together; one that also names a `stack` runs on that one alone. `baseline` is the part of the knobs (or `workload`, `stack`, `device`) that marks the
-    cell all others are compared with.
+    together; one that also names a `stack` runs on that one alone. `baseline` is the part of the
+    knobs (or `workload`, `stack`, `device`) that marks the cell all others are compared with.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")

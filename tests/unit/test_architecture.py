@@ -89,6 +89,7 @@ def test_no_import_is_relative() -> None:
 CONTRACTS = frozenset({"controller.contracts"})
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = CONTRACTS | {"controller.store"}
+METRICS = CONTRACTS | {"controller.metrics"}
 REPORTS = CONTRACTS | {"controller.reports"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 MODELS = CONTRACTS | {"models", "kernels"}
@@ -101,9 +102,10 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.contracts", CONTRACTS),
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
+        ("controller.metrics", METRICS),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | {"agents"}),
+        ("agents", MODELS | METRICS | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -118,6 +120,9 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ("controller.contracts", {"pydantic", "yaml", "psutil"}),
         ("controller.scheduling", {"lark"}),
         ("controller.store", {"sqlalchemy", "alembic"}),
+        ("controller.metrics", {"prometheus_client", "aiohttp"}),
+        ("controller.reports.views", {"numpy"}),
+        ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
     ],
 )
@@ -173,4 +178,4 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     ).stdout.split()
     assert "controller.cli.main" in loaded
     assert OURS.isdisjoint(set(loaded) - {"controller"})
-    assert {"ray", "torch", "alembic", "sqlalchemy"}.isdisjoint(loaded)
+    assert {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}.isdisjoint(loaded)
