@@ -24,6 +24,7 @@ from agents.host.facts import agent_id, cpu_device, machine_id
 from agents.host.transport import CpuHost, host_transport
 from agents.metrics import AgentMetrics
 from agents.ray_link import RayLink
+from agents.stacks.environments import stacks_folder
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
@@ -69,6 +70,7 @@ class AgentActor:
         self._there: Sequence[Device] = ()
         self._metrics = AgentMetrics()
         self._phones = Phones(owner, folder, self._announce)
+        stacks = stacks_folder(Path(options.home))
         content = Content(folder / "content", cache_folder())
         self._agent = HostAgent(
             AgentParts(
@@ -76,7 +78,7 @@ class AgentActor:
                 devices=(self._host,),
                 link=RayLink(),
                 transports={
-                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content)),
+                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content, stacks)),
                     DeviceKind.ANDROID: PhoneTransport(
                         OnDeviceRun(self._phones.remote_of, content),
                         self._phones,

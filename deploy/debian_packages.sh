@@ -8,6 +8,20 @@ declare -rA PACKAGE_FOR=(
   [has_libgomp]=libgomp1
   [has_prometheus]=prometheus
 )
+# Wished for, not needed: launch settings that ask for one are refused where it is absent.
+declare -rA LAUNCH_PACKAGE_FOR=(
+  [has_jemalloc]=libjemalloc2
+  [has_tcmalloc]=libtcmalloc-minimal4
+  [has_llvm_openmp]=libomp5
+  [has_numactl]=numactl
+)
+has_jemalloc() { has_library libjemalloc.so.2; }
+has_tcmalloc() { has_library libtcmalloc_minimal.so.4; }
+has_llvm_openmp() { has_library libomp.so.5; }
+has_numactl() { command -v numactl >/dev/null; }
+has_library() { compgen -G "/usr/lib/*-linux-gnu/$1" || compgen -G "$DEPS/root/usr/lib/*-linux-gnu/$1"; } \
+  >/dev/null
+
 has_python() { [[ -n $python ]]; }
 has_pip() { unpacked_pip >/dev/null || "$python" -c 'import ensurepip' 2>/dev/null; }
 has_libgomp() { "$python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null; }
@@ -111,6 +125,15 @@ export LD_LIBRARY_PATH=${libs@Q}:${libs@Q}/pulseaudio:${root@Q}/lib/$(uname -m)-
 exec ${root@Q}/usr/lib/chromium/chromium "\$@"
 SH
   chmod +x "$bin/chromium"
+}
+
+wish_for_launch_packages() {
+  local check missing=()
+  for check in "${!LAUNCH_PACKAGE_FOR[@]}"; do
+    "$check" || missing+=("${LAUNCH_PACKAGE_FOR[$check]}")
+  done
+  ((${#missing[@]} == 0)) || (get_packages "${missing[@]}") ||
+    say "warning: launch settings that need ${missing[*]} will be refused"
 }
 
 # .deps/env makes what lies under .deps/root usable; every target of the Makefile reads it.

@@ -50,6 +50,7 @@ provide_packages() {
   local missing
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]} == 0)) || get_packages "${missing[@]}"
+  wish_for_launch_packages
   write_env
   # shellcheck disable=SC1091 # written just now
   . "$DEPS/env"

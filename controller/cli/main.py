@@ -18,6 +18,7 @@ from controller.cli import (
     phone,
     prometheus,
     results,
+    stacks,
     sweep,
 )
 
@@ -39,6 +40,7 @@ app.add_typer(phone.app, name="phone")
 app.add_typer(prometheus.app, name="prometheus")
 app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(bundle.app, name="bundle")
+app.add_typer(stacks.app, name="stacks")
 app.add_typer(bench.app, name="bench")
 
 

@@ -17,6 +17,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
+    Unit.JOULES: lambda v: f"{v:.4g} J",
     Unit.LOSS: lambda v: f"{v:.4g}",
 }
 HEADINGS = {
@@ -28,6 +29,7 @@ HEADINGS = {
     "top1": "top-1",
     "loss": "loss",
     "peak_memory": "peak memory",
+    "energy": "energy a step",
 }
 """The metrics people look for first, in order; `results show` has all."""
 

@@ -53,7 +53,9 @@ class TestFarm:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**with_programs(), "BENCHFARM_HOME": str(self.home.path)}
+        # A home of its own has no stacks installed, whatever the tester has.
+        own = {"BENCHFARM_HOME": str(self.home.path), "BENCHFARM_STACKS": str(self.home.path / "s")}
+        return {**with_programs(), **own}
 
     def cli(self, *arguments: str, stdin: str | None = None) -> Said:
         return run([str(BENCHFARM), *arguments], self.environment, stdin)

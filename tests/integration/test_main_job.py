@@ -142,14 +142,24 @@ def test_selector_that_matches_nothing_names_what_excluded_each_device(farm: Tes
 
 def test_failing_cell_is_recorded_with_blame_and_the_sweep_goes_on(farm: TestFarm) -> None:
     knobs = {"image_size": 96, "num_classes": 8, "steps": 2, "warmup_steps": 0}
-    recipes = {"too slow": {"steps": 1_000_000}, "fine": {"steps": 2}}
+    recipes = {
+        "too slow": {"steps": 1_000_000},
+        "too many threads": {"steps": 2, "threads": 1024},
+        "not installed": {"steps": 2, "stack": "ipex"},
+        "fine": {"steps": 2},
+    }
     sweep = training_sweep("mixed", knobs=knobs, recipes=recipes, deadline_s=25)
     del knobs["steps"]
     sweep_id = farm.submit(sweep)
     assert farm.cli("sweep", "watch", sweep_id).status == 1
-    assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED, RunState.DONE]
+    assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED] * 3 + [RunState.DONE]
     failures = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
-    assert [(f["blame"], f["kind"]) for f in failures] == [("workload", "deadline")]
+    assert [(f["blame"], f["kind"]) for f in failures] == [
+        ("workload", "deadline"),
+        ("user", "launch"),
+        ("user", "stack_not_installed"),
+    ]
+    assert all("\n" not in failure["message"] for failure in failures)
 
 
 def test_ray_job_submit_tells_the_outcome(farm: TestFarm, tmp_path: Path) -> None:
