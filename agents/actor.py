@@ -17,6 +17,7 @@ from agents.android.phones import Phones
 from agents.android.transport import PhoneTransport
 from agents.host.facts import agent_id, cpu_device, machine_id
 from agents.host.transport import CpuHost, host_transport
+from agents.pairing.transport import alternating
 from agents.ray_link import RayLink
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
@@ -62,7 +63,7 @@ class AgentActor:
                 transports={
                     DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content)),
                     DeviceKind.ANDROID: PhoneTransport(
-                        OnDeviceRun(self._phones.remote_of, content), self._phones
+                        alternating(OnDeviceRun(self._phones.remote_of, content)), self._phones
                     ),
                 },
                 folder=folder,

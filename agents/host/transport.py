@@ -10,6 +10,7 @@ from agents.android.content import Content
 from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import exclusive_cores
+from agents.pairing.transport import alternating, turn_taking
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
@@ -37,7 +38,8 @@ class ByProgram:
 def host_transport(owner: str, folder: Path, content: Content) -> ByProgram:
     """Return what runs jobs on this host: workers, and the runtime that phones run, too."""
     remote = LocalRemote.of(folder / "device", owner)
-    return ByProgram(LocalProcess(owner), OnDeviceRun(lambda _: remote, content))
+    on_device = OnDeviceRun(lambda _: remote, content)
+    return ByProgram(turn_taking(LocalProcess(owner)), alternating(on_device))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import product, repeat
 
 from agents.pairing.interleave import Plan, interleave
-from controller.contracts.planted import PlantedTrial, PlantedTrials
+from controller.contracts.bench import PlantedTrial, PlantedTrials
 
 STEP_S = 0.5e-3
 """How long a step of A takes on an undisturbed core."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.host.launch import launch_environment
+from agents.transports.conversation import Conversation
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
 from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
@@ -34,16 +35,21 @@ class LocalProcess:
     """Marks this agent's workers, so that the agent's next incarnation can find and end them."""
     worker: tuple[str, ...] = (sys.executable, "-m", WORKER_MODULE)
 
-    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """See Transport.run."""
+    async def run(
+        self,
+        spec: WorkerSpec,
+        on_progress: Callable[[Progress], None],
+        turns: Conversation | None = None,
+    ) -> Outcome:
+        """See Transport.run; `turns` speaks with a worker that takes turns."""
         log = Path(spec.artefact_dir) / "output.log"
         oom_kills = _oom_kills()
-        said = Hearing(on_progress)
+        said = Hearing(on_progress, turns.take if turns else None)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said))
         try:
-            returncode, late = await self._work(spec, speech, log)
+            returncode, late = await self._work(spec, speech, log, turns)
         finally:
             name = _attempt_name(spec.job.ref)
             await asyncio.to_thread(end_marked, ATTEMPT_MARKER, name, grace_s=0.0)
@@ -63,7 +69,9 @@ class LocalProcess:
         """See Transport.clean."""
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, grace_s=0.0)
 
-    async def _work(self, spec: WorkerSpec, speech: int, log: Path) -> tuple[int, bool]:
+    async def _work(
+        self, spec: WorkerSpec, speech: int, log: Path, turns: Conversation | None
+    ) -> tuple[int, bool]:
         """Run the worker and its process group; return its status, and whether it was late."""
         try:
             with log.open("wb") as output:
@@ -78,7 +86,7 @@ class LocalProcess:
         finally:
             os.close(speech)
         try:
-            late = await _converse(process, spec)
+            late = await _converse(process, spec, turns)
         finally:
             _kill_group(process)
             returncode = await process.wait()
@@ -89,11 +97,15 @@ class LocalProcess:
         return launch_environment(os.environ, spec.job.knobs, spec.device) | markers
 
 
-async def _converse(process: asyncio.subprocess.Process, spec: WorkerSpec) -> bool:
+async def _converse(
+    process: asyncio.subprocess.Process, spec: WorkerSpec, turns: Conversation | None
+) -> bool:
     """Hand over the job and wait until the worker is gone; True if the deadline came first."""
     try:
         async with asyncio.timeout(spec.job.deadline_s):
             await _hand_over(process, spec)
+            if turns and process.stdin:
+                turns.attach(process.stdin)
             await process.wait()
     except TimeoutError:
         return True

@@ -27,7 +27,7 @@ def harness(
     from controller.runtime.overhead import measure_overhead
 
     samples = measure_overhead(workload, numerics, pairs)
-    found = overhead_of(samples.harness_s, samples.bare_s)
+    found = overhead_of(samples.pairs)
     if json:
         show_json(found)
         return
@@ -58,7 +58,7 @@ def compare(
     """
     import os
 
-    from controller.contracts.planted import PlantedTrials
+    from controller.contracts.bench import PlantedTrials
     from controller.reports.planted import judged, judged_table
     from controller.runtime.planted import run_planted
 

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from controller.cli import agent, bench, bundle, demo, device, farm, phone, results, sweep
+from controller.cli import agent, bench, bundle, compare, demo, device, farm, phone, results, sweep
 
 app = typer.Typer(
     name="benchfarm",
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("up")(farm.up)
 app.command("down")(farm.down)
 app.command("demo")(demo.demo)
+app.command("compare")(compare.compare)
 app.add_typer(agent.app, name="agent")
 app.add_typer(device.app, name="device")
 app.add_typer(sweep.app, name="sweep")

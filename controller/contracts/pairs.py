@@ -17,6 +17,7 @@ from typing import Annotated
 from pydantic import Field
 
 from controller.contracts.base import Contract
+from controller.contracts.units import Unit
 
 CONFIDENCE = 0.95
 """What an interval promises."""
@@ -37,6 +38,10 @@ class Pair(Contract):
     """Raw samples in the order they were measured, in the unit of the metric."""
     b: Samples
     a_first: bool
+
+    def swapped(self) -> Pair:
+        """Return the pair with the sides' names exchanged."""
+        return Pair(a=self.b, b=self.a, a_first=not self.a_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +79,45 @@ class PairedRatio:
         return PairedRatio(*bounds, self.pairs, self.warmup_pairs, self.steady)
 
 
-def ratio_of_pairs(pairs: Sequence[Pair]) -> PairedRatio:
-    """Return the ratio B / A with its interval.
+def ratio_of_pairs(*sessions: Sequence[Pair]) -> PairedRatio:
+    """Return the ratio B / A with its interval, from the pairs of one or more sessions.
 
     Each pair gives one ratio of medians. Their logarithms lie symmetrically around the truth,
     because a coin decides which side goes first; so the interval is that of Wilcoxon's signed-rank
     test (Hodges & Lehmann 1963), which asks for nothing else. Fewer than MIN_PAIRS steady pairs
-    give the interval (0, ∞). Raises ValueError without pairs.
+    give the interval (0, ∞). Raises ValueError for a session without pairs.
     """
-    if not pairs:
-        raise ValueError("there is no pair to take a ratio of")
-    sides = [(math.log(median(pair.a)), math.log(median(pair.b))) for pair in pairs]
-    # The sum does not tell which side went first: leaving pairs out by it biases nothing.
-    start = steady_from([a + b for a, b in sides])
-    logs = [b - a for a, b in sides[start:]]
+    logs: list[float] = []
+    warm, steady = 0, True
+    for pairs in sessions:
+        start, ratios = _steady_ratios(pairs)
+        logs += ratios
+        warm += start
+        steady = steady and start < max(1, len(pairs) // 2)
     middle, low, high = signed_rank_interval(logs)
     return PairedRatio(
         value=math.exp(middle),
         low=math.exp(low),
         high=math.exp(high),
         pairs=len(logs),
-        warmup_pairs=start,
-        steady=start < max(1, len(pairs) // 2),
+        warmup_pairs=warm,
+        steady=steady,
     )
+
+
+def _steady_ratios(pairs: Sequence[Pair]) -> tuple[int, list[float]]:
+    """Return how many pairs are warm-up, and the logarithms of the ratios of the others."""
+    if not pairs:
+        raise ValueError("there is no pair to take a ratio of")
+    sides = [(math.log(median(pair.a)), math.log(median(pair.b))) for pair in pairs]
+    # The sum does not tell which side went first: leaving pairs out by it biases nothing.
+    start = steady_from([a + b for a, b in sides])
+    return start, [b - a for a, b in sides[start:]]
+
+
+def times_better(ratio: PairedRatio, unit: Unit) -> PairedRatio:
+    """Return how many times better B is than A, where the ratio is that of a metric in a unit."""
+    return ratio.inverse() if unit.lower_is_better else ratio
 
 
 def enough(ratio: PairedRatio, width: float) -> bool:

@@ -8,7 +8,7 @@ from statistics import median
 from rich.table import Table
 
 from controller.contracts.base import Contract
-from controller.contracts.planted import PlantedTrial
+from controller.contracts.bench import PlantedTrial
 
 
 class EffectJudged(Contract):

@@ -1,4 +1,4 @@
-"""Medians, spreads and the interval of a ratio. Pure; the bootstrap is seeded."""
+"""Medians, spreads and ratios with their intervals. Pure; the bootstrap is seeded."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
 
+from controller.contracts.pairs import CONFIDENCE
+
 RESAMPLES = 2000
-CONFIDENCE = 0.95
 
 Runs = Sequence[Sequence[float]]
 """Raw samples, one sequence a run: samples of one run belong together."""
@@ -25,7 +26,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio of medians with its bootstrap interval; without one where a side has one sample."""
+    """A ratio with its 95 % interval, if there is enough to make one from."""
 
     value: float
     interval: tuple[float, float] | None
@@ -46,13 +47,15 @@ def spread(runs: Runs) -> Spread:
 
 
 def ratio_of_medians(over: Runs, under: Runs, seed: int = 0) -> Ratio:
-    """Return median(over) / median(under) with a 95 % percentile bootstrap interval.
+    """Return median(over) / median(under) of runs that were not interleaved.
 
-    Resamples runs, then samples within each, so that the difference between repeats of one cell
-    widens the interval.
+    The interval is a percentile bootstrap that resamples runs, then samples within each. It draws
+    one run fewer than there are (McCarthy & Snowden 1985): as many would be too narrow by half
+    where a side has two. Without two runs on both sides there is no interval, for nothing tells
+    how much runs differ.
     """
     value = _median(over) / _median(under)
-    if any(sum(map(len, runs)) < 2 for runs in (over, under)):
+    if min(len(over), len(under)) < 2:
         return Ratio(value, None)
     generator = random.Random(seed)
     ratios = sorted(
@@ -63,22 +66,10 @@ def ratio_of_medians(over: Runs, under: Runs, seed: int = 0) -> Ratio:
     return Ratio(value, (ratios[tail], ratios[-1 - tail]))
 
 
-def paired_ratio(over: Runs, under: Runs, seed: int = 0) -> Ratio:
-    """Return the median over pairs of median(over) / median(under), with a bootstrap interval.
-
-    The n-th runs of both sides were measured side by side, so drift cancels within each pair.
-    """
-    ratios = [median(a) / median(b) for a, b in zip(over, under, strict=True)]
-    generator = random.Random(seed)
-    medians = sorted(median(generator.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
-    tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
-    return Ratio(median(ratios), (medians[tail], medians[-1 - tail]))
-
-
 def _median(runs: Runs) -> float:
     return median(sample for run in runs for sample in run)
 
 
 def _resampled_median(runs: Runs, generator: random.Random) -> float:
-    chosen = generator.choices(runs, k=len(runs))
+    chosen = generator.choices(runs, k=len(runs) - 1)
     return median(sample for run in chosen for sample in generator.choices(run, k=len(run)))

@@ -73,7 +73,7 @@ def summarise(
     baseline: Mapping[str, Scalar],
     metric_of: Mapping[str, str],
 ) -> list[CellLine]:
-    """Return a line for each (cell, device), best first within each workload.
+    """Return a line for each (cell, device), best first within each workload; no paired ones.
 
     baseline: the sweep's; empty for none. metric_of: scenario → the metric that ranks it. A line
     is compared with the baseline on its own device where there is one.
@@ -97,10 +97,10 @@ def _grouped(results: Iterable[StoredResult], failures: Iterable[StoredFailure])
         return groups.setdefault((origin.cell_key, origin.device), _Group([], []))
 
     for result in results:
-        if result.counted:
+        if result.counted and result.versus is None:
             group(result).results.append(result)
     for failure in failures:
-        if failure.counted:
+        if failure.counted and failure.versus is None:
             group(failure).failures.append(failure)
     return list(groups.values())
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+from controller.contracts.bench import PlantedTrial, PlantedTrials
 from controller.contracts.errors import UserError
-from controller.contracts.planted import PlantedTrial, PlantedTrials
 
 
 def run_planted(wanted: PlantedTrials) -> Iterator[PlantedTrial]:

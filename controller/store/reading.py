@@ -36,6 +36,7 @@ _ORIGINS = (
         tables.runs.c.cell_key,
         tables.runs.c.repeat,
         tables.runs.c.knobs,
+        tables.runs.c.versus,
     )
     .join_from(tables.outcomes, tables.attempts)
     .join(tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)

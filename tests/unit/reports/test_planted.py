@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contracts.planted import PlantedTrial
+from controller.contracts.bench import PlantedTrial
 from controller.reports.planted import judged
 
 

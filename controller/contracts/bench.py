@@ -1,4 +1,4 @@
-"""Comparisons of known outcome, by which `bench compare` judges the method."""
+"""What `benchfarm bench` asks of the agents' side, and what it is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from controller.contracts.base import Contract
+from controller.contracts.pairs import Pair
 
 Effect = Annotated[float, Field(ge=0, le=1)]
 """How much more work B does than A: 0.05 is 5 %."""
@@ -38,3 +39,10 @@ class PlantedTrial(Contract):
     direction: int
     """As PairedRatio.direction."""
     pairs: int
+
+
+class OverheadSamples(Contract):
+    """Pairs of periods in seconds: A is the bare loop, B goes through the harness."""
+
+    pairs: tuple[Pair, ...]
+    invokes_per_query: int
