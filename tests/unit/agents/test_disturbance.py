@@ -34,22 +34,22 @@ def test_ticks_of_the_cores_that_are_asked_for() -> None:
     assert cpu_ticks(STAT, frozenset()) == (0, 0)
 
 
-def test_shares_are_of_the_cores_time() -> None:
-    assert timed(other_s=1.0).other_share == 0.05
+def test_others_are_counted_in_cores_and_what_was_stolen_as_a_share() -> None:
+    assert timed(other_s=1.0).other_cores == 0.1
     assert timed(steal_s=0.4).steal_share == 0.02
-    assert timed(other_s=-0.1).other_share == 0.0, "ticks are coarse"
-    assert (CpuTimes().other_share, CpuTimes().steal_share) == (None, None)
+    assert timed(other_s=-0.1).other_cores == 0.0, "ticks are coarse"
+    assert (CpuTimes().other_cores, CpuTimes().steal_share) == (None, None)
 
 
 def test_timed_sections_add_up() -> None:
     both = CpuTimes().plus(timed(1.0, 0.2)).plus(timed(3.0, 0.4))
     assert (both.elapsed_s, both.cores) == (20.0, 2)
-    assert (both.other_share, both.steal_share) == (0.1, 0.015)
+    assert (both.other_cores, both.steal_share) == (0.2, 0.015)
 
 
 @pytest.mark.parametrize("policy", ["ci", "lab"])
 def test_within_the_bounds_nothing_is_objected_to(policy: str) -> None:
-    quiet = timed(other_s=20 * OTHER_BOUND, steal_s=20 * STEAL_BOUND)
+    quiet = timed(other_s=10 * OTHER_BOUND, steal_s=20 * STEAL_BOUND)
     assert objections(quiet, policy) == ()
     assert objections(CpuTimes(), policy) == ()
 
@@ -57,8 +57,8 @@ def test_within_the_bounds_nothing_is_objected_to(policy: str) -> None:
 def test_beyond_them_the_reason_has_the_figures() -> None:
     (other,) = objections(timed(other_s=2.5), "lab")
     assert other == (
-        "other processes used 12.5% of the cores' time while it was timed "
-        "(2.50 CPU s in 10.00 s on 2 cores); policy lab allows 5%"
+        "other processes kept 0.25 of 2 cores busy while it was timed "
+        "(2.50 CPU s in 10.00 s); policy lab allows 0.15"
     )
     (steal,) = objections(timed(steal_s=0.8), "lab")
     assert "the hypervisor took 4.0% of the cores' time" in steal
@@ -69,7 +69,7 @@ def test_under_ci_it_is_recorded_and_not_enforced() -> None:
     disturbed = timed(other_s=9.0, steal_s=9.0)
     assert objections(disturbed, "ci") == ()
     facts = environment_of(disturbed)
-    assert facts == {"timed_s": 10.0, "timed_other_cpu_share": 0.45, "timed_steal_share": 0.45}
+    assert facts == {"timed_s": 10.0, "timed_other_cores": 0.9, "timed_steal_share": 0.45}
 
 
 def test_a_watch_counts_this_process_as_own() -> None:

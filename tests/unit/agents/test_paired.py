@@ -209,7 +209,7 @@ async def test_the_real_worker_trains_in_turns(
     assert all(len(pair.a) == len(pair.b) for pair in later)
     assert max(len(pair.a) for pair in later) > 1, "a turn is many short steps"
     facts = outcome.environment
-    for name in ("timed_s", "timed_other_cpu_share", "timed_steal_share", "rest_cpu_share"):
+    for name in ("timed_s", "timed_other_cores", "timed_steal_share", "rest_cpu_share"):
         assert isinstance(facts.get(f"a.{name}", facts.get(name)), float)
     assert outcome.metrics["throughput_b"].unit is Unit.IMAGES_PER_SECOND
     assert os.path.getsize(tmp_path / "a" / "output.log") == 0  # noqa: PTH202

@@ -39,7 +39,7 @@ def test_timed_steps_are_the_samples() -> None:
     assert rates.samples == tuple(4 / seconds for seconds in times.samples)
     assert rates.unit is Unit.IMAGES_PER_SECOND
     assert result.environment["backend"] == "plain"
-    assert {"timed_s", "timed_other_cpu_share", "timed_steal_share"} < result.environment.keys()
+    assert {"timed_s", "timed_other_cores", "timed_steal_share"} < result.environment.keys()
 
 
 def test_the_loss_is_that_of_the_timed_steps_as_it_ended() -> None:
@@ -141,6 +141,6 @@ def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.M
     monkeypatch.setattr(disturbance, "read_cpu_times", clocks)
     knobs: dict[str, Scalar] = {"warmup_steps": 0, "steps": 2, "policy": policy}
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
-    assert result.environment["timed_other_cpu_share"] == 0.5
+    assert result.environment["timed_other_cores"] == 1.0
     assert (result.validity is Validity.INVALID) == (policy == "lab")
     assert len(result.reasons) == (policy == "lab")
