@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv ready: Debian packages, virtual environment, torch, the pinned packages, benchfarm.
-# Does nothing when nothing it depends on has changed. `make setup` calls it.
+# Does nothing when nothing it depends on has changed. `make setup` calls it; `make test` does with
+# --for-tests, which also gets the browser that reports are tested in.
 #
 # Read from the environment:
 #   PYTHON                  the interpreter to build on (default: python3.11, else python3)
@@ -157,6 +158,10 @@ main() {
     provide_packages
     set_up
   fi
+  if [[ ${1:-} == --for-tests ]] && ! has_chromium; then
+    get_chromium
+    write_env
+  fi
 }
 
-main
+main "$@"

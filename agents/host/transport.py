@@ -14,6 +14,7 @@ from agents.pairing.transport import alternating, turn_taking
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
+from agents.transports.remote import Remote
 from controller.contracts.result import Outcome, Result
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 
@@ -24,6 +25,8 @@ class ByProgram:
 
     training: Transport
     on_device: Transport
+    remote: Remote
+    """Where the second runs."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
@@ -32,14 +35,14 @@ class ByProgram:
 
     async def clean(self) -> int:
         """See Transport.clean."""
-        return await self.training.clean() + await self.on_device.clean()
+        return await self.training.clean() + await self.remote.clean()
 
 
 def host_transport(owner: str, folder: Path, content: Content) -> ByProgram:
     """Return what runs jobs on this host: workers, and the runtime that phones run, too."""
     remote = LocalRemote.of(folder / "device", owner)
     on_device = OnDeviceRun(lambda _: remote, content)
-    return ByProgram(turn_taking(LocalProcess(owner)), alternating(on_device))
+    return ByProgram(turn_taking(LocalProcess(owner)), alternating(on_device), remote)
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,8 @@ class StackManifest(Contract):
     """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
     bundle: str | None = None
     """Of a stack that runs on devices: the bundle that holds its runtime."""
+    baseline: bool = False
+    """Other stacks on the same device are compared with this one, where it has a result."""
     knobs: dict[str, Knob] = {}
 
 

@@ -15,6 +15,9 @@ import pytest
 
 from controller.contracts.run import RunState
 from controller.contracts.wire import RunEvent
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.rules import ALERTS, RECORDED
+from controller.runtime.prometheus import Prometheus
 from tests.integration.farm import TestFarm, farm_up, run, training_sweep
 
 pytestmark = pytest.mark.integration
@@ -168,9 +171,17 @@ def test_interface_needs_the_token_and_listens_on_loopback_only(farm: TestFarm) 
 def test_second_farm_beside_the_first_and_results_after_its_end(
     farm: TestFarm, tmp_path: Path
 ) -> None:
-    with farm_up(tmp_path / "second") as second:
+    options = ("--prometheus", "--metrics-address", "127.0.0.2")
+    with farm_up(tmp_path / "second", *options) as second:
         assert second.cluster.ray_address != farm.cluster.ray_address
-        assert second.cli("up").status == 0  # already up: found, not started again
+        prometheus = second.home.prometheus_url.read_text()
+        again = second.cli("up", "--prometheus")  # already up: found, not started again
+        assert (again.status, prometheus in again.out) == (0, True)
+        rules = {
+            r["name"] for g in Prometheus(prometheus).get("rules")["groups"] for r in g["rules"]
+        }
+        assert rules == {alert.name for alert in ALERTS} | {str(metric) for metric in RECORDED}
+        assert exporters(second) == {"127.0.0.2"}
         sweep = training_sweep("second", knobs={"image_size": 96, "steps": 1})
         sweep_id = second.submit(sweep)
         assert second.cli("sweep", "watch", sweep_id).status == 0
@@ -181,6 +192,14 @@ def test_second_farm_beside_the_first_and_results_after_its_end(
     said = second.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
     assert said.status == 2
     assert "benchfarm up" in said.err
+
+
+def exporters(farm: TestFarm) -> set[str]:
+    """Return the addresses of the farm's exporters, as Prometheus is told."""
+    token = {"Authorization": f"Bearer {farm.home.metrics_token.read_text()}"}
+    url = farm.home.endpoint().url + TARGETS_PATH
+    found = httpx.get(url, headers=token, trust_env=False).json()
+    return {target.rpartition(":")[0] for group in found for target in group["targets"]}
 
 
 def first_progress(events: Iterator[RunEvent]) -> RunEvent:

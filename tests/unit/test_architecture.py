@@ -86,7 +86,9 @@ def test_no_import_is_relative() -> None:
 CONTRACTS = frozenset({"controller.contracts"})
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = CONTRACTS | {"controller.store"}
+METRICS = CONTRACTS | {"controller.metrics"}
 REPORTS = CONTRACTS | {"controller.reports"}
+DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 MODELS = CONTRACTS | {"models", "kernels"}
 
@@ -98,9 +100,11 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.contracts", CONTRACTS),
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
+        ("controller.metrics", METRICS),
+        ("controller.dashboards", DASHBOARDS),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | {"agents"}),
+        ("agents", MODELS | METRICS | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -115,6 +119,13 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ("controller.contracts", {"pydantic", "yaml", "psutil"}),
         ("controller.scheduling", {"lark"}),
         ("controller.store", {"sqlalchemy", "alembic"}),
+        ("controller.metrics", {"prometheus_client", "aiohttp"}),
+        (
+            "controller.dashboards",
+            {"grafana_client", "grafana_foundation_sdk", "promql_parser", "yaml"},
+        ),
+        ("controller.reports.views", {"numpy"}),
+        ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
     ],
 )
@@ -140,4 +151,6 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     ).stdout.split()
     assert "controller.cli.main" in loaded
     assert OURS.isdisjoint(set(loaded) - {"controller"})
-    assert {"ray", "torch", "alembic", "sqlalchemy"}.isdisjoint(loaded)
+    heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}
+    heavy |= {"grafana_client", "grafana_foundation_sdk", "promql_parser"}
+    assert heavy.isdisjoint(loaded)
