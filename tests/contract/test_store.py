@@ -308,6 +308,7 @@ def test_a_paired_comparison_comes_back_whole(store: Store) -> None:
     assert (stored.versus, stored.pairs) == (versus, pairs)
     (again,) = store.runs(record.sweep_id)
     assert again.cell == cell
+    assert store.newest_results() == [], "it is a result of two cells"
 
 
 def test_a_failure_comes_back_whole(store: Store, runs: list[Run]) -> None:
