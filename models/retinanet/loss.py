@@ -35,7 +35,29 @@ def reference_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
     return sigmoid_focal_loss(logits, wanted, ALPHA, GAMMA, reduction="sum")
 
 
-FOCAL_LOSSES: Mapping[str, FocalLoss] = {"reference": reference_focal_loss}
+def focal_loss_by_labels(logits: Tensor, classes: Tensor) -> Tensor:
+    """Compute it as if all were background, and put right what is not; see FocalLoss."""
+    from kernels.reference.boxes import IGNORED
+    from models.retinanet.background_loss import background_focal_loss
+
+    counted = classes != IGNORED
+    foreground = (classes >= 0).nonzero()[:, 0]
+    positive = logits[foreground, classes[foreground]].float()
+    background = background_focal_loss(logits, counted, ALPHA)
+    return background + positive_instead(positive).sum()
+
+
+def positive_instead(logits: Tensor) -> Tensor:
+    """Return the loss [F] of positive decisions less what they are as negative ones."""
+    p = logits.sigmoid()
+    as_positive = ALPHA * (1 - p) ** GAMMA * functional.softplus(-logits)
+    return as_positive - (1 - ALPHA) * p**GAMMA * functional.softplus(logits)
+
+
+FOCAL_LOSSES: Mapping[str, FocalLoss] = {
+    "reference": reference_focal_loss,
+    "by_labels": focal_loss_by_labels,
+}
 """Values of the knob `focal_loss`; a kernel that is faster goes here."""
 
 
