@@ -32,11 +32,11 @@ class PointwiseConv2d(nn.Module):
         self.weight = conv.weight
         self.scale: Tensor | None
         self.bias: Tensor | None
-        folded = isinstance(conv, FoldedConv2d)
-        self.register_buffer("scale", conv.scale.flatten(1) if folded else None)
-        if folded:
+        if isinstance(conv, FoldedConv2d):
+            self.register_buffer("scale", conv.scale.flatten(1))
             self.register_buffer("bias", conv.shift)
         else:
+            self.register_buffer("scale", None)
             self.bias = conv.bias
 
     def forward(self, x: Tensor) -> Tensor:

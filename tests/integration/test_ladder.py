@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
 from controller.contracts.base import Scalar
@@ -51,7 +52,7 @@ async def losses_of(cell: Cell, folder: Path, stacks: Path) -> tuple[float, ...]
     return outcome.metrics["loss"].samples
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def expected(tmp_path_factory: pytest.TempPathFactory, stacks: Path) -> tuple[float, ...]:
     return await losses_of(RUNGS["eager-fp32"], tmp_path_factory.mktemp("eager"), stacks)
 

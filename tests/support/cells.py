@@ -21,7 +21,9 @@ CATALOG = load_catalog()
 async def run_cell(cell: Cell, folder: Path, stacks: Path, deadline_s: float) -> Outcome:
     """Run a cell on this host; stacks: the folder of the stacks' environments."""
     folder.mkdir(exist_ok=True)
-    job = builders.job(deadline_s=deadline_s).model_copy(
+    # A name of its own: whatever ends the workers of an attempt leaves those of others alone.
+    ref = builders.ref(f"cell-{os.getpid()}")
+    job = builders.job(ref, deadline_s=deadline_s).model_copy(
         update={
             "workload": cell.workload,
             "stack": cell.stack,
@@ -31,4 +33,5 @@ async def run_cell(cell: Cell, folder: Path, stacks: Path, deadline_s: float) ->
     )
     device = builders.cpu(cores=frozenset(os.sched_getaffinity(0)))
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))
-    return await LocalProcess("test-agent", partial(stack_worker, stacks)).run(spec, lambda _: None)
+    worker = LocalProcess(f"test-cells-{os.getpid()}", partial(stack_worker, stacks))
+    return await worker.run(spec, lambda _: None)
