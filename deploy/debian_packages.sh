@@ -7,6 +7,10 @@ declare -rA PACKAGE_FOR=(
   [has_pip]=python3-venv
   [has_libgomp]=libgomp1
 )
+# Wished for, not needed: without it the kernels run in plain torch.
+readonly COMPILER_PACKAGE=g++
+has_compiler() { "${CXX:-c++}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null; }
+
 has_python() { [[ -n $python ]]; }
 has_pip() { unpacked_pip >/dev/null || "$python" -c 'import ensurepip' 2>/dev/null; }
 has_libgomp() { "$python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null; }
@@ -48,6 +52,14 @@ get_packages() {
     unpack_packages "$@" 2>/dev/null
   fi || fail "can't get $*; run as root:" \
     "apt-get update && apt-get install -y --no-install-recommends $*"
+}
+
+# An unpacked compiler would not find its headers: without root it has to be there already.
+wish_for_compiler() {
+  has_compiler && return
+  ((EUID != 0)) || (get_packages "$COMPILER_PACKAGE") && has_compiler && return
+  say "warning: there is no C++ compiler: kernels will run in plain torch; to have them compiled," \
+    "run as root: apt-get install -y --no-install-recommends $COMPILER_PACKAGE"
 }
 
 # .deps/env makes what lies under .deps/root usable; every target of the Makefile reads it.

@@ -1,0 +1,37 @@
+// What one variant exports. Compiled once for each, with VARIANT set to its name and the compiler
+// set to its instructions; kernels/library.py holds the same signatures.
+
+#include "focal_loss.h"
+
+#define JOIN(name, type, variant) name##_##type##_##variant
+#define NAME(name, type, variant) JOIN(name, type, variant)
+#define EXPORT(name, type) \
+  extern "C" __attribute__((visibility("default"))) auto NAME(name, type, VARIANT)
+
+#define FOR_TYPE(type, T)                                                                        \
+  EXPORT(focal_labels_forward, type)                                                             \
+  (const T *logits, const int64_t *labels, int64_t rows, int64_t columns, int64_t background,    \
+   int64_t ignored, float alpha, float gamma, T *losses, double *sum, int threads) {             \
+    return labels_forward(logits, {labels, rows, columns, background, ignored}, alpha, gamma,    \
+                          losses, sum, threads);                                                 \
+  }                                                                                              \
+  EXPORT(focal_labels_backward, type)                                                            \
+  (const T *logits, const int64_t *labels, int64_t rows, int64_t columns, int64_t background,    \
+   int64_t ignored, float alpha, float gamma, const T *upstream, float scale, T *slopes,         \
+   int threads) {                                                                                \
+    labels_backward(logits, {labels, rows, columns, background, ignored}, alpha, gamma,          \
+                    upstream, scale, slopes, threads);                                           \
+  }                                                                                              \
+  EXPORT(focal_dense_forward, type)                                                              \
+  (const T *logits, const T *targets, int64_t count, float alpha, float gamma, T *losses,        \
+   double *sum, int threads) {                                                                   \
+    dense_forward(logits, targets, count, alpha, gamma, losses, sum, threads);                   \
+  }                                                                                              \
+  EXPORT(focal_dense_backward, type)                                                             \
+  (const T *logits, const T *targets, int64_t count, float alpha, float gamma,                   \
+   const T *upstream, float scale, T *slopes, int threads) {                                     \
+    dense_backward(logits, targets, count, alpha, gamma, upstream, scale, slopes, threads);      \
+  }
+
+FOR_TYPE(f32, float)
+FOR_TYPE(bf16, BFloat16)
