@@ -26,11 +26,14 @@ _FOCAL_LABELS = (c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64, c_float
 _FOCAL_DENSE = (c_void_p, c_void_p, c_int64, c_float, c_float)
 _LOSSES = (c_void_p, ctypes.POINTER(c_double), c_int)
 _SLOPES = (c_void_p, c_float, c_void_p, c_int)
+_CHANNELS = (c_void_p, c_int64, c_int64, c_int64, c_void_p)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "focal_labels_forward": (c_int64, (*_FOCAL_LABELS, *_LOSSES)),
     "focal_labels_backward": (None, (*_FOCAL_LABELS, *_SLOPES)),
     "focal_dense_forward": (None, (*_FOCAL_DENSE, *_LOSSES)),
     "focal_dense_backward": (None, (*_FOCAL_DENSE, *_SLOPES)),
+    "frozen_batch_norm_forward": (None, (*_CHANNELS, *[c_void_p] * 2, c_int, c_void_p, c_int)),
+    "frozen_batch_norm_backward": (None, (*_CHANNELS, *[c_void_p] * 3, c_int)),
 }
 """Result and arguments of what csrc/variant.cpp exports, by the first part of its name."""
 

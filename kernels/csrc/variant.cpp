@@ -2,6 +2,7 @@
 // set to its instructions; kernels/library.py holds the same signatures.
 
 #include "focal_loss.h"
+#include "frozen_batch_norm.h"
 
 #define JOIN(name, type, variant) name##_##type##_##variant
 #define NAME(name, type, variant) JOIN(name, type, variant)
@@ -31,6 +32,17 @@
   (const T *logits, const T *targets, int64_t count, float alpha, float gamma,                   \
    const T *upstream, float scale, T *slopes, int threads) {                                     \
     dense_backward(logits, targets, count, alpha, gamma, upstream, scale, slopes, threads);      \
+  }                                                                                              \
+  EXPORT(frozen_batch_norm_forward, type)                                                        \
+  (const T *x, int64_t outer, int64_t channels, int64_t inner, const float *scale,               \
+   const float *shift, const T *residual, int relu, T *y, int threads) {                         \
+    frozen_forward(x, {outer, channels, inner}, scale, shift, residual, relu, y, threads);       \
+  }                                                                                              \
+  EXPORT(frozen_batch_norm_backward, type)                                                       \
+  (const T *upstream, int64_t outer, int64_t channels, int64_t inner, const float *scale,        \
+   const T *y, T *slopes, T *slopes_of_residual, int threads) {                                  \
+    frozen_backward(upstream, {outer, channels, inner}, scale, y, slopes, slopes_of_residual,    \
+                    threads);                                                                    \
   }
 
 FOR_TYPE(f32, float)

@@ -40,6 +40,9 @@ inline Vec round(Vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT); 
 inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 inline Vec if_negative(Vec test, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, test); }
+inline Vec unless_zero(Vec test, Vec v) {
+  return _mm256_and_ps(_mm256_cmp_ps(test, splat(0.0f), _CMP_NEQ_UQ), v);
+}
 inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
 inline Int to_int(Vec v) { return (Int)_mm256_cvtps_epi32(v); }
 inline Vec to_vec(Int v) { return _mm256_cvtepi32_ps((__m256i)v); }

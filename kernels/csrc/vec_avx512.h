@@ -40,6 +40,9 @@ inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 inline Vec if_negative(Vec test, Vec yes, Vec no) {
   return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)test), no, yes);
 }
+inline Vec unless_zero(Vec test, Vec v) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(test, splat(0.0f), _CMP_NEQ_UQ), v);
+}
 inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
 inline Int to_int(Vec v) { return (Int)_mm512_cvtps_epi32(v); }
 inline Vec to_vec(Int v) { return _mm512_cvtepi32_ps((__m512i)v); }

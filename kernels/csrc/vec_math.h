@@ -59,7 +59,7 @@ template <class Precision> inline Vec add_log1p(Vec addend, Vec v) {
 // first factor is worked out apart, so that a tiny base costs no precision. 0 counts as 2^-127.
 inline Vec power(Vec base, float exponent) {
   Int k = (bits<Int>(base) >> 23) - 127;
-  Vec m = bits<Vec>(bits<Int>(base) - (k << 23)) - 1.0f;
+  Vec m = bits<Vec>((bits<Int>(base) & 0x7fffff) | 0x3f800000) - 1.0f;
   Vec whole = to_vec(k) * exponent;
   Vec n = round(whole);
   Vec rest = (whole - n) + fma(to_vec(k), splat(exponent), -whole);

@@ -26,6 +26,7 @@ inline Vec round(Vec v) {  // for |v| < 2^22: 1.5 * 2^23 leaves no bits for a fr
 inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
 inline Vec if_negative(Vec test, Vec yes, Vec no) { return bits<Int>(test) < 0 ? yes : no; }
+inline Vec unless_zero(Vec test, Vec v) { return test != 0 ? v : 0.0f; }
 inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
 inline Int to_int(Vec v) { return v == v ? static_cast<Int>(v) : 0; }
 inline Vec to_vec(Int v) { return static_cast<Vec>(v); }
