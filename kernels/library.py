@@ -34,6 +34,13 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "focal_dense_backward": (None, (*_FOCAL_DENSE, *_SLOPES)),
     "frozen_batch_norm_forward": (None, (*_CHANNELS, *[c_void_p] * 2, c_int, c_void_p, c_int)),
     "frozen_batch_norm_backward": (None, (*_CHANNELS, *[c_void_p] * 3, c_int)),
+    "box_match": (None, (*[c_void_p, c_int64] * 2, c_float, c_float, c_int, c_void_p, c_int)),
+    "nms": (c_int64, (*[c_void_p] * 3, c_int64, c_float, c_void_p, c_int)),
+    "detection_postprocess": (
+        c_int64,
+        (*[c_void_p] * 4, *[c_int64] * 2, *[c_float] * 4, c_int64, c_float, c_int64)
+        + (*[c_void_p] * 3, c_int),
+    ),
 }
 """Result and arguments of what csrc/variant.cpp exports, by the first part of its name."""
 

@@ -33,7 +33,7 @@ struct Soft {
   Vec blend(Vec one, Vec zero) const { return fma(y, one, (1.0f - y) * zero); }
   Vec linear(Vec x) const {
     Vec below = min(x, splat(0.0f));
-    return if_negative(x, -y, 1.0f - y) * x + (below - below);
+    return select(is_negative(x), -y, 1.0f - y) * x + (below - below);
   }
 };
 
@@ -73,7 +73,8 @@ template <class Precision, Gamma gamma_is> struct Focal {
     Vec rough = 1.0f / (1.0f + e), smaller = e * rough;
     // fp32: without the error of rounding 1 + e.
     Vec larger = std::is_same_v<Precision, Fine> ? fma(-e, rough, splat(1.0f)) : rough;
-    return {e, if_negative(x, smaller, larger), if_negative(x, larger, smaller)};
+    Mask negative = is_negative(x);
+    return {e, select(negative, smaller, larger), select(negative, larger, smaller)};
   }
 
   template <class Target> static Vec bce(Vec x, Target y, Decision d) {

@@ -64,12 +64,13 @@ void frozen_forward(const T *x, Layout layout, const float *scale, const float *
 template <class T>
 void frozen_backward(const T *upstream, Layout layout, const float *scale, const T *y, T *slopes,
                      T *slopes_of_residual, int threads) {
+  const Vec zero = splat(0.0f);
   with_channel(layout.inner == 1, [&](auto of) {
     layout.for_each_run(threads, [&](int64_t first, int64_t last, int64_t channel) {
       auto scales = of(scale + channel);
       for_each_vector(0, last - first, [&](int64_t at, auto part) {
         Vec v = load(upstream + first + at, part);
-        if (y) v = unless_zero(load(y + first + at, part), v);
+        if (y) v = select(equal(load(y + first + at, part), zero), zero, v);
         if (slopes_of_residual) store(slopes_of_residual + first + at, v, part);
         store(slopes + first + at, v * scales.at(at, part), part);
       });

@@ -1,6 +1,8 @@
 // What one variant exports. Compiled once for each, with VARIANT set to its name and the compiler
 // set to its instructions; kernels/library.py holds the same signatures.
 
+#include "boxes.h"
+#include "detection.h"
 #include "focal_loss.h"
 #include "frozen_batch_norm.h"
 
@@ -43,7 +45,30 @@
    const T *y, T *slopes, T *slopes_of_residual, int threads) {                                  \
     frozen_backward(upstream, {outer, channels, inner}, scale, y, slopes, slopes_of_residual,    \
                     threads);                                                                    \
+  }                                                                                              \
+  EXPORT(detection_postprocess, type)                                                            \
+  (const T *logits, const T *offsets, const float *anchors, const int64_t *level_sizes,          \
+   int64_t levels, int64_t classes, float height, float width, float logit_threshold,            \
+   float largest_log, int64_t candidates_per_level, float iou_threshold, int64_t detections,     \
+   float *boxes, float *scores, int64_t *labels, int threads) {                                  \
+    Postprocess options{classes,       height,          width,               logit_threshold,    \
+                        largest_log,   iou_threshold,   candidates_per_level, detections};       \
+    return detection_postprocess(logits, offsets, anchors, level_sizes, levels, options, boxes,  \
+                                 scores, labels, threads);                                       \
   }
 
 FOR_TYPE(f32, float)
 FOR_TYPE(bf16, BFloat16)
+
+EXPORT(box_match, f32)
+(const float *anchors, int64_t anchor_count, const float *boxes, int64_t box_count, float high,
+ float low, int allow_low_quality, int64_t *matches, int threads) {
+  box_match({anchors, boxes, anchor_count, box_count, high, low}, allow_low_quality, matches,
+            threads);
+}
+
+EXPORT(nms, f32)
+(const float *boxes, const float *scores, const uint32_t *groups, int64_t count, float threshold,
+ int64_t *kept, int threads) {
+  return nms(boxes, scores, groups, count, threshold, kept, threads);
+}

@@ -20,7 +20,11 @@ struct First {
   int count;
 };
 
+
 template <class To, class From> inline To bits(From value) { return __builtin_bit_cast(To, value); }
+
+inline float number(float element) { return element; }
+inline float number(BFloat16 element) { return bits<float>(int32_t{element.bits} << 16); }
 
 }  // namespace
 
@@ -48,8 +52,8 @@ inline Halves narrow(Vec v) {
   Int whole = bits<Int>(v);
   Int rounded = whole + 0x7fff + ((whole >> 16) & 1);
   // Rounding could carry a NaN's payload into the exponent, and make it an infinity.
-  Int is_nan = (whole & 0x7fffffff) > 0x7f800000;
-  return pack(if_true(is_nan, whole | 0x400000, rounded) >> 16);
+  Vec kept = select(is_nan(v), bits<Vec>(whole | 0x400000), bits<Vec>(rounded));
+  return pack(bits<Int>(kept) >> 16);
 }
 #endif
 
@@ -59,6 +63,10 @@ template <class Part> inline Vec load(const BFloat16 *from, Part part) {
 template <class Part> inline void store(BFloat16 *to, Vec v, Part part) {
   store_halves(to, narrow(v), part);
 }
+
+inline int count_of(All) { return lanes; }
+inline int count_of(First first) { return first.count; }
+template <class Part> inline unsigned lanes_in(Part part) { return (1u << count_of(part)) - 1; }
 
 // v with 0 in all other lanes.
 inline Vec only(Vec v, All) { return v; }

@@ -39,17 +39,26 @@ inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 inline Vec round(Vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT); }
 inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
-inline Vec if_negative(Vec test, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, test); }
-inline Vec unless_zero(Vec test, Vec v) {
-  return _mm256_and_ps(_mm256_cmp_ps(test, splat(0.0f), _CMP_NEQ_UQ), v);
-}
-inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
+
+using Mask = __m256;  // a lane's sign says
+inline Mask greater(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+inline Mask equal(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+inline Mask is_nan(Vec v) { return _mm256_cmp_ps(v, v, _CMP_UNORD_Q); }
+inline Mask is_negative(Vec v) { return v; }
+inline Vec select(Mask mask, Vec yes, Vec no) { return _mm256_blendv_ps(no, yes, mask); }
+inline unsigned lanes_of(Mask mask) { return _mm256_movemask_ps(mask); }
+
 inline Int to_int(Vec v) { return (Int)_mm256_cvtps_epi32(v); }
 inline Vec to_vec(Int v) { return _mm256_cvtepi32_ps((__m256i)v); }
 inline float sum(Vec v) {
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+inline float largest(Vec v) {
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
 }  // namespace

@@ -37,15 +37,18 @@ inline Vec round(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_I
 inline Vec scale(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
-inline Vec if_negative(Vec test, Vec yes, Vec no) {
-  return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)test), no, yes);
-}
-inline Vec unless_zero(Vec test, Vec v) {
-  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(test, splat(0.0f), _CMP_NEQ_UQ), v);
-}
-inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
+
+using Mask = __mmask16;
+inline Mask greater(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline Mask is_nan(Vec v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }
+inline Mask is_negative(Vec v) { return _mm512_movepi32_mask((__m512i)v); }
+inline Vec select(Mask mask, Vec yes, Vec no) { return _mm512_mask_blend_ps(mask, no, yes); }
+inline unsigned lanes_of(Mask mask) { return mask; }
+
 inline Int to_int(Vec v) { return (Int)_mm512_cvtps_epi32(v); }
 inline Vec to_vec(Int v) { return _mm512_cvtepi32_ps((__m512i)v); }
 inline float sum(Vec v) { return _mm512_reduce_add_ps(v); }
+inline float largest(Vec v) { return _mm512_reduce_max_ps(v); }
 
 }  // namespace

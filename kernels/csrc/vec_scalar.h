@@ -25,11 +25,18 @@ inline Vec round(Vec v) {  // for |v| < 2^22: 1.5 * 2^23 leaves no bits for a fr
 // Where a NaN makes two numbers not comparable, these return the second.
 inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
-inline Vec if_negative(Vec test, Vec yes, Vec no) { return bits<Int>(test) < 0 ? yes : no; }
-inline Vec unless_zero(Vec test, Vec v) { return test != 0 ? v : 0.0f; }
-inline Int if_true(Int test, Int yes, Int no) { return test ? yes : no; }
+
+using Mask = bool;
+inline Mask greater(Vec a, Vec b) { return a > b; }
+inline Mask equal(Vec a, Vec b) { return a == b; }
+inline Mask is_nan(Vec v) { return v != v; }
+inline Mask is_negative(Vec v) { return bits<Int>(v) < 0; }
+inline Vec select(Mask mask, Vec yes, Vec no) { return mask ? yes : no; }
+inline unsigned lanes_of(Mask mask) { return mask; }
+
 inline Int to_int(Vec v) { return v == v ? static_cast<Int>(v) : 0; }
 inline Vec to_vec(Int v) { return static_cast<Vec>(v); }
 inline float sum(Vec v) { return v; }
+inline float largest(Vec v) { return v; }
 
 }  // namespace
