@@ -26,6 +26,7 @@ _FOCAL_LABELS = (c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64, c_float
 _FOCAL_DENSE = (c_void_p, c_void_p, c_int64, c_float, c_float)
 _LOSSES = (c_void_p, ctypes.POINTER(c_double), c_int)
 _SLOPES = (c_void_p, c_float, c_void_p, c_int)
+_POSTPROCESS = (*[c_float] * 4, c_int64, c_float, c_int64)
 _CHANNELS = (c_void_p, c_int64, c_int64, c_int64, c_void_p)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "focal_labels_forward": (c_int64, (*_FOCAL_LABELS, *_LOSSES)),
@@ -38,8 +39,7 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "nms": (c_int64, (*[c_void_p] * 3, c_int64, c_float, c_void_p, c_int)),
     "detection_postprocess": (
         c_int64,
-        (*[c_void_p] * 4, *[c_int64] * 2, *[c_float] * 4, c_int64, c_float, c_int64)
-        + (*[c_void_p] * 3, c_int),
+        (*[c_void_p] * 4, *[c_int64] * 2, *_POSTPROCESS, *[c_void_p] * 3, c_int),
     ),
 }
 """Result and arguments of what csrc/variant.cpp exports, by the first part of its name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kernels.ops.registry import address, define, kernel, serves
+from kernels.ops.registry import call, define, serves
 from kernels.reference import boxes as reference
 
 
@@ -79,16 +79,17 @@ def _match(
 ) -> Tensor:
     anchors, boxes = anchors.contiguous(), boxes.contiguous()
     matches = _fake_match(anchors)
-    kernel("box_match", torch.float32)(
-        address(anchors),
+    call(
+        "box_match",
+        torch.float32,
+        anchors,
         len(anchors),
-        address(boxes),
+        boxes,
         len(boxes),
         high,
         low,
         allow_low_quality,
-        address(matches),
-        torch.get_num_threads(),
+        matches,
     )
     return matches
 
@@ -101,14 +102,15 @@ def _nms(boxes: Tensor, scores: Tensor, labels: Tensor | None, iou_threshold: fl
     boxes, scores = boxes.contiguous(), scores.contiguous()
     groups = None if labels is None else _groups(labels)
     kept = torch.empty(len(boxes), dtype=torch.int64)
-    count = kernel("nms", torch.float32)(
-        address(boxes),
-        address(scores),
-        address(groups),
+    count = call(
+        "nms",
+        torch.float32,
+        boxes,
+        scores,
+        groups,
         len(boxes),
         iou_threshold,
-        address(kept),
-        torch.get_num_threads(),
+        kept,
     )
     return kept[:count].clone()
 
@@ -120,9 +122,7 @@ def _groups(labels: Tensor) -> Tensor:
     return labels.to(torch.int32).contiguous()
 
 
-def _fake_nms(
-    boxes: Tensor, scores: Tensor, labels: Tensor | None, iou_threshold: float
-) -> Tensor:
+def _fake_nms(boxes: Tensor, scores: Tensor, labels: Tensor | None, iou_threshold: float) -> Tensor:
     count = torch.library.get_ctx().new_dynamic_size()
     return boxes.new_empty(count, dtype=torch.int64)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from kernels.ops.registry import address, define, kernel, serves
+from kernels.ops.registry import call, define, serves
 from kernels.reference import detection as reference
 from kernels.reference.detection import MAX_LOG_SCALE, Detections
 
@@ -29,9 +29,9 @@ def detection_postprocess(
 ) -> Detections:
     """Return the detections in one image (Lin et al. 2017, section 4, "Inference").
 
-    Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the image,
-    and suppressed within each class; the best of what is left are returned. Equal scores come in
-    any order. Logits and regression in fp32 or bf16 on a CPU run compiled.
+    Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the
+    image, and suppressed within each class; the best of what is left are returned. Equal scores
+    come in any order. Logits and regression in fp32 or bf16 on a CPU run compiled.
 
     Args:
         cls_logits: [A, C]; scores are their sigmoids in fp32.
@@ -102,11 +102,13 @@ def _run(
     logits, regression, anchors = (t.contiguous() for t in (logits, regression, anchors))
     sizes = torch.tensor(level_sizes, dtype=torch.int64)
     boxes, scores, labels = _results(anchors, detections)
-    count = kernel("detection_postprocess", logits.dtype)(
-        address(logits),
-        address(regression),
-        address(anchors),
-        address(sizes),
+    count = call(
+        "detection_postprocess",
+        logits.dtype,
+        logits,
+        regression,
+        anchors,
+        sizes,
         len(sizes),
         logits.shape[1],
         *image_shape,
@@ -115,10 +117,9 @@ def _run(
         candidates_per_level,
         iou_threshold,
         detections,
-        address(boxes),
-        address(scores),
-        address(labels),
-        torch.get_num_threads(),
+        boxes,
+        scores,
+        labels,
     )
     return boxes[:count].clone(), scores[:count].clone(), labels[:count].clone()
 

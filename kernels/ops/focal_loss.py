@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from kernels.ops.registry import (
-    address,
+    call,
     define,
     differentiate,
-    kernel,
     once_differentiable,
     one_number,
     serves,
@@ -144,15 +143,16 @@ def _upstream(grad: Tensor, logits: Tensor) -> tuple[Tensor | None, float]:
 def _dense(logits: Tensor, targets: Tensor, alpha: float, gamma: float, each: bool) -> Tensor:
     logits, targets = logits.contiguous(), targets.contiguous()
     losses, total = _results(logits, each)
-    kernel("focal_dense_forward", logits.dtype)(
-        address(logits),
-        address(targets),
+    call(
+        "focal_dense_forward",
+        logits.dtype,
+        logits,
+        targets,
         logits.numel(),
         alpha,
         gamma,
-        address(losses),
+        losses,
         byref(total),
-        torch.get_num_threads(),
     )
     return _total(losses, total)
 
@@ -163,16 +163,17 @@ def _dense_backward(
     logits, targets = logits.contiguous(), targets.contiguous()
     upstream, scale = _upstream(grad, logits)
     slopes = torch.empty(logits.shape, dtype=logits.dtype)
-    kernel("focal_dense_backward", logits.dtype)(
-        address(logits),
-        address(targets),
+    call(
+        "focal_dense_backward",
+        logits.dtype,
+        logits,
+        targets,
         logits.numel(),
         alpha,
         gamma,
-        address(upstream),
+        upstream,
         scale,
-        address(slopes),
-        torch.get_num_threads(),
+        slopes,
     )
     return slopes
 
@@ -188,17 +189,18 @@ def _labels(
 ) -> Tensor:
     logits, labels = logits.contiguous(), labels.contiguous()
     losses, total = _results(logits, each)
-    wrong = kernel("focal_labels_forward", logits.dtype)(
-        address(logits),
-        address(labels),
+    wrong = call(
+        "focal_labels_forward",
+        logits.dtype,
+        logits,
+        labels,
         *logits.shape,
         background,
         ignore_index,
         alpha,
         gamma,
-        address(losses),
+        losses,
         byref(total),
-        torch.get_num_threads(),
     )
     if wrong is not None and wrong >= 0:
         raise IndexError(
@@ -220,18 +222,19 @@ def _labels_backward(
     logits, labels = logits.contiguous(), labels.contiguous()
     upstream, scale = _upstream(grad, logits)
     slopes = torch.empty(logits.shape, dtype=logits.dtype)
-    kernel("focal_labels_backward", logits.dtype)(
-        address(logits),
-        address(labels),
+    call(
+        "focal_labels_backward",
+        logits.dtype,
+        logits,
+        labels,
         *logits.shape,
         background,
         ignore_index,
         alpha,
         gamma,
-        address(upstream),
+        upstream,
         scale,
-        address(slopes),
-        torch.get_num_threads(),
+        slopes,
     )
     return slopes
 

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from kernels.ops.registry import (
-    address,
+    call,
     define,
     differentiate,
-    kernel,
     once_differentiable,
     serves,
 )
@@ -79,16 +78,17 @@ def _forward(
     layout = _memory_format(x)
     x = x.contiguous(memory_format=layout)
     residual = None if residual is None else residual.contiguous(memory_format=layout)
-    y = torch.empty_like(x, memory_format=layout)
-    kernel("frozen_batch_norm_forward", x.dtype)(
-        address(x),
+    y = torch.empty_like(x)
+    call(
+        "frozen_batch_norm_forward",
+        x.dtype,
+        x,
         *_extents(x),
-        address(scale.contiguous()),
-        address(shift.contiguous()),
-        address(residual),
+        scale.contiguous(),
+        shift.contiguous(),
+        residual,
         relu,
-        address(y),
-        torch.get_num_threads(),
+        y,
     )
     return y
 
@@ -99,26 +99,28 @@ def _backward(
     layout = _memory_format(grad if y is None else y)
     grad = grad.contiguous(memory_format=layout)
     slopes, slopes_of_residual = _fake_backward(grad, y, scale, with_residual)
-    kernel("frozen_batch_norm_backward", grad.dtype)(
-        address(grad),
+    call(
+        "frozen_batch_norm_backward",
+        grad.dtype,
+        grad,
         *_extents(grad),
-        address(scale.contiguous()),
-        address(y),
-        address(slopes),
-        address(slopes_of_residual) if with_residual else None,
-        torch.get_num_threads(),
+        scale.contiguous(),
+        y,
+        slopes,
+        slopes_of_residual if with_residual else None,
     )
     return slopes, slopes_of_residual
 
 
 def _fake_forward(x: Tensor, *_: object) -> Tensor:
-    return torch.empty_like(x, memory_format=_memory_format(x))
+    return torch.empty_like(x.contiguous(memory_format=_memory_format(x)))
 
 
 def _fake_backward(
     grad: Tensor, y: Tensor | None, scale: Tensor, with_residual: bool
 ) -> tuple[Tensor, Tensor]:
-    slopes = torch.empty_like(grad, memory_format=_memory_format(grad if y is None else y))
+    layout = _memory_format(grad if y is None else y)
+    slopes = torch.empty_like(grad.contiguous(memory_format=layout))
     return slopes, torch.empty_like(slopes) if with_residual else slopes.new_empty(0)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from kernels.library import REFERENCE, Function, capabilities, function
+from kernels.library import REFERENCE, capabilities, function
 
 NAMESPACE = "benchfarm"
 _LIBRARY = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call] # torch's
@@ -51,14 +51,16 @@ def serves(*tensors: Tensor) -> bool:
     return fit and is_compiled()
 
 
-def kernel(name: str, dtype: torch.dtype) -> Function:
-    """Return the function of this process's variant for elements of a dtype."""
-    return function(f"{name}_{_SUFFIX[dtype]}", capabilities().variant)
+def call(name: str, dtype: torch.dtype, *arguments: object) -> int | None:
+    """Call this process's variant of a function for elements of a dtype, with torch's threads.
 
-
-def address(tensor: Tensor | None) -> int | None:
-    """Return where a contiguous tensor's elements lie; None is a null pointer."""
-    return None if tensor is None else tensor.data_ptr()
+    A tensor, which has to be contiguous, stands for the address of its elements, None for a null
+    pointer; the number of threads comes last.
+    """
+    run = function(f"{name}_{_SUFFIX[dtype]}", capabilities().variant)
+    # `arguments` keeps the tensors alive until the call is over.
+    plain = (a.data_ptr() if isinstance(a, Tensor) else a for a in arguments)
+    return run(*plain, torch.get_num_threads())
 
 
 def one_number(grad: Tensor, shape: Sequence[int]) -> bool:

@@ -42,9 +42,9 @@ def detection_postprocess(
 ) -> Detections:
     """Return the detections in one image (Lin et al. 2017, section 4, "Inference").
 
-    Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the image,
-    and suppressed within each class; the best of what is left are returned. Equal scores come in
-    any order.
+    Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the
+    image, and suppressed within each class; the best of what is left are returned. Equal scores
+    come in any order.
 
     Args:
         cls_logits: [A, C], any float dtype; scores are their sigmoids in fp32.
@@ -58,16 +58,13 @@ def detection_postprocess(
         detections: the most that are returned.
     """
     sizes = list(level_sizes)
-    levels = zip(
-        cls_logits.float().split(sizes),
-        bbox_regression.float().split(sizes),
-        anchors.split(sizes),
-        strict=True,
-    )
+    parts = (cls_logits.float(), bbox_regression.float(), anchors)
+    levels = zip(*(torch.split(part, sizes) for part in parts), strict=True)
     found = [
-        _candidates(*level, image_shape, score_threshold, candidates_per_level) for level in levels
+        _candidates(logits, offsets, level, image_shape, score_threshold, candidates_per_level)
+        for logits, offsets, level in levels
     ]
-    boxes, scores, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
+    boxes, scores, labels = (torch.cat(column) for column in zip(*found, strict=True))
     kept = batched_nms(boxes, scores, labels, iou_threshold)[:detections]
     return Detections(boxes[kept], scores[kept], labels[kept])
 

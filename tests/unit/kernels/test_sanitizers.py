@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernels import build
 from kernels.library import REFERENCE, choose
+from tests.support.sanitized_kernels import OPERATORS
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[3]
@@ -52,8 +54,8 @@ def test_no_step_leaves_its_arrays_and_nothing_is_undefined(library: Path) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, "all done\n", "")
 
 
-@pytest.mark.parametrize("variant", ["scalar", "avx2"])
-def test_a_step_beyond_is_caught(library: Path, variant: str) -> None:
-    done = run(library, variant, "beyond")
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+def test_a_step_beyond_is_caught(library: Path, operator: Callable[..., None]) -> None:
+    done = run(library, "avx2", operator.__name__)
     assert done.returncode != 0
     assert "ERROR: AddressSanitizer" in done.stderr
