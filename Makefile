@@ -1,6 +1,6 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lock clean
+.PHONY: help setup demo test check grafana-smoke lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -m pip -qq --require-virtualenv
@@ -8,7 +8,7 @@ FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
 LOCK := requirements/lock.txt
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: ## make .venv ready (quick when nothing has changed)
 	@bash deploy/setup.sh
@@ -16,13 +16,18 @@ setup: ## make .venv ready (quick when nothing has changed)
 demo: setup ## run a small sweep on this machine, from submission to report
 	@$(RUN)/benchfarm demo
 
-test: setup ## run the tests that take no minutes and need no device
+test: ## run the tests that take no minutes and need no device
+	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest -m "not long and not hardware"
 
 check: setup ## lint, formatting, types
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/mypy
+
+grafana-smoke: setup ## check the dashboards with a Grafana of yours: GRAFANA_URL=…
+	@test -n "$(GRAFANA_URL)" || { echo "say where Grafana is: GRAFANA_URL=http://…" >&2; exit 2; }
+	@$(RUN)/pytest -m hardware tests/integration/test_grafana_smoke.py
 
 # Runs in the .venv that `make setup` has made, which must hold a CPU build of torch: a CUDA build
 # brings packages of its own. Needs no valid lock, so it also mends one that pip refuses.

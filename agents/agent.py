@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from agents.link import ControllerAway, ControllerLink
+from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
 from agents.transports.protocol import Transport
-from controller.contracts.device import Agent, Device, DeviceKind, Registration
+from controller.contracts.device import Agent, Device, DeviceKind, HeldDevice, Registration
 from controller.contracts.errors import (
+    DeviceHeldElsewhere,
     StoreConflict,
     StoreUnavailable,
     UnknownAgent,
@@ -50,6 +53,9 @@ class AgentParts:
     transports: Mapping[DeviceKind, Transport]
     folder: Path
     clock: Callable[[], float] = time.time
+    metrics: AgentMetrics = field(default_factory=AgentMetrics)
+    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None
+    """Called with what the controller refuses, by device id, each time the agent registers."""
 
 
 class HostAgent:
@@ -63,16 +69,21 @@ class HostAgent:
         self._measured: set[AttemptRef] = set()
         """Running attempts whose outcome is being handed in."""
         self._side_tasks: set[asyncio.Task[None]] = set()
+        self._refused: dict[str, DeviceHeldElsewhere] = {}
+        self._register_at = math.inf
+        """On the monotonic clock: when the controller is to be told again of what there is."""
         self.registered = asyncio.Event()
 
     async def announce(self, devices: Sequence[Device]) -> None:
         """Tell the controller of the devices there are now; called when phones come and go."""
         self._devices = {device.id: device for device in devices}
+        self._parts.metrics.keep(self._devices.keys())
         if self.registered.is_set():
             try:
                 await self._register()
             except (ControllerAway, StoreUnavailable) as trouble:
                 log.info("told at the next registration: %r", trouble)
+                self._register_at = time.monotonic()
 
     async def serve(self) -> None:
         """Serve until cancelled; raises VersionMismatch if the controller turns this agent away."""
@@ -96,6 +107,8 @@ class HostAgent:
                 if not self._obey(orders) and orders != Orders():
                     # The controller repeats, without a pause, what is still being done.
                     await asyncio.sleep(AWAY_PAUSE_S)
+                if time.monotonic() >= self._register_at:
+                    await self._register()
         except (ControllerAway, StoreUnavailable) as trouble:
             log.info("the controller can't answer: %r", trouble)
             await asyncio.sleep(AWAY_PAUSE_S)
@@ -105,7 +118,14 @@ class HostAgent:
     async def _register(self) -> None:
         devices = tuple(self._devices.values())
         registration = Registration(agent=self._parts.identity, devices=devices)
-        await self._parts.link.register(registration)
+        admission = await self._parts.link.register(registration)
+        again_in_s = admission.again_in_s if admission.refused else math.inf
+        self._register_at = time.monotonic() + again_in_s
+        refused = {held.device_id: _refusal(held, again_in_s) for held in admission.refused}
+        for device_id in refused.keys() - self._refused.keys():
+            log.error("%s", refused[device_id])
+        self._refused = refused
+        self._parts.on_refused(refused)
 
     def _question(self) -> Exchange:
         identity = self._parts.identity
@@ -157,11 +177,13 @@ class HostAgent:
             spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
             transport = self._parts.transports[device.kind]
             artefacts.mkdir(parents=True, exist_ok=True)
-            return await transport.run(spec, lambda progress: self._tell(job.ref, progress))
+            return await transport.run(spec, partial(self._tell, job))
         except Exception as error:
             log.exception("attempt %s of run %s broke the agent", job.ref.attempt, job.ref.run_id)
             message = f"the agent could not run it: {type(error).__name__}: {error}"
             return Failure(blame=Blame.HARNESS, kind="agent", message=message)
+        finally:
+            self._parts.metrics.ended(job.ref)
 
     async def _hand_in(self, report: Report) -> None:
         """Repeat until the controller has the report, or says it never asked for it."""
@@ -176,8 +198,9 @@ class HostAgent:
                 break
         self._outbox.drop(report.ref)
 
-    def _tell(self, ref: AttemptRef, progress: Progress) -> None:
-        task = asyncio.create_task(self._send(RunProgress(ref=ref, progress=progress)))
+    def _tell(self, job: Job, progress: Progress) -> None:
+        self._parts.metrics.progressed(job, progress)
+        task = asyncio.create_task(self._send(RunProgress(ref=job.ref, progress=progress)))
         self._side_tasks.add(task)
         task.add_done_callback(self._side_tasks.discard)
 
@@ -192,3 +215,11 @@ class HostAgent:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _refusal(held: HeldDevice, again_in_s: float) -> DeviceHeldElsewhere:
+    return DeviceHeldElsewhere(
+        f"announcing device {held.device_id}",
+        f"agent {held.agent_id} on host {held.host} has it",
+        f"take it away there, or end that agent; this one asks again every {again_in_s:g} s",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from controller.contracts.device import Registration
+from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 
@@ -16,10 +16,11 @@ class ControllerAway(BenchfarmError):
 class ControllerLink(Protocol):
     """What an agent says to the controller; every call may raise ControllerAway."""
 
-    async def register(self, registration: Registration) -> None:
-        """Announce the agent; called at start, and whenever the controller doesn't know it.
+    async def register(self, registration: Registration) -> Admission:
+        """Announce the agent and its devices; called at start and when they have changed.
 
-        Raises VersionMismatch.
+        Also when the controller doesn't know the agent, and as often as it says while it refuses a
+        device. Raises VersionMismatch.
         """
         ...
 

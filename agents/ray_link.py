@@ -8,7 +8,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from agents.link import ControllerAway
-from controller.contracts.device import Registration
+from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
@@ -20,9 +20,10 @@ class RayLink:
     def __init__(self) -> None:
         self._actor: Any = None
 
-    async def register(self, registration: Registration) -> None:
+    async def register(self, registration: Registration) -> Admission:
         """See ControllerLink.register."""
-        await self._call("register", registration)
+        admission: Admission = await self._call("register", registration)
+        return admission
 
     async def exchange(self, question: Exchange) -> Orders:
         """See ControllerLink.exchange."""

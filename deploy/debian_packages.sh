@@ -6,14 +6,30 @@ declare -rA PACKAGE_FOR=(
   [has_python]=python3
   [has_pip]=python3-venv
   [has_libgomp]=libgomp1
+  [has_prometheus]=prometheus
 )
 # Wished for, not needed: without it the kernels run in plain torch.
 readonly COMPILER_PACKAGE=g++
 has_compiler() { "${CXX:-c++}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null; }
 
+# Wished for, not needed: launch settings that ask for one are refused where it is absent.
+declare -rA LAUNCH_PACKAGE_FOR=(
+  [has_jemalloc]=libjemalloc2
+  [has_tcmalloc]=libtcmalloc-minimal4
+  [has_llvm_openmp]=libomp5
+  [has_numactl]=numactl
+)
+has_jemalloc() { has_library libjemalloc.so.2; }
+has_tcmalloc() { has_library libtcmalloc_minimal.so.4; }
+has_llvm_openmp() { has_library libomp.so.5; }
+has_numactl() { command -v numactl >/dev/null; }
+has_library() { compgen -G "/usr/lib/*-linux-gnu/$1" || compgen -G "$DEPS/root/usr/lib/*-linux-gnu/$1"; } \
+  >/dev/null
+
 has_python() { [[ -n $python ]]; }
 has_pip() { unpacked_pip >/dev/null || "$python" -c 'import ensurepip' 2>/dev/null; }
 has_libgomp() { "$python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null; }
+has_prometheus() { command -v prometheus && command -v promtool; } >/dev/null
 
 # The wheel of pip that Debian's ensurepip would look for under /usr/share.
 unpacked_pip() { compgen -G "$DEPS/root/usr/share/python-wheels/pip-*.whl" | tail -n 1; }
@@ -30,26 +46,56 @@ install_packages() {
   apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Without root: the packages and all they need, unpacked under .deps/root.
-unpack_packages() {
-  local needed deb
-  needed=$(apt-get install --simulate --no-install-recommends "$@" |
-    awk '$1 == "Inst" { print $2 }') || return
-  rm -rf "$DEPS/debs" && mkdir -p "$DEPS/debs" "$DEPS/root" || return
-  # shellcheck disable=SC2086 # a list of names
-  (cd "$DEPS/debs" && apt-get download -qq $needed) || return
+# Downloads packages and unpacks them in a directory.
+unpack() {
+  local into=$1 deb
+  shift
+  rm -rf "$DEPS/debs" && mkdir -p "$DEPS/debs" "$into" || return
+  (cd "$DEPS/debs" && apt-get -o APT::Sandbox::User=root download -qq "$@") || return
   for deb in "$DEPS"/debs/*.deb; do
-    dpkg -x "$deb" "$DEPS/root" || return
+    dpkg -x "$deb" "$into" || return
   done
   rm -r "$DEPS/debs"
 }
 
+# Without root: the packages and all they need, in a directory.
+unpack_packages() {
+  local into=$1 needed
+  shift
+  needed=$(apt-get install --simulate --no-install-recommends "$@" |
+    awk '$1 == "Inst" { print $2 }') || return
+  # shellcheck disable=SC2086 # a list of names
+  unpack "$into" $needed
+}
+
+# Always unpacked, and alone: installed, Debian's package would start a service on port 9090, and
+# what it depends on is for its old web consoles.
+unpack_prometheus() {
+  ((EUID != 0)) || apt-get update -qq || return
+  unpack "$DEPS/root" prometheus
+}
+
 get_packages() {
+  local package others=()
   say "getting $*"
+  for package in "$@"; do
+    [[ $package == prometheus ]] || others+=("$package")
+  done
+  if ((${#others[@]} > 0)); then
+    get_others "${others[@]}"
+  fi
+  if ((${#others[@]} < $#)); then
+    unpack_prometheus 2>/dev/null ||
+      fail "can't get prometheus; run as root: apt-get update, or put prometheus and promtool" \
+        "into PATH"
+  fi
+}
+
+get_others() {
   if ((EUID == 0)); then
     install_packages "$@"
   else
-    unpack_packages "$@" 2>/dev/null
+    unpack_packages "$DEPS/root" "$@" 2>/dev/null
   fi || fail "can't get $*; run as root:" \
     "apt-get update && apt-get install -y --no-install-recommends $*"
 }
@@ -62,16 +108,58 @@ wish_for_compiler() {
     "run as root: apt-get install -y --no-install-recommends $COMPILER_PACKAGE"
 }
 
+# Only tests need a browser: `make test` asks for it, `make setup` does not.
+has_chromium() { command -v chromium >/dev/null; }
+
+get_chromium() {
+  say "getting chromium, for tests"
+  if ((EUID == 0)); then
+    install_packages chromium
+  else
+    unpack_chromium 2>/dev/null
+  fi || say "warning: can't get chromium: without it, tests of reports are skipped;" \
+    "as root: apt-get update && apt-get install -y --no-install-recommends chromium"
+}
+
+# Unpacked, it has to be told where its libraries and fonts are; nothing else shall use those.
+unpack_chromium() {
+  local root=$PWD/$DEPS/chromium bin=$DEPS/root/usr/bin libs
+  libs=$root/usr/lib/$(uname -m)-linux-gnu
+  unpack_packages "$root" chromium && mkdir -p "$bin" || return
+  cat >"$root/fonts.conf" <<CONF
+<fontconfig><dir>$root/usr/share/fonts</dir><dir>/usr/share/fonts</dir>
+<cachedir>$root/fonts</cachedir></fontconfig>
+CONF
+  cat >"$bin/chromium" <<SH
+#!/bin/sh
+export FONTCONFIG_FILE=${root@Q}/fonts.conf
+export LD_LIBRARY_PATH=${libs@Q}:${libs@Q}/pulseaudio:${root@Q}/lib/$(uname -m)-linux-gnu
+exec ${root@Q}/usr/lib/chromium/chromium "\$@"
+SH
+  chmod +x "$bin/chromium"
+}
+
+wish_for_launch_packages() {
+  local check missing=()
+  for check in "${!LAUNCH_PACKAGE_FOR[@]}"; do
+    "$check" || missing+=("${LAUNCH_PACKAGE_FOR[$check]}")
+  done
+  ((${#missing[@]} == 0)) || (get_packages "${missing[@]}") ||
+    say "warning: launch settings that need ${missing[*]} will be refused"
+}
+
 # .deps/env makes what lies under .deps/root usable; every target of the Makefile reads it.
 write_env() {
   local root=$PWD/$DEPS/root libs
   libs=lib/$(uname -m)-linux-gnu
-  libs=${root@Q}/usr/$libs:${root@Q}/$libs
   mkdir -p "$DEPS"
   {
     echo "# Written by deploy/setup.sh: the way to what it unpacked under $DEPS, if anything."
     if [[ -d $root ]]; then
       echo "export PATH=\"\$PATH\":${root@Q}/usr/bin"
+    fi
+    if [[ -d $root/usr/$libs || -d $root/$libs ]]; then
+      libs=${root@Q}/usr/$libs:${root@Q}/$libs
       echo "export LD_LIBRARY_PATH=$libs\"\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}\""
     fi
   } >"$DEPS/env"

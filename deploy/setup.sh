@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv ready: Debian packages, virtual environment, torch, the pinned packages, benchfarm.
-# Does nothing when nothing it depends on has changed. `make setup` calls it.
+# Does nothing when nothing it depends on has changed. `make setup` calls it; `make test` does with
+# --for-tests, which also gets the browser that reports are tested in.
 #
 # Read from the environment:
 #   PYTHON                  the interpreter to build on (default: python3.11, else python3)
@@ -49,6 +50,7 @@ provide_packages() {
   local missing
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]} == 0)) || get_packages "${missing[@]}"
+  wish_for_launch_packages
   write_env
   # shellcheck disable=SC1091 # written just now
   . "$DEPS/env"
@@ -164,6 +166,10 @@ main() {
     set_up
   fi
   build_kernels
+  if [[ ${1:-} == --for-tests ]] && ! has_chromium; then
+    get_chromium
+    write_env
+  fi
 }
 
-main
+main "$@"

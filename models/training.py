@@ -20,11 +20,11 @@ class TrainingWorkload(Protocol[Batch, Outputs]):
         ...
 
     def build_model(self) -> torch.nn.Module:
-        """Return the model with seeded weights, fp32, in training mode; called once, first."""
+        """Return the model with seeded weights, fp32, in training mode; called once."""
         ...
 
     def build_optimizer(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer; called once, after the backend has prepared the model."""
+        """Return the optimizer of the model; called once, when the weights have their layout."""
         ...
 
     def batch(self, step: int) -> Batch:

@@ -6,8 +6,10 @@ The same on a phone over adb and on this host: only the Remote differs.
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +19,7 @@ from agents.android.content import DATASET, MODEL, Content
 from agents.android.run_length import LENGTHS, PERFORMANCE_SAMPLES
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
-from agents.transports.remote import Ended, Remote, RemoteFault, failure_of
+from agents.transports.remote import RUNS, Ended, Remote, RemoteFault, failure_of
 from controller.contracts.catalog import QualityTarget
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
@@ -25,6 +27,7 @@ from controller.contracts.result import Blame, Failure, Measurement, Outcome, Re
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 
+log = logging.getLogger(__name__)
 PREPARE_S = 20.0
 """For the short commands around a run."""
 MODES: Mapping[str, tuple[str, ...]] = {
@@ -60,24 +63,28 @@ class OnDeviceRun:
         if not isinstance(program, OnDeviceProgram):
             raise TypeError(f"{spec.job.workload} is for a worker process, not for a device")
         try:
-            site = await self._prepare(spec, program)
-            ends_at = time.monotonic() + spec.job.deadline_s  # of all runs of a submission
-            outcomes = [
-                await _measure(spec, program, site, mode, ends_at, on_progress)
-                for mode in MODES[str(spec.job.knobs["mode"])]
-            ]
-            await _short(site.remote, "rm", "-rf", str(site.folder))
+            async with self._site(spec, program) as site:
+                ends_at = time.monotonic() + spec.job.deadline_s  # of all runs of a submission
+                results = [
+                    delegated(
+                        await _measure(spec, program, site, mode, ends_at, on_progress),
+                        delegate_of(spec.job),
+                    )
+                    for mode in MODES[str(spec.job.knobs["mode"])]
+                ]
         except (RemoteFault, UserError) as error:
             return failure_of(error)
         except WorkerFault as fault:
             return fault.failure
-        return judged(merged(outcomes, site.pushed_bytes), program.quality_target)
+        return judged(merged(results, site.pushed_bytes), program.quality_target)
 
     async def clean(self) -> int:
         """See Transport.clean; a Remote cleans up before anything else is done on it."""
         return 0
 
-    async def _prepare(self, spec: WorkerSpec, program: OnDeviceProgram) -> _Site:
+    @asynccontextmanager
+    async def _site(self, spec: WorkerSpec, program: OnDeviceProgram) -> AsyncIterator[_Site]:
+        """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
         remote = self.remote_of(spec.device)
         bundle = await self.content.bundle(program.bundle, arch_of(spec.device))
         numerics = str(spec.job.knobs["numerics"])
@@ -85,10 +92,18 @@ class OnDeviceRun:
         runtime = await remote.push_tree(bundle)
         files = await remote.push_tree(workload)
         ref = spec.job.ref
-        folder = runtime.path.parent / "runs" / f"{ref.run_id}-{ref.attempt}"
+        folder = runtime.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
         await _short(remote, "mkdir", "-p", str(folder))
         pushed = runtime.pushed_bytes + files.pushed_bytes
-        return _Site(remote, runtime.path, files.path, folder, pushed)
+        in_trouble = False
+        try:
+            yield _Site(remote, runtime.path, files.path, folder, pushed)
+        except RemoteFault as fault:
+            in_trouble = fault.blame is not Blame.WORKLOAD
+            raise
+        finally:
+            if not in_trouble:
+                await _remove(remote, folder)
 
 
 async def _measure(
@@ -121,6 +136,11 @@ def arch_of(device: Device) -> str:
     return str(device.attribute("abi") or device.attribute("architecture"))
 
 
+def delegate_of(job: Job) -> str:
+    """Return what is to run the graph; a run queued by an earlier release may not say."""
+    return str(job.knobs.get("delegate", "xnnpack"))
+
+
 def runner_spec(
     job: Job, program: OnDeviceProgram, files: PurePosixPath, logs: PurePosixPath, mode: str
 ) -> dict[str, object]:
@@ -136,6 +156,7 @@ def runner_spec(
         "min_duration_ms": length.min_duration_ms,
         "performance_sample_count": min(PERFORMANCE_SAMPLES, program.workload.dataset.samples),
         "threads": job.knobs["threads"],
+        "delegate": delegate_of(job),
         "input_mean": program.workload.input_mean,
         "input_std": program.workload.input_std,
         "die_with_stdin": True,
@@ -145,7 +166,7 @@ def runner_spec(
 def merged(results: list[Result], pushed_bytes: int) -> Result:
     """Return one result for the runs of a submission: every metric, every reason."""
     first = results[0]
-    reasons = tuple(reason for result in results for reason in result.reasons)
+    reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
@@ -162,9 +183,21 @@ def judged(result: Result, target: QualityTarget | None) -> Result:
     if target is None or measured is None or measured.value >= target.value:
         return result
     reason = f"{target.metric} {measured.value:.4f} is below the quality target {target.value:.4f}"
-    return result.model_copy(
-        update={"validity": Validity.INVALID, "reasons": (*result.reasons, reason)}
-    )
+    return _invalid(result, reason)
+
+
+def delegated(result: Result, wanted: str) -> Result:
+    """Make a result INVALID that another delegate has computed than its knobs ask for.
+
+    LiteRT goes on without XNNPACK, and says nothing, where it can't be used.
+    """
+    used = result.environment.get("delegate")
+    return result if used == wanted else _invalid(result, f"delegate {used} ran it, not {wanted}")
+
+
+def _invalid(result: Result, reason: str) -> Result:
+    update = {"validity": Validity.INVALID, "reasons": (*result.reasons, reason)}
+    return result.model_copy(update=update)
 
 
 def _with_files(result: Result, mode: str, folder: Path) -> Result:
@@ -187,6 +220,14 @@ def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:
         out_of_memory=False,
         output=ended.stderr.decode(errors="replace"),
     )
+
+
+async def _remove(remote: Remote, folder: PurePosixPath) -> None:
+    """Remove a run's folder; if that can't be done, it is when the device is next taken in."""
+    try:
+        await _short(remote, "rm", "-rf", str(folder))
+    except (RemoteFault, WorkerFault) as trouble:
+        log.warning("%s is left for now: %s", folder, trouble)
 
 
 async def _short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:

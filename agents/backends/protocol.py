@@ -8,21 +8,22 @@ from controller.contracts.result import Environment
 from models.training import Batch, Outputs, TrainingWorkload
 
 if TYPE_CHECKING:
-    import torch
+    from torch.nn import Module
+    from torch.optim import Optimizer
 
 
 class TrainingBackend(Protocol):
     """A software stack that trains; built once a run from the cell's knobs."""
 
-    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Bring a fresh model into this stack's form; called once, before the optimizer is made."""
+    def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
+        """Build model and optimizer in this stack's form; called once, first."""
         ...
 
     def step(
         self,
         workload: TrainingWorkload[Batch, Outputs],
-        model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
+        model: Module,
+        optimizer: Optimizer,
         batch: Batch,
     ) -> float:
         """Do one whole training step and return its loss; called once a step, and timed."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
 
 _CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
@@ -41,6 +42,12 @@ def read_conditions() -> Conditions:
         governor=governor,
         frequency_khz=int(frequency) if frequency else None,
     )
+
+
+def temperatures() -> dict[str, Scalar]:
+    """Return the hottest sensor of each chip, as `celsius_CHIP`; nothing where none can be read."""
+    chips = psutil.sensors_temperatures()
+    return {f"celsius_{chip}": max(s.current for s in found) for chip, found in chips.items()}
 
 
 def environment_of(before: Conditions, after: Conditions) -> Environment:

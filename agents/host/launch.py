@@ -1,36 +1,152 @@
-"""The environment a worker process starts with: pure, from knobs to variables."""
+"""How a worker process is started: pure, from knobs and what the host has to a command's beginning
+and an environment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, parse_cpus
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
 
-GLIBC_TUNED = "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592"
+GLIBC_KEEPS = (
+    "glibc.malloc.mmap_threshold=4294967296",
+    "glibc.malloc.trim_threshold=8589934592",
+)
 """Keeps freed blocks: by default glibc unmaps every tensor over 32 MiB, and the page faults of
 mapping it anew can double a kernel's time."""
+GLIBC_HUGE = ("glibc.malloc.hugetlb=1",)
+JEMALLOC_KEEPS = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0"
+"""The same for jemalloc, which by default gives blocks over 8 MiB back at once."""
+JEMALLOC_HUGE = "thp:always"
+KMP_BLOCKTIME_MS = "1"
+"""How long threads of Intel's runtime, which is LLVM's, spin after a parallel region; 200 ms by
+default, 1 ms in Intel's MLPerf Training v3.0 entry."""
 
 _NOT_INHERITED = (
-    *("RAY_", "OMP_", "KMP_", "GOMP_", "GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_"),
-    *("MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "TORCH", "PYTORCH_", "ATEN_"),
+    *("RAY_", "OMP_", "KMP_", "GOMP_", "GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_", "TCMALLOC_"),
+    *("MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "TORCH", "PYTORCH_", "ATEN_", "IPEX_"),
 )
 """Prefixes of variables that change how fast a worker runs, or that only concern Ray."""
 
 
-def launch_environment(
-    inherited: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device
-) -> dict[str, str]:
-    """Return a worker's environment; what influences speed comes from knobs alone."""
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How to start a worker."""
+
+    prefix: tuple[str, ...]
+    """What comes before its command: numactl or taskset with their options, or nothing."""
+    environ: dict[str, str]
+
+
+def launch_of(
+    inherited: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device, host: HostTools
+) -> Launch:
+    """Return how a worker starts; what influences speed comes from knobs alone.
+
+    A knob that is not given counts as its plainest value. Raises WorkerFault, blame user, for
+    settings that this host can't give.
+    """
+    cores = _cores(str(knobs.get("cores", "all")), device, host)
     environ = {k: v for k, v in inherited.items() if not k.startswith(_NOT_INHERITED)}
-    environ["OMP_NUM_THREADS"] = str(thread_count(knobs, device))
-    environ["PYTHONSAFEPATH"] = "1"
-    environ["PYTHONUNBUFFERED"] = "1"
-    if knobs.get("malloc") == "glibc-tuned":
-        environ["GLIBC_TUNABLES"] = GLIBC_TUNED
+    environ |= {"PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    environ["OMP_NUM_THREADS"] = str(_threads(int(knobs.get("threads", 0)), cores))
+    malloc, openmp = str(knobs.get("malloc", "glibc")), str(knobs.get("openmp", "gnu"))
+    environ |= _allocator(malloc, bool(knobs.get("huge_pages", False)), host)
+    environ |= _openmp(openmp, str(knobs.get("thread_binding", "none")))
+    if preloaded := [_library(name, host) for name in (malloc, openmp) if name in LIBRARIES]:
+        environ["LD_PRELOAD"] = ":".join(preloaded)
+    prefix = _placement(str(knobs.get("numa", "none")), cores, device, host)
+    return Launch(prefix, environ)
+
+
+def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
+    """Return the logical CPUs to run on, among those of the device."""
+    if wanted == "all":
+        return device.host_cores
+    if wanted == "physical":
+        return device.host_cores & host.physical or device.host_cores
+    try:
+        cores = parse_cpus(wanted)
+    except ValueError:
+        raise _refusal(
+            f"cores {wanted!r} is no list of CPUs", "write all, physical, or such as 0-3,8"
+        ) from None
+    if beyond := cores - device.host_cores:
+        raise _refusal(
+            f"cores {wanted}: device {device.id} has no CPU {format_cpus(beyond)}",
+            f"choose among {format_cpus(device.host_cores)}",
+        )
+    return cores
+
+
+def _threads(wanted: int, cores: frozenset[int]) -> int:
+    if wanted > len(cores) > 0:
+        raise _refusal(
+            f"threads {wanted} are more than the {len(cores)} cores to run on",
+            "lower the knob threads, or give more with the knob cores",
+        )
+    return wanted or len(cores) or 1
+
+
+def _allocator(malloc: str, huge_pages: bool, host: HostTools) -> dict[str, str]:
+    if huge_pages and host.huge_pages not in ("always", "madvise"):
+        raise _refusal(
+            f"huge_pages: transparent huge pages are {host.huge_pages or 'not in this kernel'}",
+            f"as root: echo madvise > {HUGE_PAGES}",
+        )
+    if malloc == "jemalloc":
+        return {"MALLOC_CONF": ",".join([JEMALLOC_KEEPS, *([JEMALLOC_HUGE] if huge_pages else [])])}
+    if malloc == "tcmalloc":
+        if huge_pages:
+            raise _refusal(
+                "huge_pages: tcmalloc does not ask for them",
+                "use malloc glibc, glibc-tuned or jemalloc",
+            )
+        return {}
+    kept = GLIBC_KEEPS if malloc == "glibc-tuned" else ()
+    tunables = ":".join((*kept, *(GLIBC_HUGE if huge_pages else ())))
+    return {"GLIBC_TUNABLES": tunables} if tunables else {}
+
+
+def _openmp(runtime: str, binding: str) -> dict[str, str]:
+    environ = {} if runtime == "gnu" else {"KMP_BLOCKTIME": KMP_BLOCKTIME_MS}
+    if binding != "none":
+        environ |= {"OMP_PROC_BIND": binding, "OMP_PLACES": "threads"}
     return environ
 
 
-def thread_count(knobs: Mapping[str, Scalar], device: Device) -> int:
-    """Return the number of compute threads: the knob `threads`, or one a core of the device."""
-    return int(knobs.get("threads", 0)) or len(device.host_cores) or 1
+def _placement(
+    numa: str, cores: frozenset[int], device: Device, host: HostTools
+) -> tuple[str, ...]:
+    """Return the command that puts a process on cores and its memory on their NUMA nodes."""
+    if numa != "none" and len(host.nodes) > 1:
+        nodes = format_cpus(node for node, cpus in host.nodes.items() if cpus & cores)
+        memory = f"--membind={nodes}" if numa == "bind" else f"--interleave={nodes}"
+        command = _program("numactl", host.numactl, "apt-get install numactl")
+        return (command, f"--physcpubind={format_cpus(cores)}", memory)
+    if cores != device.host_cores:
+        command = _program("taskset", host.taskset, "apt-get install util-linux")
+        return (command, "--cpu-list", format_cpus(cores))
+    return ()
+
+
+def _program(name: str, path: str | None, remedy: str) -> str:
+    if path is None:
+        raise _refusal(f"{name} is not installed", remedy)
+    return path
+
+
+def _library(name: str, host: HostTools) -> str:
+    if name not in host.libraries:
+        library = LIBRARIES[name]
+        raise _refusal(f"{library.soname} is not installed", library.remedy)
+    return host.libraries[name]
+
+
+def _refusal(seen: str, remedy: str) -> WorkerFault:
+    message = f"launch settings: {seen}; {remedy}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="launch", message=message))

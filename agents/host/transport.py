@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from agents.android.content import Content
 from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import exclusive_cores
+from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
+from agents.transports.remote import Remote
 from controller.contracts.result import Outcome, Result
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 
@@ -23,6 +26,8 @@ class ByProgram:
 
     training: Transport
     on_device: Transport
+    remote: Remote
+    """Where the second runs."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
@@ -31,13 +36,17 @@ class ByProgram:
 
     async def clean(self) -> int:
         """See Transport.clean."""
-        return await self.training.clean() + await self.on_device.clean()
+        return await self.training.clean() + await self.remote.clean()
 
 
-def host_transport(owner: str, folder: Path, content: Content) -> ByProgram:
-    """Return what runs jobs on this host: workers, and the runtime that phones run, too."""
+def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> ByProgram:
+    """Return what runs jobs on this host: workers, and the runtime that phones run, too.
+
+    stacks: the folder of the stacks' environments.
+    """
     remote = LocalRemote.of(folder / "device", owner)
-    return ByProgram(LocalProcess(owner), OnDeviceRun(lambda _: remote, content))
+    workers = LocalProcess(owner, partial(stack_worker, stacks))
+    return ByProgram(workers, OnDeviceRun(lambda _: remote, content), remote)
 
 
 @dataclass(frozen=True, slots=True)

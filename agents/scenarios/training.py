@@ -6,8 +6,10 @@ import math
 import resource
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.energy import EnergyMeter, readable_domains
 from controller.contracts.base import Scalar
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
@@ -26,22 +28,26 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    model = backend.prepare(workload.build_model())
-    optimizer = workload.build_optimizer(model)
+    model, optimizer = backend.prepare(workload)
+    meter = EnergyMeter(readable_domains())
     steps: Steps = []
     for index in range(warmup + timed):
         batch = workload.batch(index)
-        started = time.perf_counter()
-        loss = backend.step(workload, model, optimizer, batch)
-        steps.append((time.perf_counter() - started, loss))
+        with meter.running() if index >= warmup else nullcontext():
+            started = time.perf_counter()
+            loss = backend.step(workload, model, optimizer, batch)
+            steps.append((time.perf_counter() - started, loss))
         phase = "warm-up" if index < warmup else "training"
         on_progress(_progress(phase, index + 1, warmup + timed, steps[-1]))
     reasons = objections(steps[warmup:])
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
-        metrics=measure(steps[warmup:], workload.batch_size, _peak_memory_bytes()),
-        environment=backend.environment(),
+        metrics={
+            **measure(steps[warmup:], workload.batch_size, _peak_memory_bytes()),
+            **energy_of_a_step(meter, timed),
+        },
+        environment={**backend.environment(), "energy_source": meter.source},
     )
 
 
@@ -59,6 +65,13 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
     if losses:
         metrics["loss"] = Measurement(value=losses[-1], unit=Unit.LOSS, samples=losses)
     return metrics
+
+
+def energy_of_a_step(meter: EnergyMeter, steps: int) -> dict[str, Measurement]:
+    """Return the mean energy of a timed step as the metric `energy`; nothing if it isn't known."""
+    if meter.joules is None:
+        return {}
+    return {"energy": Measurement(value=meter.joules / steps, unit=Unit.JOULES)}
 
 
 def objections(steps: Steps) -> tuple[str, ...]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.host.launch import launch_environment
+from agents.host.launch import launch_of
+from agents.host.tools import read_host_tools
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
+from controller.contracts.errors import WorkerFault
 from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 from controller.contracts.result import Outcome
 from controller.contracts.wire import AttemptRef, Progress, WorkerSpec
@@ -23,7 +24,6 @@ OUTPUT_LINES = 30
 OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
-WORKER_MODULE = "agents.worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,22 @@ class LocalProcess:
 
     owner: str
     """Marks this agent's workers, so that the agent's next incarnation can find and end them."""
-    worker: tuple[str, ...] = (sys.executable, "-m", WORKER_MODULE)
+    worker: Callable[[WorkerSpec], tuple[str, ...]]
+    """Returns the command of a job's worker; raises WorkerFault if its stack is not there."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
-        log = Path(spec.artefact_dir) / "output.log"
+        try:
+            command, environ = self._launch(spec)
+        except WorkerFault as fault:
+            return fault.failure
         oom_kills = _oom_kills()
         said = Hearing(on_progress)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said))
         try:
-            returncode, late = await self._work(spec, speech, log)
+            returncode, late = await self._work(spec, command, environ, speech)
         finally:
             name = _attempt_name(spec.job.ref)
             await asyncio.to_thread(end_marked, ATTEMPT_MARKER, name, grace_s=0.0)
@@ -55,7 +59,7 @@ class LocalProcess:
                 garbled=said.garbled,
                 past_deadline_s=spec.job.deadline_s if late else None,
                 out_of_memory=_oom_kills() > oom_kills,
-                output=_tail(log),
+                output=_tail(_log(spec)),
             )
         )
 
@@ -63,16 +67,18 @@ class LocalProcess:
         """See Transport.clean."""
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, grace_s=0.0)
 
-    async def _work(self, spec: WorkerSpec, speech: int, log: Path) -> tuple[int, bool]:
+    async def _work(
+        self, spec: WorkerSpec, command: Sequence[str], environ: Mapping[str, str], speech: int
+    ) -> tuple[int, bool]:
         """Run the worker and its process group; return its status, and whether it was late."""
         try:
-            with log.open("wb") as output:
+            with _log(spec).open("wb") as output:
                 process = await asyncio.create_subprocess_exec(
-                    *self.worker,
+                    *command,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=speech,
                     stderr=output,
-                    env=self._environment(spec),
+                    env=environ,
                     start_new_session=True,
                 )
         finally:
@@ -84,9 +90,13 @@ class LocalProcess:
             returncode = await process.wait()
         return returncode, late
 
-    def _environment(self, spec: WorkerSpec) -> dict[str, str]:
+    def _launch(self, spec: WorkerSpec) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the worker's command and environment; raises WorkerFault."""
+        worker = self.worker(spec)
+        tools = read_host_tools(Path(worker[0]).parent.parent)
+        launch = launch_of(os.environ, spec.job.knobs, spec.device, tools)
         markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: _attempt_name(spec.job.ref)}
-        return launch_environment(os.environ, spec.job.knobs, spec.device) | markers
+        return (*launch.prefix, *worker), launch.environ | markers
 
 
 async def _converse(process: asyncio.subprocess.Process, spec: WorkerSpec) -> bool:
@@ -143,6 +153,10 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def _log(spec: WorkerSpec) -> Path:
+    return Path(spec.artefact_dir) / "output.log"
 
 
 def _attempt_name(ref: AttemptRef) -> str:

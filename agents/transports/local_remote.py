@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
     KILLED,
+    RUNS,
     STDERR_BYTES,
     Ended,
     FaultKind,
@@ -76,10 +77,13 @@ class LocalPrograms:
         finally:
             self._running.discard(token)
 
+    @property
+    def busy(self) -> bool:
+        """Whether something runs now, of which this object knows."""
+        return bool(self._running)
+
     async def clean(self) -> int:
-        """End what this owner left running, unless something of it is to run."""
-        if self._running:
-            return 0
+        """End what this owner left running; called while it runs nothing."""
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, 0.0)
 
 
@@ -229,7 +233,10 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
         await asyncio.to_thread(self._pull, Path(source), target)
 
     async def clean(self) -> int:
-        """See Remote.clean."""
+        """See Remote.clean; while something of this agent runs, nothing is done."""
+        if self.programs.busy:
+            return 0
+        await asyncio.to_thread(shutil.rmtree, self.folder / RUNS, ignore_errors=True)
         return await self.programs.clean()
 
     async def free_bytes(self) -> int:

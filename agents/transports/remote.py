@@ -19,6 +19,8 @@ STDERR_BYTES = 16 * 2**10
 """How much of a stream's standard error is kept: its end."""
 KILLED = 128 + 9
 """The exit code of a program that was killed, as a shell gives it."""
+RUNS = "runs"
+"""The folder, beside the trees, below which each run has one of its own."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
@@ -147,8 +149,9 @@ class Remote(Protocol):
         ...
 
     async def clean(self) -> int:
-        """End what this agent or its former self left running; called when nothing of it is to run.
+        """End what this agent or its former self left running, and remove what its runs left lying.
 
-        That is at the agent's start, and when a device is back. Returns the number of processes.
+        Called when nothing of it is to run: at the agent's start, and when a device is back.
+        Returns the number of processes.
         """
         ...

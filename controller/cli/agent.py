@@ -7,6 +7,7 @@ import typer
 from controller.cli.common import (
     Json,
     Labels,
+    MetricsAddress,
     home,
     parse_labels,
     reading,
@@ -18,11 +19,12 @@ app = typer.Typer(help="The process on each host that measures.", no_args_is_hel
 
 
 @app.command()
-def start(label: Labels = None) -> None:
+def start(label: Labels = None, metrics_address: MetricsAddress = "127.0.0.1") -> None:
     """Start this host's agent on the farm of BENCHFARM_HOME; it registers itself."""
     from controller.runtime.lifetime import start_agent
 
-    typer.echo(f"agent {start_agent(home(), parse_labels(label))} has registered")
+    agent_id = start_agent(home(), parse_labels(label), metrics_address)
+    typer.echo(f"agent {agent_id} has registered")
 
 
 @app.command("list")

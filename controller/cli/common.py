@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +21,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Labels = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="KEY=VALUE", help="A label of this host; may be repeated."),
+]
+MetricsAddress = Annotated[
+    str,
+    typer.Option(
+        metavar="IP", help="Where Prometheus finds metrics: this host's address in the cluster."
+    ),
 ]
 
 
@@ -65,6 +72,30 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
         typer.echo(records.model_dump_json(indent=2))
         return
     typer.echo(json.dumps([record.model_dump(mode="json") for record in records], indent=2))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write what a user asked for to a file, UTF-8; raises UserError."""
+    from controller.contracts.errors import UserError
+
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"writing {path}", error.strerror or str(error), "name a file you can write"
+        ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with those above it, unless it is there; raises UserError."""
+    from controller.contracts.errors import UserError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"making folder {path}", error.strerror or str(error), "name a folder you can write to"
+        ) from error
 
 
 def parse_labels(labels: Sequence[str] | None) -> dict[str, str]:

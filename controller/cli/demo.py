@@ -7,10 +7,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from controller.cli import demo_metrics
 from controller.cli.common import home
 
 if TYPE_CHECKING:
@@ -22,37 +24,39 @@ PHONES = ("flagship", "midrange")
 def demo() -> None:
     """Bring up a farm and two virtual phones, run real sweeps, show the tables, leave nothing.
 
+    Prometheus looks on, where it is installed, and has to have seen what was measured.
+
     A farm that is already up is used and left up.
     """
+    from controller.cli.sweep import watch_to_end
     from controller.contracts.processes import adopt_orphans
-    from controller.runtime.lifetime import bring_down, bring_up
+    from controller.runtime.lifetime import UpOptions, bring_down, bring_up
 
     adopt_orphans()
     signal.signal(signal.SIGTERM, _exit)  # so that `finally` ends the farm then, too
     typer.echo("starting Ray, the controller and an agent on this machine …")
-    farm = bring_up(home(), {}, with_agent=True)
+    farm = bring_up(home(), UpOptions())
     try:
         with ExitStack() as stack:
             sweeps = ["demo_sweep.yaml"]
             sweeps += ["demo_phones.yaml"] if _phones_join(farm, stack) else []
-            statuses = _run(sweeps)
+            watch = demo_metrics.begin(stack)
+            sweep_ids = _submit(sweeps)
+            statuses = [watch_to_end(sweep_id) for sweep_id in sweep_ids]
+            statuses += [demo_metrics.conclude(watch)] if watch else []
     finally:
         if farm.started:
             bring_down(home())
     typer.echo(f"stored in {home().store}; see also: benchfarm results list")
+    for sweep_id in sweep_ids:
+        typer.echo(f"report: {_report(sweep_id)}")
     sys.exit(max(statuses))
 
 
 def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
     """Start virtual phones and have them register; False, and said why, where they can't run."""
-    from controller.contracts.errors import FarmUnavailable
-    from controller.runtime.phones import (
-        PhoneUnavailable,
-        adb_key,
-        await_devices,
-        connect_phone,
-        started_phone,
-    )
+    from controller.contracts.errors import FarmUnavailable, PhoneUnavailable
+    from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
 
     typer.echo(f"starting two virtual phones: {', '.join(PHONES)} …")
     serials = []
@@ -70,9 +74,8 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
     return True
 
 
-def _run(names: Sequence[str]) -> list[int]:
-    """Submit embedded sweeps and follow each to its end; return their exit statuses."""
-    from controller.cli.sweep import watch_to_end
+def _submit(names: Sequence[str]) -> list[str]:
+    """Submit embedded sweeps; return their ids."""
     from controller.contracts.sweep_file import parse_sweep
     from controller.runtime.client import FarmClient
 
@@ -81,7 +84,17 @@ def _run(names: Sequence[str]) -> list[int]:
     submitted = [FarmClient(home()).submit(sweep, again=True) for sweep in sweeps]
     for submission in submitted:
         typer.echo(f"sweep {submission.sweep_id}: {submission.new_runs} runs")
-    return [watch_to_end(submission.sweep_id) for submission in submitted]
+    return [submission.sweep_id for submission in submitted]
+
+
+def _report(sweep_id: str) -> Path:
+    """Write a sweep's report into the home; return where."""
+    from controller.cli.report import write_report
+
+    path = home().reports / f"{sweep_id}.html"
+    path.parent.mkdir(exist_ok=True)
+    write_report([sweep_id], path)
+    return path
 
 
 def _exit(number: int, _: object) -> None:

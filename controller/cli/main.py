@@ -7,7 +7,20 @@ import sys
 
 import typer
 
-from controller.cli import agent, bench, bundle, demo, device, farm, phone, results, sweep
+from controller.cli import (
+    agent,
+    bench,
+    bundle,
+    dashboards,
+    demo,
+    device,
+    farm,
+    phone,
+    prometheus,
+    results,
+    stacks,
+    sweep,
+)
 
 app = typer.Typer(
     name="benchfarm",
@@ -24,7 +37,10 @@ app.add_typer(device.app, name="device")
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(results.app, name="results")
 app.add_typer(phone.app, name="phone")
+app.add_typer(prometheus.app, name="prometheus")
+app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(bundle.app, name="bundle")
+app.add_typer(stacks.app, name="stacks")
 app.add_typer(bench.app, name="bench")
 
 

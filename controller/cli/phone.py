@@ -20,7 +20,15 @@ def connect(address: Address) -> None:
     """Have this host's agent reach a phone over TCP; it then registers by itself."""
     from controller.runtime.phones import connect_phone
 
-    typer.echo(connect_phone(home(), address))
+    _say_joined(connect_phone(home(), address), address)
+
+
+@app.command()
+def clean(device: Annotated[str, typer.Argument(help="Device id; see device list.")]) -> None:
+    """Remove what runs have put on a phone: bundles, models, data; the next run pushes anew."""
+    from controller.runtime.phones import clean_phone
+
+    typer.echo(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
 
 
 @app.command()
@@ -43,8 +51,12 @@ def virtual(
     with started_phone(profile, key, options=options) as phone:
         typer.echo(json_module.dumps(phone.facts))
         if connect:
-            typer.echo(connect_phone(home(), phone.address))
+            _say_joined(connect_phone(home(), phone.address), phone.address)
         try:
             sys.exit(phone.process.wait())
         except KeyboardInterrupt:
             sys.exit(0)
+
+
+def _say_joined(device: str, address: str) -> None:
+    typer.echo(f"{device} has joined by {address}; see: benchfarm device list")

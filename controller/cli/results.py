@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from controller.cli.common import Json, reading, show_json, show_table
+from controller.cli import report
+from controller.cli.common import Json, reading, show_json, show_table, write_file
 
 if TYPE_CHECKING:
     from controller.contracts.records import StoredFailure, StoredResult
 
 app = typer.Typer(help="What was measured.", no_args_is_help=True)
+app.command()(report.report)
 
 OfSweep = Annotated[str | None, typer.Option("--sweep", help="Only this sweep's.")]
 
@@ -72,16 +74,9 @@ def export(
     ] = "json",
 ) -> None:
     """Write results to a file."""
-    from controller.contracts.errors import UserError
     from controller.reports.export import as_csv, as_json
 
     with reading() as store:
         results = store.results(sweep)
-    text = as_csv(results) if form == "csv" else as_json(results)
-    try:
-        output.write_text(text)
-    except OSError as error:
-        raise UserError(
-            f"writing {output}", error.strerror or str(error), "name a file you can write"
-        ) from error
+    write_file(output, as_csv(results) if form == "csv" else as_json(results))
     typer.echo(f"{len(results)} results written to {output}")

@@ -102,6 +102,20 @@ class WorkloadManifest(Contract):
     knobs: dict[str, Knob] = {}
 
 
+class StackEnvironment(Contract):
+    """A Python environment of a stack's own, made by `benchfarm stacks install`."""
+
+    packages: tuple[str, ...]
+    """What the stack is made of, each pinned: NAME==VERSION."""
+    lock: str
+    """Pins of these and of all they need, a file of the `agents` package."""
+    torch_builds: tuple[str, ...] = ()
+    """Those of `packages` that an index of CPU builds of torch has."""
+    download_gb: float
+    """With the largest build of torch, as `disk_gb`; a GB is 10⁹ bytes."""
+    disk_gb: float
+
+
 class StackManifest(Contract):
     """A software stack a workload can run on."""
 
@@ -112,6 +126,12 @@ class StackManifest(Contract):
     """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
     bundle: str | None = None
     """Of a stack that runs on devices: the bundle that holds its runtime."""
+    environment: StackEnvironment | None = None
+    """Of a stack that does not run in benchfarm's own Python environment."""
+    needs_compiler: bool = False
+    """It compiles C++ while it runs."""
+    baseline: bool = False
+    """Other stacks on the same device are compared with this one, where it has a result."""
     knobs: dict[str, Knob] = {}
 
 

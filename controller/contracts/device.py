@@ -16,6 +16,23 @@ class DeviceKind(StrEnum):
     ANDROID = "android"
 
 
+class DeviceState(StrEnum):
+    """What a device does now."""
+
+    READY = "ready"
+    BUSY = "busy"
+    OFFLINE = "offline"
+    QUARANTINED = "quarantined"
+    """Taken out of the fleet until it is released; nothing does that in this release."""
+
+
+def device_state(*, online: bool, busy: bool) -> DeviceState:
+    """Return the state of a device by whether it is there, and whether a run holds its lease."""
+    if not online:
+        return DeviceState.OFFLINE
+    return DeviceState.BUSY if busy else DeviceState.READY
+
+
 Fact = Scalar | tuple[str, ...]
 
 
@@ -46,6 +63,8 @@ class Agent(Contract):
     """New at every start of the agent's process: tells a restarted agent from its former self."""
     version: str
     host: str
+    exporter: str | None = None
+    """HOST:PORT at which Prometheus finds its metrics."""
 
 
 class Registration(Contract):
@@ -53,6 +72,24 @@ class Registration(Contract):
 
     agent: Agent
     devices: tuple[Device, ...]
+
+
+class HeldDevice(Contract):
+    """A device that stays with the agent that announced it first, while that agent is online."""
+
+    device_id: str
+    agent_id: str
+    host: str
+    """Of the agent that holds it."""
+
+
+class Admission(Contract):
+    """The controller's answer to a registration."""
+
+    refused: tuple[HeldDevice, ...] = ()
+    """What it does not take from this agent now."""
+    again_in_s: float
+    """When to register again, so that what was refused is taken once it is free."""
 
 
 class RegisteredDevice(Contract):

@@ -1,20 +1,32 @@
 """The errors of benchfarm; each carries its facts and survives pickle (they cross Ray).
 
 BenchfarmError
-├── UserError                 something the caller can put right; the CLI exits with 2
-│   ├── SweepInvalid          a sweep file that can't be read, or says what can't be
-│   ├── SelectorInvalid       a device selector that can't be parsed
-│   ├── NoMatchingDevice      a selector that no registered device satisfies
-│   ├── NotFound              a sweep, run or device by a name nobody has
-│   ├── FarmUnavailable       the farm is not running, or did not answer
-│   └── HomeUnusable          BENCHFARM_HOME can't hold the farm's state
-├── AgentRefused              the controller turned an agent away
-│   ├── VersionMismatch       agent and controller come from different releases
-│   └── UnknownAgent          the agent has to register (again) before it may ask
-├── UnknownAttempt            a report about an attempt that was never handed out
-├── StoreUnavailable          the store could not read or write: full disk, I/O error, damage
-├── StoreConflict             what was to be kept contradicts what is stored
-└── WorkerFault               a run could not be done; becomes the Failure of its attempt
+├── UserError                  something the caller can put right; the CLI exits with 2
+│   ├── SweepInvalid           a sweep file that can't be read, or says what can't be
+│   ├── SelectorInvalid        a device selector that can't be parsed
+│   ├── NoMatchingDevice       a selector that no registered device satisfies
+│   ├── NotFound               a sweep, run or device by a name nobody has
+│   ├── Incomparable           things that can't be set against each other
+│   ├── FarmUnavailable        the farm is not running, or did not answer
+│   ├── HomeUnusable           BENCHFARM_HOME can't hold the farm's state
+│   ├── PhoneUnavailable       a phone that can't be started, reached or used
+│   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
+│   │   │   └── AdbMissing     the program `adb` is not installed
+│   │   └── PhoneClaimedTwice  one phone that can be reached in two ways
+│   └── DeviceHeldElsewhere    a device that another agent has announced
+├── AgentRefused               the controller turned an agent away
+│   ├── VersionMismatch        agent and controller come from different releases
+│   └── UnknownAgent           the agent has to register (again) before it may ask
+├── UnknownAttempt             a report about an attempt that was never handed out
+├── StoreUnavailable           the store could not read or write: full disk, I/O error, damage
+├── StoreConflict              what was to be kept contradicts what is stored
+└── WorkerFault                a run could not be done; becomes the Failure of its attempt
+
+These are the errors that more than one package knows. One whose text is all that leaves its
+package stands there: BundleUnbuildable (agents/android/bundle/recipe.py), ContentDiffers
+(agents/android/content.py), ControllerAway (agents/link.py), DatasetDiffers
+(models/mobile/classifier/shapes.py), those of agents/transports, and those of the virtual phone
+(agents/android/virtual/errors.py).
 """
 
 from __future__ import annotations
@@ -64,12 +76,36 @@ class NotFound(UserError):
     """A sweep, run or device by a name nobody has."""
 
 
+class Incomparable(UserError):
+    """Things that can't be set against each other: of two kinds, or virtual beside real."""
+
+
 class FarmUnavailable(UserError):
     """The farm is not running, or did not answer."""
 
 
 class HomeUnusable(UserError):
     """BENCHFARM_HOME can't hold the farm's state."""
+
+
+class PhoneUnavailable(UserError):
+    """A phone that can't be started, reached or used."""
+
+
+class AdbUnavailable(PhoneUnavailable):
+    """There is no adb server to talk to, and none can be started."""
+
+
+class AdbMissing(AdbUnavailable):
+    """The program `adb` is not installed."""
+
+
+class PhoneClaimedTwice(PhoneUnavailable):
+    """One phone that can be reached in two ways; `seen` names both."""
+
+
+class DeviceHeldElsewhere(UserError):
+    """A device that another agent has announced, and keeps while it is online."""
 
 
 @dataclass(eq=False)

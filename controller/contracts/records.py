@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -59,6 +60,29 @@ class StoredResult(OutcomeOrigin):
     metrics: dict[str, Measurement]
     environment: Environment
     artefacts: dict[str, str]
+
+
+class NewestResult(Contract):
+    """What stays of a result that counts where only the newest of its kind matters: no samples."""
+
+    device: str
+    workload: str
+    stack: str
+    scenario: str
+    precision: str | None
+    """The number format, see `precision_of`."""
+    validity: Validity
+    recorded_at: float
+    metrics: dict[str, Measurement]
+
+
+PRECISION_KNOBS = ("precision", "numerics")
+"""Knobs that name the number format: of stacks that train, and of model files."""
+
+
+def precision_of(knobs: Mapping[str, Scalar]) -> str | None:
+    """Return the number format a cell's knobs ask for, or None if no knob does."""
+    return next((str(knobs[name]) for name in PRECISION_KNOBS if name in knobs), None)
 
 
 class StoredFailure(OutcomeOrigin):

@@ -74,6 +74,12 @@ class Run(Contract):
         last = self.attempts[-1] if self.attempts else None
         return last if last and last.state is AttemptState.LEASED else None
 
+    @property
+    def waits_since(self) -> float:
+        """When it last became ready to wait for a device: its making, or its last attempt's end."""
+        ended = self.attempts[-1].ended_at if self.attempts else None
+        return self.created_at if ended is None else ended
+
 
 class OutcomeRecord(Contract):
     """An outcome as the store keeps it; `counted` says whether its attempt held the lease."""

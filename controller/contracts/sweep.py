@@ -25,8 +25,8 @@ class Sweep(Contract):
     """Axes × recipes × selectors × repeats, as a user writes them.
 
     A scalar may stand for a list of one. `recipes` are named bundles of knobs that change
-    together; `baseline` is the part of the knobs (or `workload`, `stack`, `device`) that marks the
-    cell all others are compared with.
+    together; one that also names a `stack` runs on that one alone. `baseline` is the part of the
+    knobs (or `workload`, `stack`, `device`) that marks the cell all others are compared with.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -68,11 +68,23 @@ Choice = tuple[str, str, str, dict[str, Scalar]]
 
 def choices(sweep: Sweep) -> list[Choice]:
     """Return every (workload, stack, scenario, given knobs) of a sweep, in reading order."""
-    recipes = list(sweep.recipes.values()) or [{}]
     names = list(sweep.knobs)
     return [
-        (workload, stack, scenario, {**dict(zip(names, values, strict=True)), **recipe})
+        (workload, chosen, scenario, {**dict(zip(names, values, strict=True)), **knobs})
         for workload, stack, scenario in product(sweep.workload, sweep.stack, sweep.scenario)
         for values in product(*sweep.knobs.values())
-        for recipe in recipes
+        for chosen, knobs in _recipes_on(stack, sweep)
     ]
+
+
+def _recipes_on(stack: str, sweep: Sweep) -> list[tuple[str, dict[str, Scalar]]]:
+    """Return the stack and the knobs of each recipe; one that names its stack comes with the first
+    of the sweep's only, whatever that is."""
+    found: list[tuple[str, dict[str, Scalar]]] = []
+    for recipe in sweep.recipes.values() or [{}]:
+        knobs = {name: value for name, value in recipe.items() if name != "stack"}
+        if "stack" not in recipe:
+            found.append((stack, knobs))
+        elif stack == sweep.stack[0]:
+            found.append((str(recipe["stack"]), knobs))
+    return found

@@ -13,6 +13,7 @@ class Unit(StrEnum):
     SAMPLES_PER_SECOND = "samples/s"
     FRACTION = "fraction"
     BYTES = "bytes"
+    JOULES = "J"
     LOSS = "loss"
 
     @property

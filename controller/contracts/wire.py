@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
-from controller.contracts.catalog import OnDevice, QualityTarget
+from controller.contracts.catalog import OnDevice, QualityTarget, StackEnvironment
 from controller.contracts.device import Device
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
@@ -33,6 +33,8 @@ class TrainingProgram(Contract):
     """The knobs the workload's manifest declares: what its builder is called with."""
     backend: str
     """`package.module:Class` of the stack, from its manifest."""
+    environment: StackEnvironment | None = None
+    """The Python environment it runs in, if not benchfarm's own."""
 
 
 class OnDeviceProgram(Contract):

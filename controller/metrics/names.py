@@ -6,7 +6,6 @@ No label ever holds a run id, a commit or a hash: each value of a label is a ser
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -29,6 +28,17 @@ class Metric:
     kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """Upper bounds of a histogram's buckets, in the metric's unit."""
+
+    def __str__(self) -> str:
+        """Return the name, as PromQL has it."""
+        return self.name
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a recording rule makes it; Prometheus's convention is colons in the name."""
+        return ":" in self.name
 
     @property
     def series_names(self) -> tuple[str, ...]:
@@ -46,8 +56,12 @@ def _counter(name: str, help_: str, *labels: str) -> Metric:
     return Metric(f"{PREFIX}_{name}_total", MetricKind.COUNTER, help_, labels)
 
 
-def _histogram(name: str, help_: str, *labels: str) -> Metric:
-    return Metric(f"{PREFIX}_{name}", MetricKind.HISTOGRAM, help_, labels)
+def _histogram(name: str, help_: str, buckets: tuple[float, ...], *labels: str) -> Metric:
+    return Metric(f"{PREFIX}_{name}", MetricKind.HISTOGRAM, help_, labels, buckets)
+
+
+def _recorded(name: str, help_: str) -> Metric:
+    return Metric(f"{PREFIX}:result:{name}", MetricKind.GAUGE, help_, (*RESULT_LABELS, "metric"))
 
 
 RUN_LABELS = ("device", "workload", "stack", "scenario")
@@ -55,12 +69,27 @@ RUN_LABELS = ("device", "workload", "stack", "scenario")
 RESULT_LABELS = (*RUN_LABELS, "precision")
 """What the newest result is of; `precision` is the knob that names the number format."""
 
+# --- values of labels -------------------------------------------------------------------------
+
+OUTCOMES = ("valid", "invalid", "failed", "lost", "cancelled")
+"""How an attempt ends: label `outcome`."""
+BLAMELESS = "none"
+"""Label `blame` of an attempt that is nobody's fault."""
+NO_PRECISION = "default"
+"""Label `precision` of a result whose cell has no knob for the number format."""
+
 # --- live: exported by the agent that runs it, gone when the run has ended --------------------
 
-RUN_PROGRESS = _gauge("run_progress_ratio", "Done part of the run's phase, 0 to 1.", *RUN_LABELS)
-RUN_STEPS = _gauge("run_steps_per_second", "Training steps a second now.", *RUN_LABELS)
-RUN_QUERIES = _gauge("run_queries_per_second", "Queries a second now.", *RUN_LABELS)
-RUN_LOSS = _gauge("run_loss", "Training loss now.", *RUN_LABELS)
+RUN_PROGRESS = _gauge(
+    "run_progress_ratio",
+    "Done part of the run, 0 to 1; on a device, of each LoadGen test.",
+    *RUN_LABELS,
+)
+RUN_STEPS = _gauge("run_steps_per_second", "Training steps a second: the last step.", *RUN_LABELS)
+RUN_QUERIES = _gauge(
+    "run_queries_per_second", "Queries (offline: samples) a second, over 5 s.", *RUN_LABELS
+)
+RUN_LOSS = _gauge("run_loss", "Training loss of the last step.", *RUN_LABELS)
 
 # --- devices and agents -----------------------------------------------------------------------
 
@@ -83,19 +112,28 @@ AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 when its lease ran o
 
 RUNS_QUEUED = _gauge("runs_queued", "Runs that wait for a device.")
 RUNS_LEASED = _gauge("runs_leased", "Runs that an agent holds.")
-QUEUE_OLDEST = _gauge("queue_oldest_seconds", "Age of the run that has waited longest.")
+QUEUE_OLDEST = _gauge("queue_oldest_seconds", "How long the run has waited that waits longest.")
+SWEEP_RUNS = _gauge(
+    "sweep_open_runs",
+    "Runs of a sweep (by its name) that are queued or leased; gone when the sweep is over.",
+    "sweep",
+    "state",
+)
 DISPATCH_SECONDS = _histogram(
-    "dispatch_seconds", "From a run's becoming ready to wait to its being leased to an agent."
+    "dispatch_seconds",
+    "From a run's becoming ready to wait to its being leased to an agent.",
+    (0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600),
 )
 RUNS = _counter(
     "runs",
-    "Attempts that ended, by outcome (valid, invalid, failed, lost, cancelled) and blame.",
+    "Attempts that ended, by outcome and whose fault it was.",
     "outcome",
     "blame",
 )
 RUN_SECONDS = _histogram(
     "run_duration_seconds",
     "From lease to outcome; exemplars name the run.",
+    (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 2 * 3600, 6 * 3600, 24 * 3600),
     "workload",
     "stack",
     "scenario",
@@ -120,3 +158,39 @@ QUALITY_MISSED = _gauge(
     "1 if the newest result, valid or not, is below its workload's quality target.",
     *RESULT_LABELS,
 )
+
+# --- comparing: what the recording rules divide by ----------------------------------------------
+
+BASELINE_DEVICE = _gauge(
+    "baseline_device_info",
+    "1; the device whose newest result the others' are compared with.",
+    *RESULT_LABELS,
+)
+BASELINE_STACK = _gauge(
+    "baseline_stack_info",
+    "1; the stack and precision that the others on the same device are compared with.",
+    *RESULT_LABELS,
+)
+RANKING = _gauge(
+    "ranking_direction",
+    "The metric that ranks a scenario's results: 1 if more is better, -1 if less is.",
+    "scenario",
+    "metric",
+)
+
+
+# --- recorded by Prometheus (rules.py), exported by nobody --------------------------------------
+
+RATIO_TO_DEVICE = _recorded(
+    "ratio_to_baseline_device",
+    "How many times better a ranking result is than the baseline device's; above 1 is better.",
+)
+RATIO_TO_STACK = _recorded(
+    "ratio_to_baseline_stack",
+    "How many times better a ranking result is than the baseline stack's on the same device.",
+)
+
+
+def all_metrics() -> tuple[Metric, ...]:
+    """Return every metric, in the order of this file; recorded ones, too."""
+    return tuple(value for value in globals().values() if isinstance(value, Metric))

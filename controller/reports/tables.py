@@ -17,10 +17,11 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
+    Unit.JOULES: lambda v: f"{v:.4g} J",
     Unit.LOSS: lambda v: f"{v:.4g}",
 }
-_HEADINGS = {
-    "step_time": "step time (quartiles)",
+HEADINGS = {
+    "step_time": "step time",
     "latency_p90": "p90 latency",
     "latency_p50": "p50",
     "latency_p99": "p99",
@@ -28,6 +29,7 @@ _HEADINGS = {
     "top1": "top-1",
     "loss": "loss",
     "peak_memory": "peak memory",
+    "energy": "energy a step",
 }
 """The metrics people look for first, in order; `results show` has all."""
 
@@ -41,13 +43,15 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     """Return the table people look at after a sweep: best first, one line a cell and device."""
     knobs = varying_knobs(lines)
     found = {name for line in lines for name in line.metrics}
-    metrics = [name for name in _HEADINGS if name in found]
+    metrics = [name for name in HEADINGS if name in found]
     table = Table(title=title, title_justify="left")
     several = len({line.scenario for line in lines}) > 1
     for column in ("device", "workload", "stack", *(["scenario"] if several else []), *knobs):
         table.add_column(column, overflow="fold")
     for name in metrics:
-        table.add_column(_HEADINGS.get(name, name), justify="right")
+        ranges = any(_is_range(line.metrics[name]) for line in lines if name in line.metrics)
+        heading = f"{HEADINGS[name]} (quartiles)" if ranges else HEADINGS[name]
+        table.add_column(heading, justify="right")
     table.add_column("validity")
     table.add_column("vs baseline", justify="right")
     for line in lines:
@@ -99,10 +103,14 @@ def _metric(line: MetricLine | None) -> str:
     if line is None:
         return "–"
     middle = shown(line.spread.median, line.unit)
-    if line.unit is not Unit.SECONDS or line.spread.low == line.spread.high:
+    if not _is_range(line):
         return middle
     low, high = (shown(v, line.unit) for v in (line.spread.low, line.spread.high))
     return f"{middle} ({low} – {high})"
+
+
+def _is_range(line: MetricLine) -> bool:
+    return line.unit is Unit.SECONDS and line.spread.low != line.spread.high
 
 
 def _validity(line: CellLine) -> str:
@@ -113,10 +121,11 @@ def _validity(line: CellLine) -> str:
 def _speedup(line: CellLine) -> str:
     if line.is_baseline:
         return "baseline"
-    return _ratio(line.speedup) if line.speedup else "–"
+    return ratio_text(line.speedup) if line.speedup else "–"
 
 
-def _ratio(ratio: Ratio) -> str:
+def ratio_text(ratio: Ratio) -> str:
+    """Return a ratio with its interval for people, or that no difference is shown."""
     if ratio.interval is None:
         return f"{ratio.value:.2f}× (one sample)"
     interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import httpx
 
-from controller.contracts import errors
-from controller.contracts.errors import FarmUnavailable, UserError
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import FarmUnavailable
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent, Submission
 from controller.runtime.home import Home
@@ -19,11 +19,6 @@ from controller.runtime.home import Home
 RESTART_S = 60.0
 """How long a restarting controller is waited for."""
 RETRY_S = 0.5
-_KINDS: dict[str, type[UserError]] = {
-    name: kind
-    for name, kind in vars(errors).items()
-    if isinstance(kind, type) and issubclass(kind, UserError)
-}
 
 
 class FarmClient:
@@ -93,8 +88,7 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
         answer: dict[str, Any] = response.json()
         return answer
     if response.status_code == httpx.codes.BAD_REQUEST:
-        facts = response.json()
-        raise _KINDS[facts.pop("kind")](**facts)
+        raise Complaint.model_validate_json(response.content).error()
     raise FarmUnavailable(
         "calling the controller",
         f"it answered with status {response.status_code}",

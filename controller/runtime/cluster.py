@@ -105,8 +105,9 @@ def stop(home: Home, cluster: Cluster) -> int:
     ended = end_marked(FARM_MARKER, cluster.instance, grace_s=5.0)
     shutil.rmtree(cluster.temp_dir, ignore_errors=True)
     home.endpoint_file.unlink(missing_ok=True)
-    for address in home.adb_addresses():
-        address.unlink(missing_ok=True)
+    home.prometheus_url.unlink(missing_ok=True)
+    for status in home.adb_statuses():
+        status.unlink(missing_ok=True)
     home.cluster_file.unlink(missing_ok=True)
     return ended
 
@@ -130,9 +131,9 @@ def driver(home: Home, cluster: Cluster) -> Iterator[Any]:
         ray.shutdown()
 
 
-def start_controller(home: Home, cluster: Cluster) -> str:
+def start_controller(home: Home, cluster: Cluster, metrics_address: str, api_port: int) -> str:
     """Start the controller actor, or find the one that runs; return its URL."""
-    from controller.runtime.controller import Controller
+    from controller.runtime.controller import Controller, ControllerOptions
 
     with driver(home, cluster) as ray:
         actor = (
@@ -146,7 +147,7 @@ def start_controller(home: Home, cluster: Cluster) -> str:
                 max_concurrency=10_000,
                 num_cpus=0,
             )
-            .remote(str(home.path))
+            .remote(ControllerOptions(str(home.path), metrics_address, api_port))
         )
         return str(ray.get(actor.ready.remote()))
 

@@ -7,34 +7,57 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import Registration
+from controller.contracts.device import Admission, Registration
 from controller.contracts.version import installed_version
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
-from controller.runtime.api import serve_api
+from controller.metrics.discovery import targets
+from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
+from controller.metrics.farm_metrics import FarmMetrics
+from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.feed import Feed
 from controller.runtime.home import Endpoint, Home, write_private
 from controller.store.sqlite import SqliteStore
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerOptions:
+    """What `up` was told; kept by Ray for every restart of the actor."""
+
+    home: str
+    metrics_address: str
+    """IP address of this host on which Prometheus finds its metrics."""
+    api_port: int
+    """0 for a free one."""
+
+
 class Controller:
     """Its methods are the controller's interface to agents; users come over HTTP (see api)."""
 
-    def __init__(self, home: str) -> None:
-        self._home = Home(Path(home))
+    def __init__(self, options: ControllerOptions) -> None:
+        self._home = Home(Path(options.home))
+        self._options = options
         self._settings = FarmSettings()
         self._feed = Feed()
+        store, catalog = SqliteStore.open(self._home.store), load_catalog()
+        self._metrics = FarmMetrics(catalog, store.newest_results())
         self._farm = Farm(
-            SqliteStore.open(self._home.store),
-            load_catalog(),
+            store,
+            catalog,
             installed_version(),
             self._settings,
             time.time,
             self._feed.publish,
+            self._metrics.observe,
         )
         loop = asyncio.get_running_loop()
         self._url = loop.create_task(self._listen())
@@ -45,9 +68,9 @@ class Controller:
         """Return the URL of the HTTP interface once it listens."""
         return await self._url
 
-    async def register(self, registration: Registration) -> None:
+    async def register(self, registration: Registration) -> Admission:
         """See Farm.register."""
-        self._farm.register(registration)
+        return self._farm.register(registration)
 
     async def exchange(self, question: Exchange) -> Orders:
         """Answer at once if there is something to do, else when there is, or after a while."""
@@ -68,11 +91,34 @@ class Controller:
         self._farm.progress(progress)
 
     async def _listen(self) -> str:
-        token = self._home.api_token.read_text()
-        url = await serve_api(self._farm, self._feed, token)
+        metrics_token = self._home.metrics_token.read_text()
+        exporter = listening(self._options.metrics_address)
+        await serve_metrics(exporter, metrics_token, self._expose)
+        api = ApiOptions(
+            token=self._home.api_token.read_text(),
+            metrics_token=metrics_token,
+            port=self._options.api_port or self._former_port(),
+        )
+        targets_now = partial(self._targets, exporter)
+        url = url_of(await serve_api(self._farm, self._feed, targets_now, api))
         endpoint = Endpoint(url=url, version=installed_version(), pid=os.getpid())
         write_private(self._home.endpoint_file, endpoint.model_dump_json())
         return url
+
+    def _former_port(self) -> int:
+        """Return the port this farm's controller had before it was restarted, or 0.
+
+        Prometheus goes on asking there.
+        """
+        if not self._home.endpoint_file.exists():
+            return 0
+        return urlsplit(self._home.endpoint().url).port or 0
+
+    def _expose(self) -> Exposition:
+        return self._metrics.expose(self._farm.state())
+
+    def _targets(self, exporter: socket.socket) -> list[dict[str, Any]]:
+        return targets(address_of(exporter), self._farm.state().agents)
 
     async def _keep_time(self) -> None:
         while True:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
+    Admission,
     Agent,
     Device,
+    HeldDevice,
     RegisteredAgent,
     RegisteredDevice,
     Registration,
@@ -37,6 +39,7 @@ from controller.contracts.wire import (
     RunProgress,
     Submission,
 )
+from controller.metrics.collector import FarmState
 from controller.scheduling.expansion import cells_of, place_cells, runs_of
 from controller.scheduling.lifecycle import (
     Cancelled,
@@ -74,13 +77,16 @@ class Farm:
         settings: FarmSettings,
         clock: Callable[[], float],
         publish: Callable[[RunEvent], None],
+        observe: Callable[[Run, RunChange], None] = lambda *_: None,
     ) -> None:
+        """`observe` is called with a run as it was, and each change of it once that is stored."""
         self._store = store
         self._catalog = catalog
         self._version = version
         self._settings = settings
         self._clock = clock
         self._publish = publish
+        self._observe = observe
         self._seen: dict[str, float] = {}
         agents, devices = store.fleet()
         self._agents = {a.agent.id: a for a in agents}
@@ -99,15 +105,16 @@ class Farm:
 
     # --- what agents say -----------------------------------------------------------------------
 
-    def register(self, registration: Registration) -> None:
+    def register(self, registration: Registration) -> Admission:
         """Take in an agent and its devices; a restarted agent loses what its former self held.
 
-        Raises VersionMismatch.
+        A device that another agent has there now is refused. Raises VersionMismatch.
         """
         agent = registration.agent
         if agent.version != self._version:
             raise VersionMismatch(agent.id, agent.version, self._version)
-        self._save_agent(agent, registration.devices, online=True)
+        held = {d.id: holder for d in registration.devices if (holder := self._holder(d, agent))}
+        self._save_agent(agent, [d for d in registration.devices if d.id not in held], online=True)
         self._seen[agent.id] = self._clock()
         self._apply_each(
             (run, LeaseLost())
@@ -115,6 +122,8 @@ class Farm:
             if run.lease and run.lease.incarnation != agent.incarnation
         )
         self._place()
+        refused = (HeldDevice(device_id=d, agent_id=a.id, host=a.host) for d, a in held.items())
+        return Admission(refused=tuple(refused), again_in_s=self._settings.lease_ttl_s)
 
     def exchange(self, question: Exchange) -> Orders:
         """Renew what the agent holds and say what it should run and stop.
@@ -223,10 +232,28 @@ class Farm:
         silent = [seen + ttl for seen in self._seen.values()]
         return max(0.0, min(leases + silent, default=now + ttl) - now)
 
+    # --- what there is -------------------------------------------------------------------------
+
+    def state(self) -> FarmState:
+        """Return all agents, devices and open runs as they are now."""
+        return FarmState(
+            now=self._clock(),
+            agents=tuple(self._agents.values()),
+            devices=tuple(self._devices.values()),
+            open_runs=tuple(self._open.values()),
+        )
+
     # --- inside --------------------------------------------------------------------------------
 
     def _online_devices(self) -> list[Device]:
         return [d.device for d in self._devices.values() if d.online]
+
+    def _holder(self, device: Device, agent: Agent) -> Agent | None:
+        """Return the other agent that has a device there now."""
+        known = self._devices.get(device.id)
+        if known is None or not known.online or known.agent_id == agent.id:
+            return None
+        return self._agents[known.agent_id].agent
 
     def _leased(self, agent_id: str) -> list[Run]:
         return [r for r in self._open.values() if r.lease and r.lease.agent_id == agent_id]
@@ -270,12 +297,14 @@ class Farm:
     def _apply_each(self, events: Iterable[tuple[Run, Event]]) -> None:
         now = self._clock()
         pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
-        changes = [change for run, change in pairs if change.run != run or change.record]
-        if not changes:
+        changed = [(run, change) for run, change in pairs if change.run != run or change.record]
+        if not changed:
             return
-        self._store.save_runs(changes)
-        for change in changes:
+        self._store.save_runs([change for _, change in changed])
+        for _, change in changed:
             self._remember(change)
+        for run, change in changed:
+            self._observe(run, change)
 
     def _remember(self, change: RunChange) -> None:
         run = change.run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.contracts.base import Contract
-from controller.contracts.device import Device, RegisteredAgent
+from controller.contracts.device import Device, DeviceState, RegisteredAgent, device_state
 from controller.contracts.records import Timestamp
 from controller.contracts.run import Run
 from controller.runtime.cluster import is_alive
@@ -16,8 +16,7 @@ class DeviceStatus(Contract):
 
     device: Device
     agent_id: str
-    state: str
-    """`ready`, `busy` or `offline`."""
+    state: DeviceState
     since: Timestamp
     run_id: str | None
     """The run it is busy with."""
@@ -47,7 +46,7 @@ def _status(
 ) -> DeviceStatus:
     run = leases.get(device.id) if online else None
     since = run.attempts[-1].leased_at if run else since
-    state = "busy" if run else "ready" if online else "offline"
+    state = device_state(online=online, busy=run is not None)
     run_id = run.run_id if run else None
     return DeviceStatus(device=device, agent_id=agent_id, state=state, since=since, run_id=run_id)
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE
 from controller.contracts.base import Contract
 from controller.contracts.errors import FarmUnavailable, HomeUnusable
 from controller.contracts.processes import FARM_MARKER
@@ -71,25 +72,45 @@ class Home:
         return self.path / "api-token"
 
     @property
+    def metrics_token(self) -> Path:
+        """The token of the exporters, which Prometheus holds: it reads metrics and no more."""
+        return self.path / "metrics-token"
+
+    @property
+    def prometheus(self) -> Path:
+        """Configuration, data and log of the Prometheus that `up` or `demo` started."""
+        return self.path / "prometheus"
+
+    @property
+    def prometheus_url(self) -> Path:
+        """Where it listens; there while it runs."""
+        return self.prometheus / "url"
+
+    @property
     def logs(self) -> Path:
         """Logs of what `up` starts."""
         return self.path / "logs"
+
+    @property
+    def reports(self) -> Path:
+        """Reports that the demo wrote."""
+        return self.path / "reports"
 
     @property
     def agent(self) -> Path:
         """The agent's folder: artefacts, and outcomes not yet acknowledged."""
         return self.path / "agent"
 
-    def adb_addresses(self) -> list[Path]:
-        """Return the files in which this host's agents tell where their adb servers listen."""
-        return sorted(self.agent.glob("*/adb/address"))
+    def adb_statuses(self) -> list[Path]:
+        """Return the files in which this host's agents tell of their adb servers."""
+        return sorted(self.agent.glob(f"*/{ADB_FOLDER}/{STATUS_FILE}"))
 
     def prepare(self) -> None:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
-            for token in (self.ray_token, self.api_token):
+            for token in (self.ray_token, self.api_token, self.metrics_token):
                 if not token.exists() or not token.stat().st_size:  # empty would let anyone in
                     write_private(token, secrets.token_hex(32))
         except OSError as error:

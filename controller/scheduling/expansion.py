@@ -29,6 +29,10 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
     ):
         for name in names:
             _require(name, known, source, key)
+    for recipe, given in sweep.recipes.items():
+        if "stack" in given:
+            key = f"recipes.{recipe}.stack"
+            _require(str(given["stack"]), catalog.stacks, source, key, "stack")
     _check_shape(sweep, source)
     for selector in sweep.devices:
         parse_selector(selector)
@@ -105,14 +109,16 @@ def _check_shape(sweep: Sweep, source: str) -> None:
             )
 
 
-def _require(name: str, known: Iterable[str], source: str, key: str) -> None:
+def _require(
+    name: str, known: Iterable[str], source: str, key: str, noun: str | None = None
+) -> None:
     if name in (names := sorted(known)):
         return
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise SweepInvalid(
         f"{source}: key {key}",
-        f"there is no {key.split('.')[0].rstrip('s')} {name!r}",
+        f"there is no {noun or key.split('.')[0].rstrip('s')} {name!r}",
         f"{hint}known: {', '.join(names) or 'none'}",
     )
 

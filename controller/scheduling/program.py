@@ -19,6 +19,7 @@ def program_of(
             # A run queued by an earlier release may lack a knob: the builder's default serves.
             arguments={name: cell.knobs[name] for name in workload.knobs if name in cell.knobs},
             backend=stack.backend,
+            environment=stack.environment,
         )
     if workload.on_device and stack.bundle:
         return OnDeviceProgram(

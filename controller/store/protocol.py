@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from controller.contracts.device import RegisteredAgent, RegisteredDevice
-from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
+from controller.contracts.records import (
+    NewestResult,
+    StoredFailure,
+    StoredResult,
+    SweepRecord,
+)
 from controller.contracts.run import Run, RunChange
 
 
@@ -53,6 +58,14 @@ class StoreReader(Protocol):
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return results that count, oldest first (and the late ones, `counted` false, after)."""
+        ...
+
+    def newest_results(self) -> list[NewestResult]:
+        """Return the newest VALID and the newest INVALID result that count, oldest first.
+
+        Of each device, workload, stack, scenario and number format. Called once, at the start of
+        the controller.
+        """
         ...
 
     def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:

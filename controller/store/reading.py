@@ -7,10 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from controller.contracts.device import RegisteredAgent, RegisteredDevice
-from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
+from controller.contracts.records import (
+    PRECISION_KNOBS,
+    NewestResult,
+    StoredFailure,
+    StoredResult,
+    SweepRecord,
+)
 from controller.contracts.run import Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
@@ -19,6 +25,7 @@ from controller.store.rows import (
     agent_of,
     device_of,
     failure_of,
+    newest_of,
     result_of,
     run_of,
     sweep_of,
@@ -39,6 +46,17 @@ _ORIGINS = (
     )
     .join_from(tables.outcomes, tables.attempts)
     .join(tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
+)
+
+_NEWEST = (
+    select(func.max(tables.outcomes.c.number))
+    .join_from(tables.outcomes, tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
+    .where(tables.outcomes.c.type == "result", tables.outcomes.c.counted)
+    .group_by(
+        *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
+        func.coalesce(*(tables.runs.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
+        tables.outcomes.c.validity,
+    )
 )
 
 
@@ -81,6 +99,23 @@ class SqliteReader:
         key = ("run_id", "attempt", "counted")
         metrics = _by_key(named, key)
         return [result_of(row, metrics[_key(row, key)]) for row in rows]
+
+    def newest_results(self) -> list[NewestResult]:
+        """Return the newest VALID and the newest INVALID result that count, oldest first.
+
+        Of each device, workload, stack, scenario and number format.
+        """
+        found = _ORIGINS.where(tables.outcomes.c.number.in_(_NEWEST))
+        measured = (
+            select(*(c for c in tables.measurements.c if c.name != "samples"))
+            .join_from(tables.measurements, tables.outcomes)
+            .where(tables.outcomes.c.number.in_(_NEWEST))
+        )
+        with transaction(self._readers, self._path) as connection:
+            named = _read(connection, measured)
+            rows = _read(connection, found.order_by(tables.outcomes.c.number))
+        metrics = _by_key(named, ("run_id", "attempt"))
+        return [newest_of(row, metrics[row["run_id"], row["attempt"]]) for row in rows]
 
     def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
         """Return every failed attempt's failure, oldest first."""

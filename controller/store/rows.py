@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from controller.contracts.device import Agent, Device, RegisteredAgent, RegisteredDevice
-from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
+from controller.contracts.records import (
+    NewestResult,
+    StoredFailure,
+    StoredResult,
+    SweepRecord,
+    precision_of,
+)
 from controller.contracts.result import Result
 from controller.contracts.run import Attempt, OutcomeRecord, Run
 
@@ -94,6 +100,14 @@ def result_of(row: Row, measurements: list[Row]) -> StoredResult:
     metrics = {m["name"]: _only(m, ("value", "unit", "samples")) for m in measurements}
     fields = _only(row, StoredResult.model_fields)
     return StoredResult.model_validate({**fields, **row["document"], "metrics": metrics})
+
+
+def newest_of(row: Row, measurements: list[Row]) -> NewestResult:
+    """Return what stays of the result of a row that joins `outcomes`, `attempts` and `runs`."""
+    metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
+    fields = _only(row, NewestResult.model_fields)
+    precision = precision_of(row["knobs"])
+    return NewestResult.model_validate({**fields, "precision": precision, "metrics": metrics})
 
 
 def failure_of(row: Row) -> StoredFailure:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
 
 # Named, so that a migration can drop a constraint on SQLite.
@@ -41,6 +41,7 @@ agents = Table(
     Column("host", String, nullable=False),
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
+    Column("exporter", String),
 )
 
 devices = Table(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from models.retinanet.frozen_norm import FrozenBatchNorm2d
 
 STAGES_FROM_THE_TOP = ("layer4", "layer3", "layer2", "layer1", "conv1")
 """Stages in the order in which they are made trainable."""
@@ -15,33 +16,6 @@ OUT_CHANNELS = (512, 1024, 2048)
 _EXPANSION = 4
 _GROUPS = 32
 _GROUP_WIDTH = 4
-
-
-class FrozenBatchNorm2d(nn.Module):
-    """Batch norm of fixed statistics and affine terms: y = x * scale + bias, all of it buffers.
-
-    eps is 1e-5, the default of torchvision and of the MLPerf reference for this backbone (their
-    0.0 is for COCO weights older than that default). Scale and bias are worked out in fp32 and
-    cast to the dtype of x: under autocast an fp32 factor would promote every bf16 activation.
-    """
-
-    def __init__(self, channels: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.eps = eps
-        self.weight: Tensor
-        self.bias: Tensor
-        self.running_mean: Tensor
-        self.running_var: Tensor
-        self.register_buffer("weight", torch.ones(channels))
-        self.register_buffer("bias", torch.zeros(channels))
-        self.register_buffer("running_mean", torch.zeros(channels))
-        self.register_buffer("running_var", torch.ones(channels))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Normalise x [B, C, H, W]; keeps its dtype."""
-        scale = self.weight * (self.running_var + self.eps).rsqrt()
-        bias = self.bias - self.running_mean * scale
-        return x * scale.to(x.dtype)[:, None, None] + bias.to(x.dtype)[:, None, None]
 
 
 class Bottleneck(nn.Module):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -14,25 +14,56 @@ from models.retinanet.head import HeadOutputs
 
 FOREGROUND_IOU = 0.5
 BACKGROUND_IOU = 0.4
+ALPHA = 0.25
+GAMMA = 2.0
+
+FocalLoss = Callable[[Tensor, Tensor], Tensor]
+"""The focal loss of one image, summed in fp32, from its logits [A, C] of any float dtype and the
+class of each anchor, int64 [A]: 0 to C - 1, BACKGROUND (no class) or IGNORED (does not count)."""
+
+
+def reference_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
+    """Compute the focal loss by its definition, from a dense target; see FocalLoss."""
+    from kernels.reference.boxes import IGNORED
+    from kernels.reference.focal_loss import sigmoid_focal_loss
+
+    counted = classes != IGNORED
+    logits, classes = logits[counted].float(), classes[counted]
+    foreground = (classes >= 0).nonzero()[:, 0]
+    wanted = torch.zeros_like(logits)
+    wanted[foreground, classes[foreground]] = 1
+    return sigmoid_focal_loss(logits, wanted, ALPHA, GAMMA, reduction="sum")
+
+
+FOCAL_LOSSES: Mapping[str, FocalLoss] = {"reference": reference_focal_loss}
+"""Values of the knob `focal_loss`; a kernel that is faster goes here."""
 
 
 def detection_loss(
-    outputs: HeadOutputs, targets: Sequence[DetectionTarget], anchors: Tensor
+    outputs: HeadOutputs,
+    targets: Sequence[DetectionTarget],
+    anchors: Tensor,
+    focal_loss: FocalLoss = reference_focal_loss,
 ) -> Tensor:
     """Return classification plus box loss in fp32, averaged over the images.
+
+    Both are divided by the image's number of foreground anchors.
 
     Args:
         outputs: of the heads, any float dtype.
         targets: ground truth of each image; an image may have no boxes.
         anchors: [A, 4], the same for all images.
+        focal_loss: one of FOCAL_LOSSES.
     """
-    logits, regression = outputs.cls_logits.float(), outputs.bbox_regression.float()
     losses = []
-    for image, target in enumerate(targets):
+    images = zip(outputs.cls_logits, outputs.bbox_regression, targets, strict=True)
+    for logits, regression, target in images:
         matches = match_anchors(anchors, target)
-        losses.append(classification_loss(logits[image], target, matches))
-        losses.append(box_loss(regression[image], target, anchors, matches))
-    return torch.stack(losses).sum() / len(targets)
+        foreground = (matches >= 0).nonzero()[:, 0]
+        loss = focal_loss(logits, anchor_classes(matches, foreground, target))
+        loss = loss + box_loss(regression, target, anchors, matches, foreground)
+        losses.append(loss / max(1, foreground.numel()))
+    return torch.stack(losses).mean()
 
 
 def match_anchors(anchors: Tensor, target: DetectionTarget) -> Tensor:
@@ -44,25 +75,23 @@ def match_anchors(anchors: Tensor, target: DetectionTarget) -> Tensor:
     )
 
 
-def classification_loss(logits: Tensor, target: DetectionTarget, matches: Tensor) -> Tensor:
-    """Return the focal loss of logits [A, C], ignored anchors left out, per foreground anchor."""
-    from kernels.reference.boxes import IGNORED
-    from kernels.reference.focal_loss import sigmoid_focal_loss
+def anchor_classes(matches: Tensor, foreground: Tensor, target: DetectionTarget) -> Tensor:
+    """Return the class of each anchor as FocalLoss takes it: int64 [A].
 
-    counted = matches != IGNORED
-    logits, matches = logits[counted], matches[counted]
-    foreground = matches >= 0
-    classes = torch.zeros_like(logits)
-    classes[foreground, target.labels[matches[foreground]]] = 1
-    loss = sigmoid_focal_loss(logits, classes, alpha=0.25, gamma=2.0, reduction="sum")
-    return loss / foreground.sum().clamp(min=1)
+    A match is the index of a box, or already what stands for background and ignored.
+    """
+    classes = matches.clone()
+    classes[foreground] = target.labels[matches[foreground]]
+    return classes
 
 
 def box_loss(
-    regression: Tensor, target: DetectionTarget, anchors: Tensor, matches: Tensor
+    regression: Tensor,
+    target: DetectionTarget,
+    anchors: Tensor,
+    matches: Tensor,
+    foreground: Tensor,
 ) -> Tensor:
-    """Return the L1 loss of the regression [A, 4] of foreground anchors, per foreground anchor."""
-    foreground = (matches >= 0).nonzero()[:, 0]
+    """Return the L1 loss in fp32 of the regression [A, 4], summed over the foreground anchors."""
     wanted = encode(target.boxes[matches[foreground]], anchors[foreground])
-    loss = functional.l1_loss(regression[foreground], wanted, reduction="sum")
-    return loss / max(1, foreground.numel())
+    return functional.l1_loss(regression[foreground].float(), wanted, reduction="sum")

@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
-import torch
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from models.retinanet.anchors import anchors_by_level
+import torch
+from torch import Tensor, nn
+
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from models.optimizers import build_optimizer
+from models.retinanet.anchors import anchors_by_level, grid_shapes
+from models.retinanet.backbone import STAGES_FROM_THE_TOP
 from models.retinanet.data import DetectionBatch, SyntheticDetectionData
+from models.retinanet.frozen_norm import apply_frozen_bn
 from models.retinanet.head import HeadOutputs
-from models.retinanet.loss import detection_loss
+from models.retinanet.loss import FOCAL_LOSSES, detection_loss
 from models.retinanet.model import RetinaNet
+from models.retinanet.packing import PackedHead
+
+if TYPE_CHECKING:
+    from models.retinanet.torchvision_reference import TorchvisionTraining
 
 LEARNING_RATE = 1e-4
+OURS = "benchfarm"
+TORCHVISION = "torchvision"
+
+
+def retinanet_training(
+    implementation: str = OURS,
+    **arguments: Any,  # noqa: ANN401 - passed on
+) -> RetinaNetTraining | TorchvisionTraining:
+    """Return the workload in an implementation; arguments are those of RetinaNetTraining.
+
+    Raises WorkerFault, blame user, if torchvision's is asked for where it is not installed, or
+    together with a switch, which it doesn't have.
+    """
+    ours = RetinaNetTraining(**arguments)
+    if implementation == OURS:
+        return ours
+    if find_spec("torchvision") is None:
+        raise _refusal("there is no torchvision on this stack; use stack ipex")
+    if not ours.is_plain:
+        raise _refusal("it has none of the switches; leave them at their defaults")
+    from models.retinanet.torchvision_reference import TorchvisionTraining
+
+    return TorchvisionTraining(ours)
+
+
+def _refusal(why: str) -> WorkerFault:
+    message = f"implementation {TORCHVISION}: {why}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
 
 
 class RetinaNetTraining:
@@ -23,8 +64,14 @@ class RetinaNetTraining:
         image_size: side of the square images in pixels; MLPerf's is 800.
         batch_size: images in a batch.
         num_classes: 264 in MLPerf's subset of OpenImages.
-        trainable_stages: backbone stages that learn, 0 to 5 from the top; the others get no
-            gradient work.
+        trainable_stages: backbone stages that learn, 0 to 5 from the top.
+        skip_frozen: no gradient work for the stages that don't learn; otherwise their gradients
+            are worked out and dropped.
+        frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
+        packed_levels: run the heads on all pyramid levels in one call.
+        focal_loss: one of `loss.FOCAL_LOSSES`.
+        optimizer: one of `optimizers.build_optimizer`; MLPerf's is Adam.
+        fused_optimizer: its fused form.
         seed: of weights and data.
     """
 
@@ -34,11 +81,31 @@ class RetinaNetTraining:
         batch_size: int,
         num_classes: int = 264,
         trainable_stages: int = 3,
+        skip_frozen: bool = True,
+        frozen_bn: str = "mul_add",
+        packed_levels: bool = False,
+        focal_loss: str = "reference",
+        optimizer: str = "adam",
+        fused_optimizer: bool = False,
         seed: int = 0,
     ) -> None:
+        self.image_size = image_size
+        self.trainable_stages = trainable_stages
+        self.is_plain = (
+            skip_frozen
+            and frozen_bn == "mul_add"
+            and not packed_levels
+            and focal_loss == "reference"
+        )
+        """Whether all switches of model and loss are at the values that torchvision has."""
         self._batch_size = batch_size
         self._num_classes = num_classes
-        self._trainable_stages = trainable_stages
+        self._skip_frozen = skip_frozen
+        self._frozen_bn = frozen_bn
+        self._packed_levels = packed_levels
+        self._focal_loss = FOCAL_LOSSES[focal_loss]
+        self._optimizer = optimizer
+        self._fused_optimizer = fused_optimizer
         self._seed = seed
         self._data = SyntheticDetectionData(image_size, batch_size, num_classes, seed)
         self._anchors = torch.cat(anchors_by_level(image_size, image_size))
@@ -52,22 +119,44 @@ class RetinaNetTraining:
         """Return the model in fp32 and training mode; leaves the global random state alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            return RetinaNet(self._num_classes, self._trainable_stages)
+            model = RetinaNet(self._num_classes, self.trainable_stages)
+        return self.transform(model)
 
-    def build_optimizer(self, model: torch.nn.Module) -> torch.optim.Adam:
-        """Return Adam at 1e-4 over the parameters that learn."""
-        learning = [p for p in model.parameters() if p.requires_grad]
-        return torch.optim.Adam(learning, lr=LEARNING_RATE)
+    def transform(self, model: RetinaNet) -> RetinaNet:
+        """Bring a plain model with its weights in place into the form that the knobs ask for."""
+        if not self._skip_frozen:
+            for parameter in self._frozen(model):
+                parameter.requires_grad_()
+                parameter.register_post_accumulate_grad_hook(_drop_gradient)  # type: ignore[no-untyped-call]
+        apply_frozen_bn(model, self._frozen_bn)
+        if self._packed_levels:
+            model.head = PackedHead(model.head, grid_shapes(self.image_size, self.image_size))
+        return model
+
+    def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return the optimizer at 1e-4 over the parameters that learn."""
+        frozen = set(self._frozen(model))
+        learning = [p for p in model.parameters() if p not in frozen]
+        return build_optimizer(self._optimizer, self._fused_optimizer, learning, LEARNING_RATE)
+
+    def _frozen(self, model: nn.Module) -> list[nn.Parameter]:
+        stages = STAGES_FROM_THE_TOP[self.trainable_stages :]
+        modules = [model.get_submodule(f"backbone.body.{stage}") for stage in stages]
+        return [parameter for module in modules for parameter in module.parameters()]
 
     def batch(self, step: int) -> DetectionBatch:
         """Return the batch of a step, from a small pool made with the workload."""
         return self._data.batch(step)
 
-    def forward(self, model: torch.nn.Module, batch: DetectionBatch) -> HeadOutputs:
+    def forward(self, model: nn.Module, batch: DetectionBatch) -> HeadOutputs:
         """Return class logits [B, A, classes] and box regression [B, A, 4]."""
         outputs: HeadOutputs = model(batch.images)
         return outputs
 
-    def loss(self, outputs: HeadOutputs, batch: DetectionBatch) -> torch.Tensor:
+    def loss(self, outputs: HeadOutputs, batch: DetectionBatch) -> Tensor:
         """Return the scalar fp32 loss, classification plus boxes."""
-        return detection_loss(outputs, batch.targets, self._anchors)
+        return detection_loss(outputs, batch.targets, self._anchors, self._focal_loss)
+
+
+def _drop_gradient(parameter: Tensor) -> None:
+    parameter.grad = None

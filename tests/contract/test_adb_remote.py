@@ -185,6 +185,18 @@ async def test_a_read_only_storage_is_told(phone: Phone, tree: Tree) -> None:
     assert (await phone.remote.run(("echo", "it"), SOON_S)).stdout == b"it\n"
 
 
+@pytest.mark.parametrize("fault", [faults.ReadOnly(), faults.FullStorage()])
+async def test_cleaning_tells_that_a_phone_takes_no_files(
+    phone: Phone, fault: faults.ReadOnly | faults.FullStorage
+) -> None:
+    await phone.set_faults(fault)
+    kind = await fault_of(asyncio.create_task(phone.remote.clean()))
+    read_only = isinstance(fault, faults.ReadOnly)
+    assert kind is (FaultKind.READ_ONLY if read_only else FaultKind.STORAGE_FULL)
+    await phone.set_faults()
+    await phone.remote.clean()
+
+
 async def test_where_nothing_may_be_written(phone: Phone, tree: Tree) -> None:
     elsewhere = AdbRemote.of(phone.remote.link, OWNER, PurePosixPath("/proc/benchfarm"))
     with pytest.raises(RemoteFault) as caught:

@@ -15,8 +15,6 @@ from agents.transports.adb import server as server_module
 from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.server import (
     SERVER_MARKER,
-    AdbMissing,
-    AdbUnavailable,
     AttachedServer,
     PortTaken,
     PrivateServer,
@@ -24,6 +22,7 @@ from agents.transports.adb.server import (
 from agents.transports.adb.smart_socket import Address, ask
 from agents.transports.adb.tracker import Change, track
 from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.errors import AdbMissing, AdbUnavailable
 from controller.contracts.processes import marked_processes
 from tests.support.remotes import Phone
 from tests.support.virtual_phone import RunningPhone

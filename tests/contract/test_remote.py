@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.transports.remote import Completed, FaultKind, RemoteFault
+from agents.transports.remote import RUNS, Completed, FaultKind, RemoteFault
 from agents.transports.tree import Tree, listing_of_folder
 from controller.contracts.result import Blame
 from tests.support.remotes import Heard, Place, make_folder
@@ -194,6 +194,15 @@ async def test_long_lines(place: Place) -> None:
     script = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end"
     await place.remote.stream(("sh", "-c", script), SOON_S, heard.take)
     assert [len(line) for line in heard.lines] == [2_000_000, 3]
+
+
+async def test_cleaning_removes_what_runs_left_and_no_tree(place: Place, tmp_path: Path) -> None:
+    tree = Tree.of(make_folder(tmp_path / "tree", 1000), tmp_path / "archives")
+    root = (await place.remote.push_tree(tree)).path.parent
+    await place.remote.run(("mkdir", "-p", str(root / RUNS / "run-1" / "logs")), SOON_S)
+    await place.remote.clean()
+    listed = await place.remote.run(("ls", "-A", str(root)), SOON_S)
+    assert listed.stdout.decode().split() == [tree.digest]
 
 
 async def test_cleaning_ends_what_a_former_self_left(place: Place) -> None:

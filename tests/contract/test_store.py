@@ -101,6 +101,7 @@ def test_a_new_store_is_empty(implementation: Implementation, path: Path) -> Non
         assert store.run("nobody") is None
         assert store.results() == []
         assert store.failures() == []
+        assert store.newest_results() == []
         assert store.fleet() == ([], [])
 
 
@@ -313,6 +314,45 @@ def test_results_and_failures_are_oldest_first_and_by_sweep(store: Store, runs: 
     assert [r.run_id for r in store.results(runs[0].sweep_id)] == [runs[2].run_id, runs[0].run_id]
     assert [f.run_id for f in store.failures()] == [others[2].run_id, runs[1].run_id]
     assert [f.run_id for f in store.failures(other.sweep_id)] == [others[2].run_id]
+
+
+def test_newest_results_are_one_of_each_kind_and_validity(store: Store) -> None:
+    record = sweep_record(repeats=9)
+    plain = runs_for(record)
+    formats = [{"precision": "fp32"}] * 5 + [{"precision": "bf16"}, {"numerics": "int8"}, {}, {}]
+    cells = [plain[0].cell.model_copy(update={"knobs": {**knobs, "lr": 0.1}}) for knobs in formats]
+    pairs = zip(plain, cells, strict=True)
+    runs = store.add_sweep(record, [run.model_copy(update={"cell": cell}) for run, cell in pairs])
+    lost = lose(grant(runs[4]).run)
+    reports = [
+        report(grant(runs[0]).run, result(1.0)),
+        report(grant(runs[1]).run, result(2.0)),
+        report(grant(runs[2]).run, result(3.0, Validity.INVALID), now=2007.0),
+        report(grant(runs[3]).run, failure()),
+        report(lost.run, result(4.0)),  # late
+        report(grant(runs[5]).run, result(5.0)),
+        report(grant(runs[6]).run, result(6.0)),
+        report(grant(runs[7]).run, result(7.0)),
+        report(grant(runs[8], PHONE).run, result(8.0)),
+    ]
+    store.save_runs(reports)
+    newest = store.newest_results()
+    assert [(r.device, r.precision, r.metrics["step_time"].value) for r in newest] == [
+        ("host-1", "fp32", 2.0),
+        ("host-1", "fp32", 3.0),
+        ("host-1", "bf16", 5.0),
+        ("host-1", "int8", 6.0),
+        ("host-1", None, 7.0),
+        ("phone-1", None, 8.0),
+    ]
+    assert [r.validity for r in newest[:2]] == [Validity.VALID, Validity.INVALID]
+    invalid = newest[1]
+    assert (invalid.workload, invalid.stack, invalid.scenario) == ("retinanet", "eager", "training")
+    assert invalid.recorded_at == 2007.0
+    assert {m.samples for m in invalid.metrics.values()} == {()}
+    assert {name: m.unit for name, m in invalid.metrics.items()} == {
+        name: m.unit for name, m in result().metrics.items()
+    }
 
 
 def test_the_fleet_round_trips_and_follows_changes(store: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from controller.contracts.wire import RunEvent
 from controller.runtime.client import FarmClient
 from controller.runtime.home import Cluster, Home
 from controller.runtime.watch import runs_of
+from tests.support.prometheus import with_programs
 
 BENCHFARM = Path(sys.executable).with_name("benchfarm")
 CLI_TIMEOUT_S = 240
@@ -53,7 +53,9 @@ class TestFarm:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "BENCHFARM_HOME": str(self.home.path)}
+        # A home of its own has no stacks installed, whatever the tester has.
+        own = {"BENCHFARM_HOME": str(self.home.path), "BENCHFARM_STACKS": str(self.home.path / "s")}
+        return {**with_programs(), **own}
 
     def cli(self, *arguments: str, stdin: str | None = None) -> Said:
         return run([str(BENCHFARM), *arguments], self.environment, stdin)
@@ -102,10 +104,10 @@ def run(command: Sequence[str], environment: Mapping[str, str], stdin: str | Non
 
 
 @contextmanager
-def farm_up(path: Path) -> Iterator[TestFarm]:
+def farm_up(path: Path, *options: str) -> Iterator[TestFarm]:
     """Bring a farm up in a home, take it down at the end, and see that nothing is left."""
     farm = TestFarm(Home(path))
-    said = farm.cli("up")
+    said = farm.cli("up", *options)
     assert said.status == 0, said.err
     instance = farm.cluster.instance
     try:

@@ -15,6 +15,9 @@ import pytest
 
 from controller.contracts.run import RunState
 from controller.contracts.wire import RunEvent
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.rules import ALERTS, RECORDED
+from controller.runtime.prometheus import Prometheus
 from tests.integration.farm import TestFarm, farm_up, run, training_sweep
 
 pytestmark = pytest.mark.integration
@@ -139,14 +142,24 @@ def test_selector_that_matches_nothing_names_what_excluded_each_device(farm: Tes
 
 def test_failing_cell_is_recorded_with_blame_and_the_sweep_goes_on(farm: TestFarm) -> None:
     knobs = {"image_size": 96, "num_classes": 8, "steps": 2, "warmup_steps": 0}
-    recipes = {"too slow": {"steps": 1_000_000}, "fine": {"steps": 2}}
+    recipes = {
+        "too slow": {"steps": 1_000_000},
+        "too many threads": {"steps": 2, "threads": 1024},
+        "not installed": {"steps": 2, "stack": "ipex"},
+        "fine": {"steps": 2},
+    }
     sweep = training_sweep("mixed", knobs=knobs, recipes=recipes, deadline_s=25)
     del knobs["steps"]
     sweep_id = farm.submit(sweep)
     assert farm.cli("sweep", "watch", sweep_id).status == 1
-    assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED, RunState.DONE]
+    assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED] * 3 + [RunState.DONE]
     failures = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
-    assert [(f["blame"], f["kind"]) for f in failures] == [("workload", "deadline")]
+    assert [(f["blame"], f["kind"]) for f in failures] == [
+        ("workload", "deadline"),
+        ("user", "launch"),
+        ("user", "stack_not_installed"),
+    ]
+    assert all("\n" not in failure["message"] for failure in failures)
 
 
 def test_ray_job_submit_tells_the_outcome(farm: TestFarm, tmp_path: Path) -> None:
@@ -168,9 +181,17 @@ def test_interface_needs_the_token_and_listens_on_loopback_only(farm: TestFarm) 
 def test_second_farm_beside_the_first_and_results_after_its_end(
     farm: TestFarm, tmp_path: Path
 ) -> None:
-    with farm_up(tmp_path / "second") as second:
+    options = ("--prometheus", "--metrics-address", "127.0.0.2")
+    with farm_up(tmp_path / "second", *options) as second:
         assert second.cluster.ray_address != farm.cluster.ray_address
-        assert second.cli("up").status == 0  # already up: found, not started again
+        prometheus = second.home.prometheus_url.read_text()
+        again = second.cli("up", "--prometheus")  # already up: found, not started again
+        assert (again.status, prometheus in again.out) == (0, True)
+        rules = {
+            r["name"] for g in Prometheus(prometheus).get("rules")["groups"] for r in g["rules"]
+        }
+        assert rules == {alert.name for alert in ALERTS} | {str(metric) for metric in RECORDED}
+        assert exporters(second) == {"127.0.0.2"}
         sweep = training_sweep("second", knobs={"image_size": 96, "steps": 1})
         sweep_id = second.submit(sweep)
         assert second.cli("sweep", "watch", sweep_id).status == 0
@@ -181,6 +202,14 @@ def test_second_farm_beside_the_first_and_results_after_its_end(
     said = second.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
     assert said.status == 2
     assert "benchfarm up" in said.err
+
+
+def exporters(farm: TestFarm) -> set[str]:
+    """Return the addresses of the farm's exporters, as Prometheus is told."""
+    token = {"Authorization": f"Bearer {farm.home.metrics_token.read_text()}"}
+    url = farm.home.endpoint().url + TARGETS_PATH
+    found = httpx.get(url, headers=token, trust_env=False).json()
+    return {target.rpartition(":")[0] for group in found for target in group["targets"]}
 
 
 def first_progress(events: Iterator[RunEvent]) -> RunEvent:

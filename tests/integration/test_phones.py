@@ -135,10 +135,13 @@ def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
         sweep_id = farm.submit(phone_sweep("dying", ["DOOMED1"], scenario="single_stream"))
         with farm.events(sweep_id) as events:
             next(event for event in events if event.progress)
+            refused = farm.cli("phone", "clean", "DOOMED1")
             doomed.process.kill()
             doomed.process.wait()
             after = next(event for event in events if event.state is not RunState.LEASED)
             assert after.state is RunState.QUEUED
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert f"cleaning phone DOOMED1: run {farm.runs(sweep_id)[0].run_id} is on it" in refused.err
     assert {s["device"]["id"]: s["state"] for s in listed(farm)}["DOOMED1"] == "offline"
     (failure,) = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
     assert (failure["blame"], failure["kind"]) == ("device", "offline")
@@ -146,6 +149,9 @@ def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
     with started_phone("midrange", adb_key(farm.home), options=options) as back:
         connect_phone(farm.home, back.address)
         assert farm.cli("sweep", "watch", sweep_id).status == 0
+        cleaned = farm.cli("phone", "clean", "DOOMED1")
+        assert cleaned.status == 0, cleaned.err
+        assert re.fullmatch(r"DOOMED1: \d{3}\.\d MB freed\n", cleaned.out)
     (run,) = farm.runs(sweep_id)
     assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED]
 

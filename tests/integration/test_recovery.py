@@ -28,6 +28,7 @@ STEPS = 25
 def test_kill_in_mid_sweep(farm: TestFarm, victim: str, ending: AttemptState | None) -> None:
     knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
     name = "killed-" + victim.split(".")[-1].split("::")[-1].lower()
+    url = farm.home.endpoint().url
     sweep_id = farm.submit(training_sweep(name, knobs=knobs, repeats=2))
     with farm.events(sweep_id) as events:
         struck = next(event for event in events if in_the_middle(event))
@@ -45,6 +46,7 @@ def test_kill_in_mid_sweep(farm: TestFarm, victim: str, ending: AttemptState | N
     expected = [Blame.HARNESS] if ending is AttemptState.FAILED else []
     assert [failure["blame"] for failure in failures] == expected
     assert farm.processes("agents.worker") == []
+    assert farm.home.endpoint().url == url, "Prometheus goes on asking there"
 
 
 def in_the_middle(event: RunEvent) -> bool:

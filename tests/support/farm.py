@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from controller.contracts.result import Outcome
-from controller.contracts.run import Run
+from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import AttemptRef, Exchange, Orders, Report, RunEvent
 from controller.runtime.farm import Farm, FarmSettings
 from controller.store.sqlite import SqliteStore
@@ -23,12 +23,16 @@ class FarmBox:
         self.clock = builders.FakeClock()
         self.events: list[RunEvent] = []
         self.on_event: Callable[[RunEvent], None] = self.events.append
+        self.observe: Callable[[Run, RunChange], None] = lambda *_: None
         self.store = store.open(path)
         self.farm = self._build()
 
     def _build(self) -> Farm:
         catalog, version = builders.catalog(), builders.VERSION
-        return Farm(self.store, catalog, version, FarmSettings(), self.clock, self._publish)
+        return Farm(
+            *(self.store, catalog, version, FarmSettings(), self.clock, self._publish),
+            lambda run, change: self.observe(run, change),
+        )
 
     def _publish(self, event: RunEvent) -> None:
         self.on_event(event)

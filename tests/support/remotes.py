@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
+from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -52,7 +54,21 @@ def local_place(folder: Path) -> Place:
     async def processes() -> int:
         return sum(not is_dead(p) for p in marked_processes(WORKER_MARKER, owner))
 
-    return Place(LocalRemote.of(folder, owner), processes, lambda: LocalRemote.of(folder, owner))
+    return Place(LocalRemote.of(folder, owner), processes, lambda: _Reborn.of(folder, owner))
+
+
+class _Reborn(LocalRemote):
+    """Cleans from another process: one that isn't the parent of what its former self has left."""
+
+    async def clean(self) -> int:
+        script = (
+            "import asyncio, pathlib; from agents.transports.local_remote import LocalRemote; "
+            f"folder, owner = pathlib.Path({str(self.folder)!r}), {self.programs.owner!r}; "
+            "print(asyncio.run(LocalRemote.of(folder, owner).clean()))"
+        )
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=PIPE)
+        said, _ = await process.communicate()
+        return int(said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from controller.scheduling.lifecycle import Event, Granted, LeaseLost, Reported,
 from controller.scheduling.policy import RetryPolicy
 
 AGENT = RegisteredAgent(
-    agent=Agent(id="host-1", incarnation="first", version="0.1.0", host="host-1"),
+    agent=Agent(
+        id="host-1", incarnation="first", version="0.1.0", host="host-1", exporter="127.0.0.1:9"
+    ),
     online=True,
     since=1.5,
 )

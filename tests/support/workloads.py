@@ -84,8 +84,11 @@ class Plain:
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
         self.knobs = knobs
 
-    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
-        return model
+    def prepare(
+        self, workload: TrainingWorkload[Batch, Outputs]
+    ) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+        model = workload.build_model()
+        return model, workload.build_optimizer(model)
 
     def step(
         self,
@@ -102,3 +105,19 @@ class Plain:
 
     def environment(self) -> Environment:
         return {"backend": "plain"}
+
+
+class Greedy(Line):
+    """Asks for a petabyte, which no host has."""
+
+    def build_model(self) -> torch.nn.Module:
+        torch.empty(2**50, dtype=torch.uint8)
+        return super().build_model()
+
+
+class Large(Line):
+    """Holds 64 MiB that are in use."""
+
+    def build_model(self) -> torch.nn.Module:
+        self.held = torch.ones(2**24)
+        return super().build_model()

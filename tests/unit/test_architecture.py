@@ -6,11 +6,14 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from agents.stacks.interpreter import NEEDED_IN_A_STACK
+from controller.contracts.catalog import load_catalog
 
 ROOT = Path(__file__).parents[2]
 OURS = frozenset({"controller", "agents", "kernels", "models"})
@@ -86,7 +89,9 @@ def test_no_import_is_relative() -> None:
 CONTRACTS = frozenset({"controller.contracts"})
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = CONTRACTS | {"controller.store"}
+METRICS = CONTRACTS | {"controller.metrics"}
 REPORTS = CONTRACTS | {"controller.reports"}
+DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 MODELS = CONTRACTS | {"models", "kernels"}
 
@@ -98,9 +103,11 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.contracts", CONTRACTS),
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
+        ("controller.metrics", METRICS),
+        ("controller.dashboards", DASHBOARDS),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | {"agents"}),
+        ("agents", MODELS | METRICS | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -115,6 +122,13 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
         ("controller.contracts", {"pydantic", "yaml", "psutil"}),
         ("controller.scheduling", {"lark"}),
         ("controller.store", {"sqlalchemy", "alembic"}),
+        ("controller.metrics", {"prometheus_client", "aiohttp"}),
+        (
+            "controller.dashboards",
+            {"grafana_client", "grafana_foundation_sdk", "promql_parser", "yaml"},
+        ),
+        ("controller.reports.views", {"numpy"}),
+        ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
     ],
 )
@@ -133,6 +147,36 @@ def test_models_reach_kernels_only_inside_functions() -> None:
     assert early == []
 
 
+def _modules_behind(start: Iterable[str]) -> set[str]:
+    """Return all of our modules that these import, at once or when their functions are called."""
+    modules = {i.module for i in IMPORTS}
+    reached, waiting = set[str](), set(start)
+    while waiting:
+        module = waiting.pop()
+        reached.add(module)
+        targets = {i.target for i in IMPORTS if i.module == module and i.is_ours}
+        named = {t if t in modules else t.rpartition(".")[0] for t in targets}
+        waiting |= (named & modules) - reached
+    return reached
+
+
+def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
+    catalog = load_catalog()
+    named = [w.builder for w in catalog.workloads.values()]
+    named += [s.backend for s in catalog.stacks.values()]
+    start = {"agents.worker", "agents.scenarios.training"}
+    start |= {name.partition(":")[0] for name in named if name}
+    behind = _modules_behind(start)
+    assert "models.retinanet.frozen_norm" in behind
+    needed = {i.library: i.place for i in IMPORTS if i.module in behind and i.library}
+    # What only stack ipex has is imported only there.
+    assert set(needed) - {"intel_extension_for_pytorch", "torchvision"} <= NEEDED_IN_A_STACK, needed
+    for stack in catalog.stacks.values():
+        if stack.environment:
+            pinned = {pin.partition("==")[0] for pin in stack.environment.packages}
+            assert {"pyyaml" if n == "yaml" else n for n in NEEDED_IN_A_STACK} <= pinned
+
+
 def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     script = "import sys, controller.cli.main; print(*sorted(sys.modules), sep='\\n')"
     loaded = subprocess.run(
@@ -140,4 +184,6 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     ).stdout.split()
     assert "controller.cli.main" in loaded
     assert OURS.isdisjoint(set(loaded) - {"controller"})
-    assert {"ray", "torch", "alembic", "sqlalchemy"}.isdisjoint(loaded)
+    heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}
+    heavy |= {"grafana_client", "grafana_foundation_sdk", "promql_parser"}
+    assert heavy.isdisjoint(loaded)

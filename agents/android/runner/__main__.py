@@ -10,7 +10,6 @@ import platform
 import resource
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +20,10 @@ import numpy as np
 
 from agents.android.runner import logs
 from agents.android.runner.dataset import Dataset
-from agents.android.runner.faults import RunnerFault, spec_invalid
+from agents.android.runner.faults import RunnerFault, spec_invalid, storage_fault
 from agents.android.runner.messages import Voice, told_every_second
 from agents.android.runner.model import LiteRtModel
+from agents.android.runner.pace import Pace
 from agents.android.runner.session import Session, WarmUp, expected_samples, warm_up
 from agents.android.runner.spec import RunSpec
 
@@ -33,6 +33,7 @@ LATENCIES: Final = "latencies_ns.npy"
 def main() -> int:
     """Do the run that the spec named on the command line describes."""
     voice = Voice.claim_stdout()
+    spec: RunSpec | None = None
     try:
         if len(sys.argv) != 2:
             raise spec_invalid("usage: runner SPEC.json")
@@ -40,21 +41,25 @@ def main() -> int:
         if spec.die_with_stdin:
             threading.Thread(target=_end_with_stdin, daemon=True).start()
         voice.result(run(spec, voice))
-    except RunnerFault as fault:
-        voice.failure(fault)
-        return 1
     except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a failure
-        traceback.print_exc()
-        voice.failure(RunnerFault("exception", f"{type(error).__name__}: {error}", "workload"))
+        storage = storage_fault(Path(spec.log_dir).parent) if spec else None
+        voice.failure(storage or _fault_of(error))
         return 1
     return 0
+
+
+def _fault_of(error: Exception) -> RunnerFault:
+    if isinstance(error, RunnerFault):
+        return error
+    traceback.print_exc()
+    return RunnerFault("exception", f"{type(error).__name__}: {error}", "workload")
 
 
 def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
     """Load, warm up, let LoadGen measure, and return the result; raises RunnerFault."""
     folder = _made(Path(spec.log_dir))
     dataset = Dataset.read(Path(spec.dataset))
-    model = LiteRtModel(Path(spec.model), spec.threads)
+    model = LiteRtModel(Path(spec.model), spec.threads, bare=spec.delegate == "none")
     voice.progress("warm-up", 0, 1, {})
     warmth = warm_up(model, model.prepare(dataset.images[0], spec.input_mean, spec.input_std))
     session = Session(model, dataset, spec)
@@ -68,11 +73,11 @@ def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
 
 
 def _measure(session: Session, total: int, warmth: WarmUp, spec: RunSpec, voice: Voice) -> None:
-    started = time.perf_counter()
+    pace = Pace()
 
     def tell() -> None:
-        rate = session.done / (time.perf_counter() - started)
-        voice.progress(spec.scenario, session.done, total, {"throughput": rate})
+        done = session.done
+        voice.progress(spec.scenario, done, total, {"throughput": pace.after(done)})
 
     with told_every_second(tell):
         session.run(warmth.fastest_s)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import errno
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Final, Literal
+
+STORAGE: Final = {
+    errno.ENOSPC: "storage_full",
+    errno.EDQUOT: "storage_full",
+    errno.EROFS: "read_only",
+}
+PROBE_BYTES: Final = 1 << 20
+"""More than the logs of a run take."""
+Blame = Literal["workload", "harness", "device"]
 
 
 class RunnerFault(Exception):
     """A run that could not be done; becomes the one `failure` message."""
 
-    def __init__(self, kind: str, message: str, blame: Literal["workload", "harness"]) -> None:
+    def __init__(self, kind: str, message: str, blame: Blame) -> None:
         super().__init__(kind, message, blame)
         self.kind = kind
         self.message = message
@@ -33,3 +45,14 @@ def dataset_unusable(message: str) -> RunnerFault:
 def log_unreadable(message: str) -> RunnerFault:
     """Return the fault of LoadGen logs that lack what a result needs."""
     return RunnerFault("log_unreadable", message, "harness")
+
+
+def storage_fault(folder: Path) -> RunnerFault | None:
+    """Return the fault of a storage that takes nothing, of which another fault is only the echo."""
+    try:
+        with TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(PROBE_BYTES))
+    except OSError as error:
+        if kind := STORAGE.get(error.errno or 0):
+            return RunnerFault(kind, f"{folder}: {error.strerror}", "device")
+    return None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
 from agents.android.runner.faults import model_unusable
@@ -18,10 +18,13 @@ Sample = NDArray[Any]
 class LiteRtModel:
     """Runs one image at a time; whatever can be done before the clock starts is done before."""
 
-    def __init__(self, path: Path, threads: int) -> None:
-        """Load a model; raises RunnerFault `model_unusable`."""
+    def __init__(self, path: Path, threads: int, *, bare: bool = False) -> None:
+        """Load a model, `bare` for LiteRT's own kernels; raises RunnerFault `model_unusable`."""
+        resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES if bare else OpResolverType.AUTO
         try:
-            self._interpreter = Interpreter(str(path), num_threads=threads)
+            self._interpreter = Interpreter(
+                str(path), num_threads=threads, experimental_op_resolver_type=resolver
+            )
             self._interpreter.allocate_tensors()
         except (OSError, ValueError, RuntimeError) as error:
             raise model_unusable(f"{path}: {error}") from error

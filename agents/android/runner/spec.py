@@ -12,6 +12,7 @@ from agents.android.runner.faults import spec_invalid
 
 SCENARIOS: Final = ("single_stream", "offline")
 MODES: Final = ("performance", "accuracy")
+DELEGATES: Final = ("xnnpack", "none")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
     "int": (int,),
@@ -41,6 +42,8 @@ class RunSpec:
     performance_sample_count: int
     """Samples held in memory, from which LoadGen draws in performance mode."""
     threads: int = 1
+    delegate: str = "xnnpack"
+    """`xnnpack`, or `none` for LiteRT's own kernels."""
     input_mean: float = 0.0
     """A float model takes (pixel - input_mean) / input_std; an integer one the same, quantised."""
     input_std: float = 255.0
@@ -88,7 +91,7 @@ def _objection(field: Field[Any], value: object) -> str | None:
 
 
 def _out_of_range(name: str, value: Any) -> str | None:  # noqa: ANN401 - JSON
-    choices = {"scenario": SCENARIOS, "mode": MODES}.get(name)
+    choices = {"scenario": SCENARIOS, "mode": MODES, "delegate": DELEGATES}.get(name)
     if choices is not None and value not in choices:
         return f"{name} must be one of {', '.join(choices)}, not {value!r}"
     least_one = ("min_query_count", "performance_sample_count", "threads")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import platform
-import re
 from collections.abc import Mapping
 
 import torch
+from torch.nn import Module
+from torch.optim import Optimizer
 
+from agents.backends.environment import torch_environment
 from agents.backends.torch_eager.config import TorchConfig
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
@@ -23,24 +24,21 @@ class TorchEager:
         # The launcher set OMP_NUM_THREADS; torch must not think better of it.
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
-    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
+    def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
         """See TrainingBackend.prepare."""
-        if self._config.memory_format == "channels_last":
-            # torch types the keyword too narrowly.
-            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return model
+        model = self._laid_out(workload.build_model())
+        return model, workload.build_optimizer(model)
 
     def step(
         self,
         workload: TrainingWorkload[Batch, Outputs],
-        model: torch.nn.Module,
-        optimizer: torch.optim.Optimizer,
+        model: Module,
+        optimizer: Optimizer,
         batch: Batch,
     ) -> float:
         """See TrainingBackend.step."""
         optimizer.zero_grad(set_to_none=True)
-        bf16 = self._config.precision == "bf16"
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16):
             outputs = workload.forward(model, batch)
         loss = workload.loss(outputs, batch)
         torch.autograd.backward(loss)
@@ -49,18 +47,11 @@ class TorchEager:
 
     def environment(self) -> Environment:
         """See TrainingBackend.environment."""
-        return {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "onednn": _onednn_version(),
-            "torch_isa": torch.backends.cpu.get_cpu_capability(),
-            "threads": torch.get_num_threads(),
-            "interop_threads": torch.get_num_interop_threads(),
-            "affinity": tuple(sorted(os.sched_getaffinity(0))),
-            "glibc_tunables": os.environ.get("GLIBC_TUNABLES", ""),
-        }
+        return torch_environment()
 
-
-def _onednn_version() -> str | None:
-    found = re.search(r"MKL-DNN v([0-9.]+)", torch.__config__.show())
-    return found.group(1) if found else None
+    def _laid_out(self, model: Module) -> Module:
+        """Return the model with its weights in the layout asked for; activations follow."""
+        if self._config.channels_last:
+            # torch types the keyword too narrowly.
+            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return model

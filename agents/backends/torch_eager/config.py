@@ -1,4 +1,4 @@
-"""What the `torch` stack can be told."""
+"""What every stack of torch can be told."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from controller.contracts.base import Scalar
 class TorchConfig:
     """The stack's knobs, typed; allowed values are in manifests/stacks/torch.yaml."""
 
-    precision: str
-    memory_format: str
+    bf16: bool
+    """bf16 autocast, with weights and loss in fp32; else fp32."""
+    channels_last: bool
 
     @staticmethod
     def from_knobs(knobs: Mapping[str, Scalar]) -> TorchConfig:
         """Take the stack's knobs out of a cell's."""
-        return TorchConfig(str(knobs["precision"]), str(knobs["memory_format"]))
+        bf16, channels_last = (
+            knobs["precision"] == "bf16",
+            knobs["memory_format"] == "channels_last",
+        )
+        return TorchConfig(bf16, channels_last)

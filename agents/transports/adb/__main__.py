@@ -1,53 +1,89 @@
-"""`python -m agents.transports.adb SERVER PHONE`: connect an adb server to a phone over TCP.
+"""`python -m agents.transports.adb VERB SERVER PHONE`: what `benchfarm phone` asks of adb.
 
-Prints a line for people and exits with 0, or {"seen", "remedy"} as JSON and exits with 1.
+Verbs: `connect` and `disconnect` a phone's HOST:PORT, `clean` an adb serial. Prints an Answer as
+JSON and exits with 0, or a Complaint and exits with 1.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
+from collections.abc import Awaitable, Callable, Mapping
 
-from agents.transports.adb.recovery import connect, state_of
+from agents.transports.adb.programs import Link
+from agents.transports.adb.recovery import connect, disconnect, state_of
 from agents.transports.adb.refusals import fault_of_state
+from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.adb_status import Answer
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import PhoneUnavailable
 
+OWNER = "benchfarm phone"
 REMEDIES = {
     FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, then connect again",
     FaultKind.ADB_SERVER: "see whether the agent is up: benchfarm agent list",
+}
+REMEDY_OF_VERB = {
+    "connect": "see whether the phone listens there: adb tcpip 5555",
+    "disconnect": "nothing is to be done if it is gone",
+    "clean": "see that the phone is well, and try again",
 }
 TRIES = 5
 PAUSE_S = 1.0
 
 
-async def connected(server: Address, phone: str) -> None:
+async def connected(server: Address, phone: str) -> Answer:
     """Connect, and wait until the phone may be used; raises RemoteFault."""
     for left in reversed(range(TRIES)):
         try:
             await connect(server, phone)
             fault = fault_of_state(phone, await state_of(server, phone))
             if fault is None:
-                return
+                return Answer()
             raise fault
         except RemoteFault as refusal:
             # A server that has just started may refuse at first, and lose what it has just found.
             if refusal.kind is not FaultKind.OFFLINE or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def disconnected(server: Address, phone: str) -> Answer:
+    """Let go of a phone; raises RemoteFault if the server does not have it."""
+    await disconnect(server, phone)
+    return Answer()
+
+
+async def cleaned(server: Address, phone: str) -> Answer:
+    """Remove all that agents have put on a phone; raises RemoteFault."""
+    remote = AdbRemote.of(Link(server, phone), OWNER)
+    return Answer(freed_bytes=await remote.remove_all())
+
+
+VERBS: Mapping[str, Callable[[Address, str], Awaitable[Answer]]] = {
+    "connect": connected,
+    "disconnect": disconnected,
+    "clean": cleaned,
+}
 
 
 def main() -> int:
     """Do it."""
-    host, _, port = sys.argv[1].rpartition(":")
+    verb, server, phone = sys.argv[1:]
+
+    async def do() -> Answer:
+        return await VERBS[verb](Address.parse(server), phone)
+
     try:
-        asyncio.run(connected(Address(host, int(port)), sys.argv[2]))
+        sys.stdout.write(asyncio.run(do()).model_dump_json())
     except RemoteFault as fault:
-        remedy = REMEDIES.get(fault.kind, "see whether the phone listens there: adb tcpip 5555")
-        sys.stdout.write(json.dumps({"seen": str(fault), "remedy": remedy}))
+        remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
+        error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
+        sys.stdout.write(Complaint.of(error).model_dump_json())
         return 1
-    sys.stdout.write(f"connected to {sys.argv[2]}; see: benchfarm device list\n")
     return 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from agents.transports.remote import FaultKind, RemoteFault
+from agents.transports.remote import RUNS, FaultKind, RemoteFault
 from agents.transports.tree import DIRECTORY, Listing, file_entry, link_entry
 
 SPARE_BYTES = 16 * 2**20
@@ -39,6 +39,19 @@ rm -rf "$2" && mv "$1" "$2"
 _PREPARE = """
 mkdir -p "$1" && cd "$1" && rm -rf incoming-*
 """
+_SWEEP = f"""
+mkdir -p "$1" && cd "$1" && rm -rf {RUNS} incoming-* &&
+  dd if=/dev/zero of=incoming-probe bs=65536 count=16
+code=$?
+rm -f incoming-probe
+exit $code
+"""
+# Renamed first: what a run that begins now needs, it pushes anew.
+_REMOVE = """
+[ -e "$1" ] || { echo 0; exit; }
+du -sk "$1" && mv "$1" "$1-removed-$$" || exit 1
+rm -rf "$1"-removed-*
+"""
 _UNUSABLE = """
 cd "$1" || exit 1
 shift
@@ -49,6 +62,11 @@ for program; do [ -x "$program" ] || echo "$program"; done
 def prepare(root: PurePosixPath) -> tuple[str, ...]:
     """Return the command that makes the folder of trees, without what broken pushes have left."""
     return _script(_PREPARE, root)
+
+
+def sweep(root: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that removes what runs have left, and sees that the phone takes files."""
+    return _script(_SWEEP, root)
 
 
 def list_tree(folder: PurePosixPath) -> tuple[str, ...]:
@@ -64,6 +82,11 @@ def unpack(archive: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
 def install(unpacked: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
     """Return the command that gives an unpacked tree its final name."""
     return _script(_INSTALL, unpacked, folder)
+
+
+def remove(root: PurePosixPath) -> tuple[str, ...]:
+    """Return the command that removes the folder of trees; `parse_size` reads how big it was."""
+    return _script(_REMOVE, root)
 
 
 def unusable(folder: PurePosixPath, programs: Sequence[str]) -> tuple[str, ...]:
@@ -101,6 +124,15 @@ def parse_listing(serial: str, text: str) -> Listing:
 def needed_bytes(archive_bytes: int, entries: int) -> int:
     """Return the storage a push takes: archive and unpacked files lie side by side for a while."""
     return 2 * archive_bytes + entries * _FILE_BYTES + SPARE_BYTES
+
+
+def parse_size(serial: str, text: str) -> int:
+    """Read what `du -sk` says, in bytes; raises RemoteFault `protocol`."""
+    first = text.split()[:1]
+    if not first or not first[0].isdigit():
+        message = f"a folder's size that can't be read: {text[:200]!r}"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+    return int(first[0]) << 10
 
 
 def parse_free_bytes(serial: str, text: str) -> int:

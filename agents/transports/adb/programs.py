@@ -81,9 +81,13 @@ class Link:
 
     async def _open(self, name: str) -> Connection:
         try:
-            return await open_service(self.server, self.serial, name)
+            async with asyncio.timeout(self.patience_s):
+                return await open_service(self.server, self.serial, name)
         except RemoteFault as fault:
             raise await self._blamed(fault) from fault
+        except TimeoutError as error:
+            message = f"no answer for {self.patience_s:g} s to a request"
+            raise self.fault(FaultKind.HUNG, message) from error
 
     async def _blamed(self, fault: RemoteFault) -> RemoteFault:
         """Return the fault that a connection's end is: the server closes it when the phone goes."""
@@ -150,9 +154,14 @@ class Programs:
         code = program.heard.exit_code
         return Ended(KILLED if code is None else code, False, bytes(program.heard.stderr), merged)
 
+    @property
+    def busy(self) -> bool:
+        """Whether something runs now, of which this object knows."""
+        return bool(self._running)
+
     async def clean(self) -> int:
         """End what this owner left running; of what runs now, nothing."""
-        if self._running:
+        if self.busy:
             return await self.end_left()
         ended = await self._end(owner_tag(self.owner))
         self._left.clear()

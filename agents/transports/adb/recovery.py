@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal, fault_of_state
 from agents.transports.adb.smart_socket import Address, ask, opened
 from agents.transports.remote import FaultKind, RemoteFault
-from controller.contracts.errors import UserError
+from controller.contracts.errors import PhoneClaimedTwice
 
 TRIES = 3
 RETURN_S = 5.0
 """How long a phone may take to come back after each try."""
 _TCP_SERIAL = re.compile(r".+:\d{1,5}")
-
-
-class PhoneClaimedTwice(UserError):
-    """One phone that can be reached in two ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +27,11 @@ class Route:
 
     def __str__(self) -> str:
         return f"{self.serial} of the adb server at {self.server}"
+
+
+def is_tcp(serial: str) -> bool:
+    """Tell whether a serial is a HOST:PORT, which can be connected to anew."""
+    return _TCP_SERIAL.fullmatch(serial) is not None
 
 
 def parse_devices(text: str) -> dict[str, str]:
@@ -70,29 +71,31 @@ async def connect(server: Address, address: str, return_s: float = RETURN_S) -> 
         raise RemoteFault(address, FaultKind.OFFLINE, said) if unknown else fault
 
 
+async def disconnect(server: Address, address: str) -> None:
+    """Have the server let go of a phone's HOST:PORT; raises RemoteFault."""
+    await ask(server, f"host:disconnect:{address}", address)
+
+
 async def recover(server: Address, serial: str, return_s: float = RETURN_S) -> None:
     """Bring an offline phone back; raises RemoteFault with its state if it stays away.
 
     adb's own attempts end after a while, and a serial that has gone offline stays so until it is
     disconnected and connected anew. Nobody can bring back a cable that has been pulled.
     """
-    is_tcp = _TCP_SERIAL.fullmatch(serial) is not None
     state = await state_of(server, serial)
     fault = fault_of_state(serial, state)
-    for _ in range(TRIES if is_tcp or state is not None else 0):
+    for _ in range(TRIES if is_tcp(serial) or state is not None else 0):
         if fault is None or fault.kind is not FaultKind.OFFLINE:
             break
-        fault = await _try(server, serial, return_s, is_tcp=is_tcp)
+        fault = await _try(server, serial, return_s)
     if fault is not None:
         raise fault
 
 
-async def _try(
-    server: Address, serial: str, return_s: float, *, is_tcp: bool
-) -> RemoteFault | None:
+async def _try(server: Address, serial: str, return_s: float) -> RemoteFault | None:
     try:
         async with asyncio.timeout(return_s):
-            if is_tcp:
+            if is_tcp(serial):
                 await _reconnect_tcp(server, serial)
             else:
                 await _request(server, "host:reconnect-offline", serial)
@@ -111,7 +114,7 @@ async def _try(
 
 async def _reconnect_tcp(server: Address, serial: str) -> None:
     if await state_of(server, serial) is not None:
-        await _request(server, f"host:disconnect:{serial}", serial)
+        await disconnect(server, serial)
     await connect(server, serial)
 
 

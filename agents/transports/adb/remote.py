@@ -71,8 +71,20 @@ class AdbRemote(RunsPrograms[Programs]):
             await receive_tree(sync, source, found, target)
 
     async def clean(self) -> int:
-        """See Remote.clean; while something of this agent runs, only what was left is ended."""
-        return await self.programs.clean()
+        """See Remote.clean; while something of this agent runs, only what was left is ended.
+
+        Raises RemoteFault, too, if the phone takes no files: then nothing can run there.
+        """
+        busy = self.programs.busy
+        ended = await self.programs.clean()
+        if not busy:
+            await self._do(device_tree.sweep(self.folder), QUICK_S)
+        return ended
+
+    async def remove_all(self) -> int:
+        """Remove all trees and runs from the phone, of every agent; return the bytes that freed."""
+        answer = await self._do(device_tree.remove(self.folder), THOROUGH_S)
+        return device_tree.parse_size(self.link.serial, answer)
 
     async def free_bytes(self) -> int:
         """Return how much the phone's storage still takes; raises RemoteFault."""

@@ -17,7 +17,7 @@ import psutil
 
 from agents.transports.adb.smart_socket import Address, ask
 from agents.transports.remote import RemoteFault
-from controller.contracts.errors import UserError
+from controller.contracts.errors import AdbMissing, AdbUnavailable
 from controller.contracts.processes import end_marked, marked_processes
 
 SERVER_MARKER = "BENCHFARM_ADB_SERVER"
@@ -30,14 +30,6 @@ RACES = 5
 """A port that was free may be taken a moment later; so many are tried."""
 _LISTEN = re.compile(r"tcp:localhost:(\d+)")
 _IN_USE = "Address already in use"
-
-
-class AdbUnavailable(UserError):
-    """There is no adb server to talk to, and none can be started."""
-
-
-class AdbMissing(AdbUnavailable):
-    """The program `adb` is not installed."""
 
 
 class PortTaken(AdbUnavailable):

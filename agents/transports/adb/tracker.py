@@ -8,9 +8,10 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
 from agents.transports.adb.recovery import parse_devices
-from agents.transports.adb.server import AdbServer, AdbUnavailable
+from agents.transports.adb.server import AdbServer
 from agents.transports.adb.smart_socket import opened
 from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.errors import AdbUnavailable
 
 AWAY_PAUSE_S = 1.0
 """Between attempts to reach a server that has gone: nobody announces its return."""

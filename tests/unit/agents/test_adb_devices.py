@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.transports.adb.recovery import PhoneClaimedTwice, Route, parse_devices, without_doubles
+from agents.transports.adb.recovery import Route, parse_devices, without_doubles
 from agents.transports.adb.server import SERVER_MARKER, server_environment
 from agents.transports.adb.smart_socket import Address, AddressInvalid
 from agents.transports.adb.tracker import Change, changes
+from controller.contracts.errors import PhoneClaimedTwice
 
 HERE = Address("127.0.0.1", 5038)
 THERE = Address("lab", 5037)

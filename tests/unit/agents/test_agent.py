@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,71 +10,23 @@ import pytest
 from agents import agent as agent_module
 from agents.agent import AgentParts, HostAgent
 from agents.link import ControllerAway
-from controller.contracts.device import Agent, DeviceKind, Registration
-from controller.contracts.errors import StoreUnavailable, VersionMismatch
+from agents.metrics import AgentMetrics
+from controller.contracts.device import Admission, Agent, DeviceKind, Registration
+from controller.contracts.errors import DeviceHeldElsewhere, StoreUnavailable, VersionMismatch
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import (
     AttemptRef,
-    Exchange,
-    Orders,
     Progress,
     Report,
-    RunProgress,
     WorkerSpec,
 )
+from controller.metrics.names import RUN_PROGRESS
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
+from tests.support.link import MemoryLink
 
 PATIENCE_S = 20.0
-
-
-class MemoryLink:
-    """The controller without Ray; what goes wrong on the way is put into `faults`."""
-
-    def __init__(self, box: FarmBox) -> None:
-        self.box = box
-        self.said: list[str] = []
-        self.faults: dict[str, list[Exception]] = {}
-        self.after_report: list[Exception] = []
-        self.reported: asyncio.Queue[Report] = asyncio.Queue()
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self._changed = asyncio.Event()
-        box.on_event = lambda _: self.poke()
-
-    def poke(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def register(self, registration: Registration) -> None:
-        self._speak("register")
-        self.box.farm.register(registration)
-
-    async def exchange(self, question: Exchange) -> Orders:
-        while True:
-            self._speak("exchange")
-            orders = self.box.farm.exchange(question)
-            if orders != Orders():
-                return orders
-            await self._changed.wait()
-
-    async def report(self, report: Report) -> None:
-        self._speak("report")
-        await self.gate.wait()
-        self.box.farm.report(report)
-        if self.after_report:
-            raise self.after_report.pop()
-        self.reported.put_nowait(report)
-
-    async def progress(self, progress: RunProgress) -> None:
-        self._speak("progress")
-        self.box.farm.progress(progress)
-
-    def _speak(self, what: str) -> None:
-        self.said.append(what)
-        if faults := self.faults.get(what):
-            raise faults.pop()
 
 
 class Bench:
@@ -118,7 +70,12 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def serving(
-    link: MemoryLink, bench: Bench, folder: Path, identity: Agent | None = None
+    link: MemoryLink,
+    bench: Bench,
+    folder: Path,
+    identity: Agent | None = None,
+    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None,
+    metrics: AgentMetrics | None = None,
 ) -> AsyncIterator[HostAgent]:
     """Let an agent serve for a while."""
     agent = HostAgent(
@@ -128,6 +85,8 @@ async def serving(
             link=link,
             transports={DeviceKind.CPU_HOST: bench},
             folder=folder,
+            on_refused=on_refused,
+            metrics=metrics or AgentMetrics(),
         )
     )
     life = asyncio.create_task(agent.serve())
@@ -383,6 +342,50 @@ async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_p
     )
 
 
+class ImpatientLink(MemoryLink):
+    """A controller that wants to be asked again at once."""
+
+    async def register(self, registration: Registration) -> Admission:
+        admission = await super().register(registration)
+        return admission.model_copy(update={"again_in_s": 0.0})
+
+
+async def test_a_device_that_another_agent_has_is_asked_for_until_it_is_free(
+    box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    box.farm.register(builders.registration(builders.agent("host-2")))
+    refusals: list[Mapping[str, DeviceHeldElsewhere]] = []
+    link = ImpatientLink(box)
+    link.hold_s = 0.0
+    async with serving(link, Bench(), tmp_path, on_refused=refusals.append):
+        while len(refusals) < 4:
+            await asyncio.sleep(0)
+        other = builders.registration(builders.agent("host-2"), builders.cpu("cpu-2"))
+        box.farm.register(other)
+        while refusals[-1]:
+            await asyncio.sleep(0)
+        registered, asked = link.said.count("register"), link.said.count("exchange")
+        while link.said.count("exchange") < asked + 3:
+            await asyncio.sleep(0)
+    assert link.said.count("register") == registered, "nothing is refused any more"
+    assert list(refusals[0]) == ["cpu-1"]
+    (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
+    assert said.startswith("announcing device cpu-1: agent host-2 on host host-2 has it; take")
+
+
+async def test_devices_the_store_could_not_take_are_told_later(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link = MemoryLink(box)
+    link.hold_s = 0.0
+    async with serving(link, Bench(), tmp_path) as agent:
+        await agent.registered.wait()
+        link.faults["register"] = [StoreUnavailable("store", "disk full")]
+        await agent.announce([builders.cpu(), builders.cpu("cpu-9", cores=frozenset({9}))])
+        while len(box.store.fleet()[1]) < 2:
+            await asyncio.sleep(0)
+
+
 async def test_an_order_for_a_device_it_lacks_is_answered(box: FarmBox, tmp_path: Path) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
@@ -428,3 +431,44 @@ async def test_progress_reaches_who_watches_and_may_get_lost(box: FarmBox, tmp_p
         bench.tell(Progress(phase="training", done=1, total=3))
         bench.tell(Progress(phase="training", done=2, total=3))
         assert (await seen.get()).done == 2
+
+
+def live(metrics: AgentMetrics) -> list[float]:
+    """Return the progress of every run that is exported as live."""
+    return [value for g in metrics.gauges() if g.metric is RUN_PROGRESS for _, value in g.samples]
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["done", "stopped"])
+async def test_a_run_is_live_from_its_first_progress_to_its_end(
+    box: FarmBox, tmp_path: Path, stopped: bool
+) -> None:
+    link, bench, metrics = MemoryLink(box), Bench(), AgentMetrics()
+    async with serving(link, bench, tmp_path, metrics=metrics) as agent:
+        spec = await first_job(link, bench, agent)
+        assert live(metrics) == []
+        for done in (1, 2):
+            bench.tell(Progress(phase="training", done=done, total=4))
+            assert live(metrics) == [done / 4]
+        link.gate.clear()  # gone at its end, not when the controller has heard of it
+        if stopped:
+            box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+            link.poke()
+        else:
+            bench.running[spec.job.ref].set_result(builders.result())
+        await bench.ended.get()
+        while live(metrics):
+            await asyncio.sleep(0)
+        link.gate.set()
+
+
+async def test_a_device_that_is_not_announced_any_more_has_no_conditions(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    metrics = AgentMetrics()
+    async with serving(MemoryLink(box), Bench(), tmp_path, metrics=metrics) as agent:
+        await agent.registered.wait()
+        for device in ("cpu-1", "phone-1"):
+            metrics.read(device, {"battery_percent": 50})
+        await agent.announce([builders.cpu()])
+    shown = [labels for gauge in metrics.gauges() for labels, _ in gauge.samples]
+    assert shown == [("cpu-1",)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.host import cores
-from agents.host.cores import exclusive_cores
+from agents.host.cores import exclusive_cores, free_cores
 
 PATIENCE_S = 30.0
 HOLDER = """
@@ -105,3 +105,15 @@ def test_other_users_can_lock_too(tmp_path: Path) -> None:
         os.umask(before)
     assert (tmp_path / "locks").stat().st_mode & 0o7777 == 0o1777
     assert (tmp_path / "locks" / "core-0").stat().st_mode & 0o444 == 0o444
+
+
+async def test_free_cores_are_held_and_others_are_left(tmp_path: Path) -> None:
+    with free_cores({0, 1}, tmp_path) as both:
+        assert both
+        with free_cores({1, 2}, tmp_path) as other:
+            assert not other
+        with free_cores({2}, tmp_path) as another:
+            assert another
+    async with exclusive_cores({0, 1, 2}, tmp_path):
+        with free_cores({2}, tmp_path) as free:
+            assert not free

@@ -1,24 +1,163 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from agents.host.launch import GLIBC_TUNED, launch_environment, thread_count
+from agents.host.launch import GLIBC_HUGE, GLIBC_KEEPS, Launch, launch_of
+from agents.host.tools import LIBRARIES, HostTools
 from controller.contracts.base import Scalar
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame
 from tests.support import builders
 
-SERVER = builders.cpu(cores=frozenset(range(6)))
+SERVER = builders.cpu(cores=frozenset(range(8)))
+# Two NUMA nodes of four CPUs each; CPUs n and n + 2 of a node share a core.
+HOST = HostTools(
+    nodes={0: frozenset({0, 1, 2, 3}), 1: frozenset({4, 5, 6, 7})},
+    physical=frozenset({0, 1, 4, 5}),
+    libraries={name: f"/lib/{library.soname}" for name, library in LIBRARIES.items()},
+    numactl="/usr/bin/numactl",
+    taskset="/usr/bin/taskset",
+    huge_pages="madvise",
+)
+ONE_NODE = replace(HOST, nodes={0: frozenset(range(8))})
+TUNED = ":".join(GLIBC_KEEPS)
+
+
+def launch(host: HostTools = HOST, /, **knobs: Scalar) -> Launch:
+    return launch_of({}, knobs, SERVER, host)
+
+
+def refusal(host: HostTools = HOST, /, **knobs: Scalar) -> str:
+    with pytest.raises(WorkerFault) as caught:
+        launch(host, **knobs)
+    failure = caught.value.failure
+    assert (failure.blame, failure.kind) == (Blame.USER, "launch")
+    assert "\n" not in failure.message
+    return failure.message
 
 
 @pytest.mark.parametrize(
-    ("knobs", "threads"), [({}, 6), ({"threads": 0}, 6), ({"threads": 4}, 4), ({"threads": 64}, 64)]
+    ("knobs", "threads"),
+    [
+        ({}, 8),
+        ({"threads": 0}, 8),
+        ({"threads": 3}, 3),
+        ({"threads": 8}, 8),
+        ({"cores": "physical"}, 4),
+        ({"cores": "2,4-6"}, 4),
+        ({"cores": "2,4-6", "threads": 1}, 1),
+    ],
 )
-def test_threads_are_told_or_one_a_core(knobs: dict[str, Scalar], threads: int) -> None:
-    assert thread_count(knobs, SERVER) == threads
-    assert launch_environment({}, knobs, SERVER)["OMP_NUM_THREADS"] == str(threads)
+def test_threads_are_told_or_one_for_each_core(knobs: dict[str, Scalar], threads: int) -> None:
+    assert launch(**knobs).environ["OMP_NUM_THREADS"] == str(threads)
 
 
 def test_a_device_without_cores_gets_a_thread() -> None:
-    assert thread_count({}, builders.phone()) == 1
+    assert launch_of({}, {}, builders.phone(), HOST).environ["OMP_NUM_THREADS"] == "1"
+
+
+def test_more_threads_than_cores_are_refused() -> None:
+    assert "threads 9 are more than the 8 cores" in refusal(threads=9)
+    assert "threads 2 are more than the 1 cores" in refusal(threads=2, cores="3")
+
+
+@pytest.mark.parametrize(
+    ("cores", "seen"),
+    [("6-9", "has no CPU 8,9"), ("some", "no list of CPUs"), ("", "no list"), ("3-", "no list")],
+)
+def test_cores_that_are_not_there_are_refused(cores: str, seen: str) -> None:
+    assert seen in refusal(cores=cores)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "prefix"),
+    [
+        ({}, ()),
+        ({"cores": "0-7"}, ()),
+        ({"cores": "0,5"}, ("/usr/bin/taskset", "--cpu-list", "0,5")),
+        ({"cores": "physical"}, ("/usr/bin/taskset", "--cpu-list", "0,1,4,5")),
+        (
+            {"numa": "bind", "cores": "4-5"},
+            ("/usr/bin/numactl", "--physcpubind=4,5", "--membind=1"),
+        ),
+        (
+            {"numa": "interleave"},
+            ("/usr/bin/numactl", "--physcpubind=0,1,2,3,4,5,6,7", "--interleave=0,1"),
+        ),
+    ],
+)
+def test_a_worker_is_placed(knobs: dict[str, Scalar], prefix: tuple[str, ...]) -> None:
+    assert launch(**knobs).prefix == prefix
+
+
+@pytest.mark.parametrize("numa", ["bind", "interleave"])
+def test_on_one_node_memory_has_no_choice(numa: str) -> None:
+    assert launch(ONE_NODE, numa=numa).prefix == ()
+    assert launch(ONE_NODE, numa=numa, cores="1").prefix == ("/usr/bin/taskset", "--cpu-list", "1")
+
+
+def test_what_is_not_installed_is_named_with_its_remedy() -> None:
+    bare = replace(HOST, libraries={}, numactl=None, taskset=None)
+    assert refusal(bare, numa="bind") == (
+        "launch settings: numactl is not installed; apt-get install numactl"
+    )
+    assert "taskset is not installed" in refusal(bare, cores="1")
+    assert "libjemalloc.so.2 is not installed; apt-get install" in refusal(bare, malloc="jemalloc")
+    assert "libtcmalloc_minimal.so.4 is not installed" in refusal(bare, malloc="tcmalloc")
+    assert "libomp.so.5 is not installed" in refusal(bare, openmp="llvm")
+    assert "libiomp5.so is not installed" in refusal(bare, openmp="intel")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "variables"),
+    [
+        ({}, {}),
+        ({"malloc": "glibc"}, {}),
+        ({"malloc": "glibc-tuned"}, {"GLIBC_TUNABLES": TUNED}),
+        ({"malloc": "glibc", "huge_pages": True}, {"GLIBC_TUNABLES": GLIBC_HUGE[0]}),
+        (
+            {"malloc": "glibc-tuned", "huge_pages": True},
+            {"GLIBC_TUNABLES": f"{TUNED}:{GLIBC_HUGE[0]}"},
+        ),
+        (
+            {"malloc": "jemalloc"},
+            {
+                "LD_PRELOAD": "/lib/libjemalloc.so.2",
+                "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0",
+            },
+        ),
+        ({"malloc": "tcmalloc"}, {"LD_PRELOAD": "/lib/libtcmalloc_minimal.so.4"}),
+        ({"openmp": "gnu"}, {}),
+        ({"openmp": "intel"}, {"LD_PRELOAD": "/lib/libiomp5.so", "KMP_BLOCKTIME": "1"}),
+        (
+            {"malloc": "tcmalloc", "openmp": "llvm"},
+            {
+                "LD_PRELOAD": "/lib/libtcmalloc_minimal.so.4:/lib/libomp.so.5",
+                "KMP_BLOCKTIME": "1",
+            },
+        ),
+        ({"thread_binding": "none"}, {}),
+        ({"thread_binding": "close"}, {"OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}),
+    ],
+)
+def test_settings_become_variables(knobs: dict[str, Scalar], variables: dict[str, str]) -> None:
+    always = {"OMP_NUM_THREADS": "8", "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    assert launch(**knobs).environ == always | variables
+
+
+def test_jemalloc_asks_for_huge_pages_in_its_own_way() -> None:
+    conf = launch(malloc="jemalloc", huge_pages=True).environ["MALLOC_CONF"]
+    assert conf.endswith(",thp:always")
+
+
+def test_huge_pages_that_cannot_be_had_are_refused() -> None:
+    never = replace(HOST, huge_pages="never")
+    assert "echo madvise > /sys/kernel/mm" in refusal(never, huge_pages=True)
+    assert "not in this kernel" in refusal(replace(HOST, huge_pages=None), huge_pages=True)
+    assert "tcmalloc" in refusal(malloc="tcmalloc", huge_pages=True)
+    assert launch(never).environ
 
 
 @pytest.mark.parametrize(
@@ -34,8 +173,11 @@ def test_a_device_without_cores_gets_a_thread() -> None:
         "ATEN_CPU_CAPABILITY",
         "TORCH_LOGS",
         "TORCHINDUCTOR_FREEZING",
+        "IPEX_VERBOSE",
         "OPENBLAS_NUM_THREADS",
         "MALLOC_ARENA_MAX",
+        "MALLOC_CONF",
+        "TCMALLOC_RELEASE_RATE",
         "GLIBC_TUNABLES",
         "LD_PRELOAD",
         "RAY_AUTH_TOKEN_PATH",
@@ -43,23 +185,10 @@ def test_a_device_without_cores_gets_a_thread() -> None:
     ],
 )
 def test_what_influences_speed_is_not_inherited(name: str) -> None:
-    assert launch_environment({name: "outside"}, {}, SERVER).get(name) != "outside"
+    environ = launch_of({name: "outside"}, {}, SERVER, HOST).environ
+    assert environ.get(name) != "outside"
 
 
 def test_the_rest_is_inherited() -> None:
     inherited = {"PATH": "/bin", "HOME": "/root", "LD_LIBRARY_PATH": "/lib", "X_OMP_": "1"}
-    environ = launch_environment(inherited, {}, SERVER)
-    assert inherited.items() <= environ.items()
-    assert set(environ) - set(inherited) == {
-        "OMP_NUM_THREADS",
-        "PYTHONSAFEPATH",
-        "PYTHONUNBUFFERED",
-    }
-
-
-@pytest.mark.parametrize(
-    ("malloc", "tunables"), [("glibc", None), ("glibc-tuned", GLIBC_TUNED), (None, None)]
-)
-def test_malloc_is_tuned_when_told(malloc: str | None, tunables: str | None) -> None:
-    knobs: dict[str, Scalar] = {"malloc": malloc} if malloc else {}
-    assert launch_environment({}, knobs, SERVER).get("GLIBC_TUNABLES") == tunables
+    assert inherited.items() <= launch_of(inherited, {}, SERVER, HOST).environ.items()

@@ -33,7 +33,8 @@ PATIENCE_S = 60.0
 
 
 def transport(script: str, owner: str = "test-agent") -> LocalProcess:
-    return LocalProcess(owner, (sys.executable, "-c", PRELUDE + textwrap.dedent(script)))
+    command = (sys.executable, "-c", PRELUDE + textwrap.dedent(script))
+    return LocalProcess(owner, lambda _: command)
 
 
 async def outcome_of(script: str, folder: Path, deadline_s: float = PATIENCE_S) -> Outcome:
@@ -266,7 +267,7 @@ async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_worker_that_does_not_exist(tmp_path: Path) -> None:
-    missing = LocalProcess("test-agent", ("/no/such/interpreter",))
+    missing = LocalProcess("test-agent", lambda _: ("/no/such/interpreter",))
     with pytest.raises(FileNotFoundError):
         await missing.run(builders.worker_spec(str(tmp_path)), lambda _: None)
 
@@ -287,7 +288,7 @@ async def test_a_former_agents_workers_are_found_and_ended(tmp_path: Path) -> No
     work = asyncio.create_task(former.run(spec, seen.queue.put_nowait))
     await seen.number()
 
-    assert await LocalProcess("somebody else").clean() == 0
+    assert await transport(FOREVER, owner="somebody else").clean() == 0
     assert await _cleaned_by_another_process("former") == 2
     failure = await asyncio.wait_for(work, PATIENCE_S)
     assert isinstance(failure, Failure)
@@ -299,7 +300,7 @@ async def _cleaned_by_another_process(owner: str) -> int:
     script = f"""
 import asyncio
 from agents.transports.local import LocalProcess
-print(asyncio.run(LocalProcess({owner!r}).clean()))
+print(asyncio.run(LocalProcess({owner!r}, lambda _: ()).clean()))
 """
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = await asyncio.create_subprocess_exec(

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.host.energy import readable_domains
 from agents.scenarios import training
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
@@ -32,7 +35,7 @@ def test_timed_steps_are_the_samples() -> None:
     rates = result.metrics["throughput"]
     assert rates.samples == tuple(4 / seconds for seconds in times.samples)
     assert rates.unit is Unit.IMAGES_PER_SECOND
-    assert result.environment == {"backend": "plain"}
+    assert result.environment["backend"] == "plain"
 
 
 def test_the_loss_is_that_of_the_timed_steps_as_it_ended() -> None:
@@ -48,6 +51,45 @@ def test_peak_memory_is_in_bytes() -> None:
     result, _ = train(Line())
     assert 50e6 < result.metrics["peak_memory"].value < 1e12
     assert result.metrics["peak_memory"].unit is Unit.BYTES
+
+
+def powercap(folder: Path, readings: str = "1000000") -> Path:
+    """Make a package and its cores as powercap shows them; the cores are part of the package."""
+    for name, domain in (("package-0", "intel-rapl:0"), ("core", "intel-rapl:0:0")):
+        path = folder / domain
+        path.mkdir()
+        (path / "name").write_text(name + "\n")
+        (path / "max_energy_range_uj").write_text("262143328850\n")
+        (path / "energy_uj").write_text(readings)
+    return folder
+
+
+def test_energy_is_that_of_the_timed_steps_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domains = readable_domains(powercap(tmp_path))
+    monkeypatch.setattr(training, "readable_domains", lambda: domains)
+    counter = tmp_path / "intel-rapl:0" / "energy_uj"
+
+    class Burning(Plain):
+        """Uses 7 J a step."""
+
+        def step(self, *arguments: Any) -> float:  # noqa: ANN401
+            counter.write_text(str(int(counter.read_text()) + 7_000_000))
+            return super().step(*arguments)
+
+    knobs = {"warmup_steps": 2, "steps": 3}
+    result = training.run(Line(), Burning(knobs), knobs, lambda _: None)
+    assert result.metrics["energy"].value == 7
+    assert result.metrics["energy"].unit is Unit.JOULES
+    assert result.environment["energy_source"] == "rapl: package-0"
+
+
+def test_without_counters_there_is_no_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "readable_domains", lambda: ())
+    result, _ = train(Line())
+    assert "energy" not in result.metrics
+    assert result.environment["energy_source"] is None
 
 
 def test_progress_tells_each_step_and_its_phase() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
+from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from agents.worker import failure_of
 from controller.contracts.base import Scalar
@@ -51,7 +53,10 @@ class Done:
 async def done(folder: Path, workload: str, **knobs: Scalar) -> Done:
     progress: list[Progress] = []
     spec = spec_of(folder, workload, **knobs)
-    return Done(await LocalProcess("test-agent").run(spec, progress.append), progress)
+    return Done(
+        await LocalProcess("test-agent", partial(stack_worker, folder)).run(spec, progress.append),
+        progress,
+    )
 
 
 async def test_trains_and_says_what_it_measured(tmp_path: Path) -> None:

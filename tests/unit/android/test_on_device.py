@@ -1,19 +1,28 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
 from agents.android.content import Content
-from agents.android.on_device import OnDeviceRun, judged, merged, runner_spec
+from agents.android.on_device import OnDeviceRun, delegated, judged, merged, runner_spec
 from agents.android.run_length import LENGTHS
 from agents.android.runner.spec import RunSpec
-from agents.transports.remote import NO_ENVIRONMENT, Completed, Ended, Pushed
+from agents.transports.remote import (
+    NO_ENVIRONMENT,
+    Completed,
+    Ended,
+    FaultKind,
+    Pushed,
+    RemoteFault,
+)
 from agents.transports.tree import Tree
 from controller.contracts.catalog import QualityTarget, load_catalog
-from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.result import Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, WorkerSpec
 from tests.support import builders
@@ -66,6 +75,25 @@ def test_accuracy_below_the_quality_target_is_invalid_with_both_numbers(
     assert found.reasons == (() if verdict is Validity.VALID else expected)
 
 
+@pytest.mark.parametrize(
+    ("used", "wanted", "reasons"),
+    [
+        ("xnnpack", "xnnpack", ()),
+        ("none", "none", ()),
+        ("none", "xnnpack", ("delegate none ran it, not xnnpack",)),
+        ("xnnpack", "none", ("delegate xnnpack ran it, not none",)),
+    ],
+)
+def test_a_delegate_that_was_not_asked_for_is_invalid(
+    used: str, wanted: str, reasons: tuple[str, ...]
+) -> None:
+    measured = result({"top1": 0.9}).model_copy(update={"environment": {"delegate": used}})
+    found = delegated(measured, wanted)
+    assert found.reasons == reasons
+    assert found.validity is (Validity.INVALID if reasons else Validity.VALID)
+    assert merged([found, found], pushed_bytes=0).reasons == reasons
+
+
 def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
     performance = result({"latency_p90": 1.0})
     assert judged(performance, QualityTarget(metric="top1", value=0.8)) == performance
@@ -75,10 +103,13 @@ def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
 class FakePhone:
     """Answers every run with a result at once, and notes how long it was given."""
 
-    def __init__(self) -> None:
+    def __init__(self, breaks_with: BaseException | None = None) -> None:
+        self.breaks_with = breaks_with
         self.deadlines: list[float] = []
+        self.commands: list[tuple[str, ...]] = []
 
     async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        self.commands.append(tuple(argv))
         return Completed(0, b"", b"")
 
     async def stream(
@@ -89,6 +120,8 @@ class FakePhone:
         environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Ended:
         self.deadlines.append(deadline_s)
+        if self.breaks_with:
+            raise self.breaks_with
         metric = "top1" if "accuracy" in argv[1] else "throughput"
         on_line(result({metric: 0.9}).model_dump_json().encode())
         return Ended(0, False, b"")
@@ -103,9 +136,10 @@ class FakePhone:
         return 0
 
 
-async def test_the_deadline_is_that_of_the_whole_submission(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
+    """A submission, for which no bundle need be built."""
+
     async def bundle(self: Content, runtime: str, arch: str) -> Tree:
         return Tree(tmp_path, 0, {"run": runtime})
 
@@ -117,15 +151,49 @@ async def test_the_deadline_is_that_of_the_whole_submission(
     knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"}
     update = {"program": program, "knobs": knobs, "scenario": "offline"}
     job = builders.job(deadline_s=50.0).model_copy(update=update)
-    spec = WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
+    return WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
+
+
+async def outcome_on(phone: FakePhone, spec: WorkerSpec) -> Outcome:
+    folder = Path(spec.artefact_dir)
+    transport = OnDeviceRun(lambda _: phone, Content(folder / "content", folder / "bundles"))
+    return await transport.run(spec, lambda _: None)
+
+
+async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) -> None:
     phone = FakePhone()
-    transport = OnDeviceRun(lambda _: phone, Content(tmp_path / "content", tmp_path / "bundles"))
-    outcome = await transport.run(spec, lambda _: None)
+    outcome = await outcome_on(phone, spec)
     assert isinstance(outcome, Result), outcome
     assert set(outcome.metrics) == {"throughput", "top1"}
     assert outcome.environment["pushed_bytes"] == 14
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0
+
+
+def fault(kind: FaultKind) -> RemoteFault:
+    return RemoteFault("phone-1", kind, "it broke")
+
+
+@pytest.mark.parametrize(
+    ("breaks_with", "removed"),
+    [
+        (None, True),
+        (fault(FaultKind.TOO_MUCH_OUTPUT), True),
+        (asyncio.CancelledError(), True),
+        (fault(FaultKind.HUNG), False),
+        (fault(FaultKind.ADB_SERVER), False),
+    ],
+)
+async def test_a_runs_folder_goes_with_it_unless_the_phone_is_in_trouble(
+    spec: WorkerSpec, breaks_with: BaseException | None, removed: bool
+) -> None:
+    phone = FakePhone(breaks_with)
+    with suppress(asyncio.CancelledError):
+        await outcome_on(phone, spec)
+    made = [argv[-1] for argv in phone.commands if argv[:2] == ("mkdir", "-p")]
+    gone = [argv[-1] for argv in phone.commands if argv[:2] == ("rm", "-rf")]
+    assert made == ["/there/runs/run-1-1"]
+    assert gone == (made if removed else [])
 
 
 @pytest.mark.parametrize("scenario", LENGTHS)

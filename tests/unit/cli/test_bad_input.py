@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -61,8 +62,12 @@ def test_bad_sweep_file(case: str, tmp_path: Path) -> None:
         (("sweep", "watch", "x"), "nothing is stored yet"),
         (("sweep", "status"), "nothing is stored yet"),
         (("results", "list"), "benchfarm up"),
+        (("results", "report", "x"), "nothing is stored yet"),
         (("device", "list"), "nothing is stored yet"),
         (("sweep", "cancel", "x"), "no farm is up here; run: benchfarm up"),
+        (("prometheus", "config", "x"), "no farm is up here; run: benchfarm up"),
+        (("up", "--metrics-address", "0.0.0.0"), "option --metrics-address 0.0.0.0"),
+        (("agent", "start", "--metrics-address", "a"), "option --metrics-address a: 'a' does not"),
         (("agent", "start"), "no farm is up here; run: benchfarm up"),
         (("agent", "start", "--label", "rack"), "option --label 'rack': it is not KEY=VALUE"),
     ],
@@ -75,6 +80,25 @@ def test_home_that_is_a_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")
     assert "point BENCHFARM_HOME at a folder" in complaint_of(home, "up")
+
+
+def test_configuration_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = str(tmp_path / "file" / "folder")
+    said = complaint_of(tmp_path, "prometheus", "config", folder, "--controller", "http://x")
+    assert f"writing {folder}: Not a directory" in said
+
+
+def test_prometheus_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "install Debian's package prometheus" in complaint_of(tmp_path, "up", "--prometheus")
+
+
+def test_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = complaint_of(tmp_path, "up", "--api-port", str(port))
+    assert f"option --api-port {port}: Address already in use" in said
 
 
 def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:

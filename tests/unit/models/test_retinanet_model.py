@@ -5,7 +5,8 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from models.retinanet.anchors import grid_shapes
-from models.retinanet.backbone import STAGES_FROM_THE_TOP, FrozenBatchNorm2d, ResNeXt50
+from models.retinanet.backbone import STAGES_FROM_THE_TOP, ResNeXt50
+from models.retinanet.frozen_norm import FrozenBatchNorm2d
 from models.retinanet.head import ClassificationHead, RegressionHead
 from models.retinanet.model import BackboneWithPyramid, RetinaNet
 

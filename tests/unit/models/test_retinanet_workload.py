@@ -1,13 +1,15 @@
 import inspect
+from typing import Any
 
 import pytest
 import torch
 
 from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import WorkerFault
 from models.retinanet.data import DISTINCT_BATCHES, MAX_BOXES, DetectionBatch
 from models.retinanet.head import HeadOutputs
 from models.retinanet.model import RetinaNet
-from models.retinanet.workload import RetinaNetTraining
+from models.retinanet.workload import RetinaNetTraining, retinanet_training
 from models.training import TrainingWorkload
 
 Workload = TrainingWorkload[DetectionBatch, HeadOutputs]
@@ -133,11 +135,30 @@ def test_batches_depend_on_seed_and_step_alone() -> None:
     assert first.batch(DISTINCT_BATCHES) is first.batch(0)
 
 
+def test_the_implementation_is_chosen() -> None:
+    sizes: dict[str, Any] = {"image_size": 64, "batch_size": 2, "num_classes": 4}
+    assert isinstance(retinanet_training(**sizes), RetinaNetTraining)
+    with pytest.raises(WorkerFault, match="there is no torchvision on this stack; use stack ipex"):
+        retinanet_training("torchvision", **sizes)
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [{}, {"frozen_bn": "folded"}, {"packed_levels": True}, {"skip_frozen": False}],
+)
+def test_which_switches_change_the_model_or_its_loss(switch: dict[str, Any]) -> None:
+    workload = RetinaNetTraining(image_size=64, batch_size=1, num_classes=4, **switch)
+    assert workload.is_plain == (not switch)
+
+
 def test_manifest_knobs_are_the_constructor_arguments() -> None:
     manifest = load_catalog().workloads["retinanet_resnext50"]
-    arguments = inspect.signature(RetinaNetTraining).parameters
+    arguments = {
+        **inspect.signature(RetinaNetTraining).parameters,
+        "implementation": inspect.signature(retinanet_training).parameters["implementation"],
+    }
 
-    assert manifest.builder == "models.retinanet.workload:RetinaNetTraining"
+    assert manifest.builder == "models.retinanet.workload:retinanet_training"
     assert set(manifest.knobs) == set(arguments)
     for name, knob in manifest.knobs.items():
         assert knob.objection(knob.default) is None

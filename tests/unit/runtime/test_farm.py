@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.contracts.device import Admission, HeldDevice
 from controller.contracts.errors import (
     NoMatchingDevice,
     NotFound,
@@ -278,15 +279,45 @@ def test_a_device_its_agent_has_no_more_goes_offline(box: FarmBox) -> None:
     ]
 
 
-def test_a_device_may_move_to_another_agent(box: FarmBox) -> None:
-    mine, yours = builders.agent("host-1"), builders.agent("host-2")
-    box.farm.register(builders.registration(mine, builders.phone()))
-    box.farm.register(builders.registration(yours, builders.phone()))
-    box.farm.register(builders.registration(mine, builders.cpu()))
-    box.farm.submit(builders.sweep(stack="litert"))
+MINE = builders.registration(builders.agent("host-1"), builders.phone(), builders.cpu())
+YOURS = builders.registration(builders.agent("host-2"), builders.phone(), builders.cpu("cpu-2"))
 
-    assert box.ask() == Orders()
-    assert len(box.ask(agent="host-2").run) == 1
+
+def test_a_device_stays_with_the_agent_that_has_it(box: FarmBox) -> None:
+    assert box.farm.register(MINE).refused == ()
+    held = HeldDevice(device_id="phone-1", agent_id="host-1", host="host-1")
+    expected = Admission(refused=(held,), again_in_s=TTL_S)
+    assert box.farm.register(YOURS) == expected
+    box.restart()
+    assert box.farm.register(YOURS) == expected
+    assert box.farm.register(MINE).refused == ()
+
+    owners = {d.device.id: d.agent_id for d in box.store.fleet()[1] if d.online}
+    assert owners == {"phone-1": "host-1", "cpu-1": "host-1", "cpu-2": "host-2"}
+    box.farm.submit(builders.sweep(stack="litert"))
+    assert len(box.ask().run) == 1
+
+
+def unplug(box: FarmBox) -> None:
+    box.farm.register(builders.registration(MINE.agent, builders.cpu()))
+
+
+def fall_silent(box: FarmBox) -> None:
+    box.clock.now += TTL_S - 1
+    box.farm.register(YOURS)
+    box.wait(1)
+
+
+@pytest.mark.parametrize("let_go", [unplug, fall_silent])
+def test_a_device_moves_to_who_asks_once_it_is_free(
+    box: FarmBox, let_go: Callable[[FarmBox], None]
+) -> None:
+    box.farm.register(MINE)
+    box.farm.register(YOURS)
+    let_go(box)
+    assert box.farm.register(YOURS).refused == ()
+    box.farm.submit(builders.sweep(stack="litert"))
+    assert [job.device_id for job in box.ask(agent="host-2").run] == ["phone-1"]
 
 
 def test_two_devices_with_a_common_core_take_turns(box: FarmBox) -> None:

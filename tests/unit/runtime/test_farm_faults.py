@@ -36,9 +36,11 @@ FLEET = {
     "host-0": (
         builders.cpu("cpu-0", cores=frozenset({0, 1})),
         builders.cpu("cpu-0b", cores=frozenset({1, 2})),
+        builders.phone(),
     ),
     "host-1": (builders.cpu("cpu-1", cores=frozenset({0})), builders.phone()),
 }
+"""The phone is reached by both, or has another of the same serial."""
 DEVICES: dict[str, Device] = {d.id: d for devices in FLEET.values() for d in devices}
 AGENTS = st.sampled_from(sorted(FLEET))
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
@@ -163,7 +165,12 @@ class FarmUnderFaults(RuleBasedStateMachine):
 
     def register(self, host: Host) -> None:
         agent = builders.agent(host.name, host.incarnation)
-        self.box.farm.register(builders.registration(agent, *FLEET[host.name]))
+        before = {d.device.id: d.agent_id for d in self.box.store.fleet()[1] if d.online}
+        admission = self.box.farm.register(builders.registration(agent, *FLEET[host.name]))
+        after = {d.device.id: d.agent_id for d in self.box.store.fleet()[1] if d.online}
+        taken = {d.id for d in FLEET[host.name] if before.get(d.id, host.name) != host.name}
+        assert {held.device_id for held in admission.refused} == taken
+        assert after == {d.id: host.name for d in FLEET[host.name]} | before
 
     # --- what holds -----------------------------------------------------------------------------
 

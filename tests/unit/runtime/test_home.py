@@ -52,7 +52,8 @@ def test_preparing_again_keeps_the_tokens(home: Home) -> None:
     before = home.ray_token.read_text(), home.api_token.read_text()
     home.prepare()
     assert (home.ray_token.read_text(), home.api_token.read_text()) == before
-    assert sorted(path.name for path in home.path.iterdir()) == ["api-token", "logs", "ray-token"]
+    made = {path.name for path in home.path.iterdir()}
+    assert made == {"api-token", "logs", "metrics-token", "ray-token"}
 
 
 def test_an_empty_token_lets_nobody_in(home: Home) -> None:

@@ -74,6 +74,33 @@ def test_recipes_change_knobs_together() -> None:
     assert seen == [(1, "fp32", False), (1, "bf16", True), (2, "fp32", False), (2, "bf16", True)]
 
 
+def test_a_recipe_may_name_its_stack() -> None:
+    sweep = builders.sweep(
+        stack=["torch", "litert"],
+        knobs={"batch_size": [1, 2]},
+        recipes={"all": {"fused": True}, "own": {"stack": "litert", "precision": "bf16"}},
+    )
+    seen = [
+        (c.stack, c.knobs["batch_size"], c.knobs["precision"], c.knobs["fused"])
+        for c in cells_of(sweep, CATALOG)
+    ]
+    assert seen == [
+        ("torch", 1, "fp32", True),
+        ("litert", 1, "bf16", False),
+        ("torch", 2, "fp32", True),
+        ("litert", 2, "bf16", False),
+        ("litert", 1, "fp32", True),
+        ("litert", 2, "fp32", True),
+    ]
+
+
+def test_a_recipe_that_names_no_stack_there_is() -> None:
+    error = complaint(recipes={"r": {"stack": "toch"}})
+    assert error.tried == "s.yaml: key recipes.r.stack"
+    assert error.seen == "there is no stack 'toch'"
+    assert error.remedy == "did you mean torch? known: litert, torch"
+
+
 def test_a_value_given_twice_makes_one_cell() -> None:
     assert len(cells(knobs={"batch_size": [2, 2]})) == 1
     assert len(cells(knobs={"rate": [1, 1.0]})) == 1

@@ -1,0 +1,26 @@
+"""How fast a run goes now."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+WINDOW: Final = 5
+"""Looks back over as many readings, which are a second apart: a slow model answers no query in
+some seconds, and two in others."""
+
+
+class Pace:
+    """Samples a second over the last few readings."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._clock = clock
+        self._readings = deque([(clock(), 0)], maxlen=WINDOW + 1)
+
+    def after(self, done: int) -> float:
+        """Return the samples a second, `done` of them answered by now."""
+        self._readings.append((self._clock(), done))
+        (began, before), (ended, after) = self._readings[0], self._readings[-1]
+        return (after - before) / (ended - began)

@@ -1,0 +1,69 @@
+"""Intel Extension for PyTorch, in its own interpreter with the torch it was built for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import intel_extension_for_pytorch as ipex
+import torch
+from torch.nn import Module
+from torch.optim import Optimizer
+
+from agents.backends.environment import onednn_said
+from agents.backends.ipex.config import IpexConfig
+from agents.backends.torch_eager.backend import TorchEager
+from controller.contracts.base import Scalar
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Environment, Failure
+from models.training import Batch, Outputs, TrainingWorkload
+
+FROZEN_BN = "FrozenBatchNorm2d"
+"""Name of the class, ours and torchvision's, that has the buffers of ipex.nn.FrozenBatchNorm2d."""
+
+
+class Ipex(TorchEager):
+    """A TrainingBackend."""
+
+    def __init__(self, knobs: Mapping[str, Scalar]) -> None:
+        super().__init__(knobs)
+        self._ipex = IpexConfig.from_knobs(knobs)
+
+    def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
+        """See TrainingBackend.prepare."""
+        model = workload.build_model()
+        if self._ipex.frozen_bn:
+            swap_frozen_bn(model)
+        model = self._laid_out(model)
+        optimizer = workload.build_optimizer(model)
+        if not self._ipex.optimize:
+            return model, optimizer
+        dtype = torch.bfloat16 if self._config.bf16 else torch.float32
+        optimized: tuple[Module, Optimizer] = ipex.optimize(
+            model, dtype=dtype, optimizer=optimizer, inplace=True
+        )
+        return optimized
+
+    def environment(self) -> Environment:
+        """See TrainingBackend.environment; IPEX carries a oneDNN of its own beside torch's."""
+        version, isa = onednn_said(_call_ipex_onednn)
+        return {**super().environment(), "ipex_onednn": version, "ipex_onednn_isa": isa}
+
+
+def swap_frozen_bn(model: Module) -> None:
+    """Swap in ipex's frozen norm, one operator; raises WorkerFault if the model has none."""
+    found = [(n, m) for n, m in model.named_modules() if type(m).__name__ == FROZEN_BN]
+    if not found:
+        message = (
+            f"ipex_frozen_bn: the model has no {FROZEN_BN} to swap; leave the workload's knob "
+            "frozen_bn at mul_add"
+        )
+        raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
+    for name, norm in found:
+        own = ipex.nn.FrozenBatchNorm2d(len(norm.weight), eps=norm.eps)
+        own.load_state_dict(norm.state_dict())
+        model.set_submodule(name, own)
+
+
+def _call_ipex_onednn() -> None:
+    with ipex.verbose(ipex.VERBOSE_ON):
+        ipex.nn.FrozenBatchNorm2d(16)(torch.ones(1, 16, 4, 4))

@@ -1,0 +1,112 @@
+"""What a host offers to launch settings: NUMA nodes, libraries to preload, numactl, huge pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = Path("/sys/devices/system")
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A library that is preloaded, and how to get it."""
+
+    soname: str
+    remedy: str
+
+
+LIBRARIES: Mapping[str, Library] = {
+    "jemalloc": Library("libjemalloc.so.2", "apt-get install libjemalloc2"),
+    "tcmalloc": Library("libtcmalloc_minimal.so.4", "apt-get install libtcmalloc-minimal4"),
+    "llvm": Library("libomp.so.5", "apt-get install libomp5"),
+    "intel": Library(
+        "libiomp5.so", "pip install intel-openmp==2024.1.2 where the stack runs; stack ipex has it"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HostTools:
+    """What was found on a host."""
+
+    nodes: Mapping[int, frozenset[int]]
+    """NUMA node → its logical CPUs."""
+    physical: frozenset[int]
+    """One logical CPU of each physical core: the first."""
+    libraries: Mapping[str, str]
+    """Name in LIBRARIES → path, of those that are there."""
+    numactl: str | None
+    taskset: str | None
+    huge_pages: str | None
+    """Mode of transparent huge pages: always, madvise or never; None if the kernel has none."""
+
+
+def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
+    """Look at this host; libraries are also looked for in an interpreter's prefix."""
+    folders = [prefix / "lib", *_library_folders(os.environ)]
+    found = {name: _find(library.soname, folders) for name, library in LIBRARIES.items()}
+    return HostTools(
+        nodes=read_nodes(),
+        physical=read_physical(),
+        libraries={name: path for name, path in found.items() if path},
+        numactl=shutil.which("numactl"),
+        taskset=shutil.which("taskset"),
+        huge_pages=read_huge_pages(),
+    )
+
+
+def read_nodes(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
+    """Return the logical CPUs of each NUMA node; one node of no known CPUs if there are none."""
+    lists = sorted((system / "node").glob("node[0-9]*/cpulist"))
+    nodes = {int(path.parent.name[4:]): parse_cpus(path.read_text()) for path in lists}
+    return nodes or {0: frozenset()}
+
+
+def read_physical(system: Path = SYSTEM) -> frozenset[int]:
+    """Return the first logical CPU of each physical core."""
+    lists = (system / "cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
+    return frozenset(min(parse_cpus(path.read_text())) for path in lists)
+
+
+def read_huge_pages(path: Path = HUGE_PAGES) -> str | None:
+    """Return the mode in brackets."""
+    try:
+        found = re.search(r"\[(\w+)\]", path.read_text())
+    except OSError:
+        return None
+    return found.group(1) if found else None
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """Return the CPUs of a list such as `0-3,8`; raises ValueError."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, dash, last = part.partition("-")
+        cpus.update(range(int(first), int(last if dash else first) + 1))
+    return frozenset(cpus)
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """Return CPUs as numactl and taskset take them."""
+    return ",".join(map(str, sorted(cpus)))
+
+
+def _library_folders(environ: Mapping[str, str]) -> list[Path]:
+    told = [Path(folder) for folder in environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    return [
+        *told,
+        *Path("/usr/lib").glob("*-linux-gnu"),
+        Path("/usr/lib64"),
+        Path("/usr/local/lib"),
+    ]
+
+
+def _find(soname: str, folders: Iterable[Path]) -> str | None:
+    return next((str(f / soname) for f in folders if (f / soname).exists()), None)

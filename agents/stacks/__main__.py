@@ -1,0 +1,61 @@
+"""`python -m agents.stacks HOME list | show STACK | install STACK`: stacks of this host.
+
+`list` and `show` print JSON, `install` what it does. HOME is BENCHFARM_HOME.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agents.stacks.environments import EnvironmentFolder, stacks_folder
+from agents.stacks.install import Installation
+from agents.stacks.status import details_of, status_of
+from controller.contracts.catalog import StackManifest, load_catalog
+from controller.contracts.errors import NotFound, UserError
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do it; exit status 2 with one line if it can't be done."""
+    home, verb, *names = arguments
+    stacks = stacks_folder(Path(home))
+    try:
+        if verb == "list":
+            statuses = [status_of(s, stacks) for s in load_catalog().stacks.values()]
+            _say(json.dumps([status.model_dump(mode="json") for status in statuses]))
+        elif verb == "show":
+            _say(details_of(_stack(names[0]), stacks).model_dump_json())
+        else:
+            _install(_stack(names[0]), stacks)
+    except UserError as error:
+        sys.stderr.write(f"benchfarm: {error}\n")
+        return 2
+    return 0
+
+
+def _install(stack: StackManifest, stacks: Path) -> None:
+    if stack.environment is None:
+        status = status_of(stack, stacks)
+        _say(f"stack {stack.name}: has nothing of its own to install; {status.detail}")
+        return
+    folder = EnvironmentFolder(stacks / stack.name, stack.environment)
+    Installation(stack.name, folder, _say, os.environ).run()
+
+
+def _stack(name: str) -> StackManifest:
+    stacks = load_catalog().stacks
+    if name not in stacks:
+        raise NotFound(f"looking for stack {name}", "there is none", f"known: {', '.join(stacks)}")
+    return stacks[name]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

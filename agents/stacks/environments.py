@@ -1,0 +1,91 @@
+"""The Python environments that stacks have of their own: where they are, and how far they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+import agents
+from controller.contracts.base import Contract, digest
+from controller.contracts.catalog import StackEnvironment
+
+STACKS_VARIABLE = "BENCHFARM_STACKS"
+
+
+def stacks_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the environments: BENCHFARM_STACKS, for farms to share, or in home."""
+    return Path(environ.get(STACKS_VARIABLE) or home / "stacks").expanduser().absolute()
+
+
+class InstallState(Contract):
+    """How far an environment's installation has come; kept in its folder."""
+
+    origin: str
+    """Which Python made it, and where: an environment can't be moved."""
+    done: tuple[str, ...] = ()
+    """Pins that are installed completely."""
+    lock: str | None = None
+    """Digest of the lock whose pins are all there and fit each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFolder:
+    """One stack's environment, installed or not."""
+
+    path: Path
+    environment: StackEnvironment
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.path / "bin" / "python"
+
+    @property
+    def state(self) -> InstallState | None:
+        """What its installation noted; None if there is nothing."""
+        try:
+            return InstallState.model_validate_json((self.path / "install.json").read_text())
+        except (OSError, ValidationError):
+            return None
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether it holds exactly what this release wants."""
+        state = self.state
+        return state is not None and state.origin == self.origin and state.lock == self.lock
+
+    def note(self, state: InstallState) -> None:
+        """Replace the state at once."""
+        temporary = self.path / "install.json.new"
+        temporary.write_text(state.model_dump_json())
+        temporary.replace(self.path / "install.json")
+
+    @property
+    def reusable(self) -> InstallState | None:
+        """The state, if all that is installed is still wanted."""
+        state = self.state
+        if state is None or state.origin != self.origin or not set(state.done) <= set(self.pins):
+            return None
+        return state
+
+    @property
+    def origin(self) -> str:
+        """See InstallState."""
+        return digest([str(self.path), sys.version])
+
+    @property
+    def lock(self) -> str:
+        """The digest of its lock."""
+        return digest(list(self.pins))
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The lines NAME==VERSION of its lock, in the order in which they are installed."""
+        lock = Path(agents.__path__[0]) / self.environment.lock
+        lines = (line.partition("#")[0].strip() for line in lock.read_text().splitlines())
+        return tuple(line for line in lines if line)

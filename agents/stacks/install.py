@@ -1,0 +1,169 @@
+"""Making a stack's Python environment: package by package, so that it can go on where it ended."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+from agents.stacks.environments import EnvironmentFolder, InstallState
+from controller.contracts.errors import UserError
+
+INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
+WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
+INDEX_ANSWERS_S = 5.0
+_CUDA_ONLY = ("nvidia-", "triton==")
+"""Beginnings of pins that only a CUDA build of torch needs."""
+
+
+class StackNotInstalled(UserError):
+    """A stack's environment could not be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One installation of one stack."""
+
+    stack: str
+    folder: EnvironmentFolder
+    say: Callable[[str], None]
+    environ: Mapping[str, str]
+
+    def run(self) -> None:
+        """Make the environment complete; raises StackNotInstalled."""
+        if self.folder.is_installed:
+            self.say(f"stack {self.stack}: is installed in {self.folder.path}")
+            return
+        started = time.monotonic()
+        self.folder.path.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            self._announce()
+            state = self._begun()
+            state = self._install_torch(state)
+            for pin in self._missing(state):
+                self._install(pin, len(state.done) + 1)
+                state = self._noted(state, pin)
+            self._pip("check")
+            self.folder.note(state.model_copy(update={"lock": self.folder.lock}))
+        self.say(f"stack {self.stack}: ready in {time.monotonic() - started:.0f} s")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.folder.path.parent / f"{self.stack}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self._error("somebody else is installing it", "wait for that") from None
+            yield
+
+    def _announce(self) -> None:
+        wants, path = self.folder.environment, self.folder.path
+        self.say(
+            f"stack {self.stack}: up to {wants.download_gb:g} GB to fetch and {wants.disk_gb:g} GB "
+            f"on disk, in {path}; ended early, it goes on from there"
+        )
+        files = (f.stat().st_size for f in path.rglob("*") if f.is_file() and not f.is_symlink())
+        room = (shutil.disk_usage(path).free + sum(files)) / 1e9
+        if room < wants.disk_gb:
+            raise self._error(
+                f"there is room for {room:.1f} GB", "make more, or point BENCHFARM_STACKS elsewhere"
+            )
+
+    def _begun(self) -> InstallState:
+        """Return how far a former installation came, else make an empty environment."""
+        if state := self.folder.reusable:
+            self.say(f"going on after {len(state.done)} packages")
+            return state
+        command = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(self.folder.path)]
+        self._command(command, "creating the environment")
+        state = InstallState(origin=self.folder.origin)
+        self.folder.note(state)
+        return state
+
+    def _install_torch(self, state: InstallState) -> InstallState:
+        """Install CPU builds of torch and its kin where some are told of."""
+        builds = [p for p in self.folder.environment.torch_builds if p not in state.done]
+        source = self._torch_source(builds) if builds else None
+        if source is None:
+            return state
+        self.say(f"{', '.join(builds)} from {source[-1]}")
+        self._pip("install", "--no-deps", "--ignore-installed", *source, *builds)
+        return self._noted(state, *builds)
+
+    def _torch_source(self, builds: list[str]) -> tuple[str, ...] | None:
+        """Return pip's options for the first source that has all the builds, else None."""
+        wheels, index = (self.environ.get(name) for name in (WHEELS_VARIABLE, INDEX_VARIABLE))
+        if wheels:
+            source = ("--no-index", "--find-links", wheels)
+            if self._can("install", "--dry-run", "--no-deps", *source, *builds):
+                return source
+        return ("--index-url", index) if index and _answers(index) else None
+
+    def _missing(self, state: InstallState) -> Iterator[str]:
+        for pin in self.folder.pins:
+            # torch comes before what only its CUDA build needs.
+            if pin not in state.done and not (
+                pin.startswith(_CUDA_ONLY) and not _torch_is_for_cuda(self.folder.path)
+            ):
+                yield pin
+
+    def _install(self, pin: str, number: int) -> None:
+        self.say(f"[{number}/{len(self.folder.pins)}] {pin}")
+        # Whatever of it a killed installation left is written over, not trusted.
+        self._pip("install", "--no-deps", "--ignore-installed", pin)
+
+    def _noted(self, state: InstallState, *pins: str) -> InstallState:
+        state = state.model_copy(update={"done": (*state.done, *pins)})
+        self.folder.note(state)
+        return state
+
+    def _pip(self, *arguments: str) -> None:
+        self._command(self._pip_command(*arguments), f"pip {' '.join(arguments)}")
+
+    def _can(self, *arguments: str) -> bool:
+        command = self._pip_command(*arguments)
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def _pip_command(self, *arguments: str) -> list[str]:
+        options = ("--no-input", "--disable-pip-version-check")
+        return [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            str(self.folder.python),
+            *options,
+            *arguments,
+        ]
+
+    def _command(self, command: list[str], what: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["no word why"]
+            raise self._error(f"{what}: {said[-1]}", "put that right and run it again: it goes on")
+
+    def _error(self, seen: str, remedy: str) -> StackNotInstalled:
+        return StackNotInstalled(f"installing stack {self.stack}", seen, remedy)
+
+
+def _torch_is_for_cuda(environment: Path) -> bool:
+    """Whether the torch in an environment asks for CUDA's libraries."""
+    folders = [str(path) for path in environment.glob("lib/python*/site-packages")]
+    torch = (d for d in distributions(path=folders) if d.name == "torch")
+    return any(need.startswith("nvidia-") for d in torch for need in d.requires or ())
+
+
+def _answers(index: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{index.rstrip('/')}/torch/", timeout=INDEX_ANSWERS_S):
+            return True
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,42 @@
+"""The command that runs a module of ours in the interpreter of a stack."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from agents.stacks.environments import EnvironmentFolder
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from controller.contracts.wire import TrainingProgram, WorkerSpec
+
+WORKER_MODULE = "agents.worker"
+OUR_PACKAGES = ("controller", "kernels", "models", "agents")
+NEEDED_IN_A_STACK = frozenset({"numpy", "pydantic", "torch", "yaml"})
+"""What a worker imports that is neither ours nor Python's: every environment of a stack has it."""
+_ENTRY = Path(__file__).with_name("entry.py")
+
+
+def stack_worker(stacks: Path, spec: WorkerSpec) -> tuple[str, ...]:
+    """Return the command of a job's worker; raises WorkerFault if its stack is not installed.
+
+    stacks: the folder of the stacks' environments.
+    """
+    program, stack = spec.job.program, spec.job.stack
+    if not isinstance(program, TrainingProgram) or program.environment is None:
+        return (sys.executable, "-m", WORKER_MODULE)
+    folder = EnvironmentFolder(stacks / stack, program.environment)
+    if not folder.is_installed:
+        seen = "installed for another release" if folder.state else "not installed"
+        message = f"stack {stack} is {seen} in {stacks}; run: benchfarm stacks install {stack}"
+        raise WorkerFault(Failure(blame=Blame.USER, kind="stack_not_installed", message=message))
+    return command_in(folder.python, WORKER_MODULE)
+
+
+def command_in(python: Path, module: str) -> tuple[str, ...]:
+    """Return the command that runs a module of ours in an interpreter that has none of ours."""
+    found = {name: find_spec(name) for name in OUR_PACKAGES}
+    folders = {n: list(s.submodule_search_locations or ()) for n, s in found.items() if s}
+    return (str(python), str(_ENTRY), json.dumps(folders), module)

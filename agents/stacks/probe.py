@@ -1,0 +1,27 @@
+"""`python -m agents.stacks.probe STACK`: print what a worker of a stack would record, as JSON.
+
+Runs in the stack's own interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import distributions
+
+from agents.worker import resolve
+from controller.contracts.catalog import load_catalog
+
+
+def main() -> int:
+    """Build the stack's backend with default knobs, and ask it."""
+    stack = load_catalog().stacks[sys.argv[1]]
+    backend = resolve(str(stack.backend))({name: k.default for name, k in stack.knobs.items()})
+    packages = sorted(f"{d.name}=={d.version}" for d in distributions())
+    said = {"packages": packages, "environment": backend.environment()}
+    sys.stdout.write(json.dumps(said) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Whether stacks can run on this host, and what they are made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from agents.stacks.compiler import MISSING, compiler
+from agents.stacks.environments import EnvironmentFolder
+from agents.stacks.interpreter import command_in
+from controller.contracts.catalog import StackManifest
+from controller.contracts.errors import UserError
+from controller.contracts.stacks import StackDetails, StackStatus
+
+
+class StackBroken(UserError):
+    """A stack that is installed, but does not start."""
+
+
+def status_of(stack: StackManifest, stacks: Path) -> StackStatus:
+    """Return whether a stack can run here; stacks: the folder of the environments."""
+    problem, place = _looked_at(stack, stacks)
+    return StackStatus(
+        name=stack.name,
+        title=stack.title,
+        device_kinds=stack.device_kinds,
+        ready=problem is None,
+        detail=problem or place,
+    )
+
+
+def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
+    """Return all about a stack, asking its interpreter; raises StackBroken."""
+    status = status_of(stack, stacks)
+    known = status.model_dump()
+    if not status.ready or stack.backend is None:
+        return StackDetails(**known)
+    python = _folder(stack, stacks).python if stack.environment else Path(sys.executable)
+    said = _asked(stack.name, python, own=stack.environment is None)
+    return StackDetails(**known, interpreter=str(python), **said)
+
+
+def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
+    """Return what is wrong, if anything, and where the stack runs."""
+    if stack.backend is None:
+        return None, f"its bundle {stack.bundle} is built when it is first needed"
+    if stack.environment:
+        folder = _folder(stack, stacks)
+        remedy = f"run: benchfarm stacks install {stack.name}"
+        seen = "incomplete, or of another release" if folder.state else "not installed"
+        return (None if folder.is_installed else f"{seen}; {remedy}"), str(folder.path)
+    if find_spec("torch") is None:
+        return "torch is not installed; run: make setup, or pip install benchfarm[torch]", ""
+    if stack.needs_compiler and compiler() is None:
+        return MISSING, ""
+    return None, sys.prefix
+
+
+def _folder(stack: StackManifest, stacks: Path) -> EnvironmentFolder:
+    if stack.environment is None:
+        raise ValueError(f"stack {stack.name} has no environment of its own")
+    return EnvironmentFolder(stacks / stack.name, stack.environment)
+
+
+def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
+    module = "agents.stacks.probe"
+    command = (sys.executable, "-m", module) if own else command_in(python, module)
+    threads = str(len(os.sched_getaffinity(0)))
+    done = subprocess.run(
+        [*command, stack],
+        env={**os.environ, "OMP_NUM_THREADS": threads},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+        raise StackBroken(f"starting stack {stack}", last, f"try: {python} -c 'import torch'")
+    said: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return said

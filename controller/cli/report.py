@@ -1,0 +1,74 @@
+"""`benchfarm results report`: one HTML file that says it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.common import reading, write_file
+
+if TYPE_CHECKING:
+    from controller.reports.views.common import Made
+    from controller.reports.views.model import ReportView
+    from controller.store.protocol import StoreReader
+
+Subjects = Annotated[
+    list[str],
+    typer.Argument(
+        help="A sweep; or two and more sweeps, devices or cells, all set against the first.",
+        metavar="SWEEP | A B …",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="File to write. [default: named after them, here]"),
+]
+
+
+def report(subjects: Subjects, output: Output = None) -> None:
+    """Write a sweep's report, or a comparison, as one HTML file that needs no network."""
+    path = output or Path(f"{'-vs-'.join(subjects)}.html".replace("/", "_"))
+    write_report(subjects, path)
+    typer.echo(f"report written to {path}")
+
+
+def write_report(subjects: list[str], path: Path) -> None:
+    """Write the report of a sweep, or of a comparison; raises NotFound, Incomparable, UserError."""
+    from controller.reports.html.report import report_html
+
+    with reading() as store:
+        view = _sweep(store, subjects[0]) if len(subjects) == 1 else _comparison(store, subjects)
+    write_file(path, report_html(view))
+
+
+def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
+    from controller.cli.sweep_view import record_of
+    from controller.contracts.catalog import load_catalog
+    from controller.reports.views.sweep import SweepData, sweep_view
+
+    data = SweepData(
+        record=record_of(store, sweep_id),
+        runs=store.runs(sweep_id),
+        results=store.results(sweep_id),
+        failures=store.failures(sweep_id),
+    )
+    return sweep_view(data, load_catalog(), _made())
+
+
+def _comparison(store: StoreReader, subjects: list[str]) -> ReportView:
+    from controller.contracts.catalog import load_catalog
+    from controller.reports.views.comparison import comparison_view
+
+    return comparison_view(subjects, store.results(), store.failures(), load_catalog(), _made())
+
+
+def _made() -> Made:
+    import time
+
+    from controller.contracts.version import installed_version
+    from controller.reports.views.common import Made
+
+    return Made(time.time(), installed_version())

@@ -1,0 +1,39 @@
+"""What an agent tells the command line of its host about its adb server: one small file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contracts.base import Contract
+from controller.contracts.complaint import Complaint
+
+ADB_FOLDER: Final = "adb"
+"""Below an agent's folder: all that belongs to its adb server."""
+STATUS_FILE: Final = "status.json"
+"""In it: an AdbStatus."""
+
+
+class RouteStatus(Contract):
+    """A phone as adb lists it; a phone that can be reached in two ways has two."""
+
+    device_id: str | None = None
+    """Which phone it is, if the agent may use it this way."""
+    complaint: Complaint | None = None
+    """Why nothing runs on it."""
+
+
+class AdbStatus(Contract):
+    """An agent's adb server and what has come of the phones on it."""
+
+    server: str | None = None
+    """HOST:PORT."""
+    complaint: Complaint | None = None
+    """Why there is no server."""
+    routes: dict[str, RouteStatus] = {}
+    """By adb serial; a phone that is still being looked at has none."""
+
+
+class Answer(Contract):
+    """What came of something that was asked of a phone."""
+
+    freed_bytes: int = 0

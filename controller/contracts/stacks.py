@@ -1,0 +1,28 @@
+"""What `benchfarm stacks` tells: asked of the agents' side, shown by the controller's."""
+
+from __future__ import annotations
+
+from controller.contracts.base import Contract
+from controller.contracts.device import DeviceKind
+from controller.contracts.result import Environment
+
+
+class StackStatus(Contract):
+    """Whether a stack can run on this host."""
+
+    name: str
+    title: str
+    device_kinds: tuple[DeviceKind, ...]
+    ready: bool
+    detail: str
+    """Where it runs, or why it can't and what to do."""
+
+
+class StackDetails(StackStatus):
+    """All that is known of a stack."""
+
+    interpreter: str | None = None
+    packages: tuple[str, ...] = ()
+    """NAME==VERSION of everything installed where it runs."""
+    environment: Environment = {}
+    """What a worker of it would record: versions, instruction set, malloc. Empty if not ready."""

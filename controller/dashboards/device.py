@@ -1,0 +1,136 @@
+"""Device: what one device is, does, feels like, and has measured."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards.board import Board, Row, quarantines, sweeps
+from controller.dashboards.panels import Query, Size
+from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
+from controller.dashboards.variables import Choice
+from controller.metrics import names
+
+DEVICE = Choice("device", "Device", names.DEVICE_INFO, "device", many=False)
+THIS = kept(str(DEVICE.wanted))
+LIVE = "{{workload}} {{stack}} {{scenario}}"
+RESULT = "{{workload}} {{stack}} {{scenario}} {{precision}}"
+THIRD = Size(8)
+
+
+def device() -> Board:
+    """Return the dashboard of one device."""
+    return Board(
+        links.DEVICE,
+        "Device",
+        "One device: what it is, what it does now, how warm and charged it is, what it measured.",
+        (DEVICE,),
+        (
+            Row("What it is and does", (facts(), state())),
+            Row("Now", (progress(), rate(), loss())),
+            Row("Conditions", (temperature(), battery(), thermal())),
+            Row("Results", (newest(), times(), rates())),
+        ),
+        (sweeps(), quarantines()),
+        refresh="5s",
+    )
+
+
+def facts() -> dashboard.Panel:
+    """Return what the device is."""
+    labels = ("device", "kind", "model", "soc", "host", "virtual")
+    about = "What the device is. A virtual device is simulated: its numbers are never compared."
+    info = last(names.DEVICE_INFO, device=THIS)
+    return tables.words_of("Device", about, info, labels, Size(24, 4))
+
+
+def state() -> dashboard.Panel:
+    """Return what the device did over time."""
+    now = promql.being(names.DEVICE_STATE, 1, device=THIS)
+    about = "Ready, busy, offline or quarantined, over time."
+    return panels.states("State", about, Query(now, "{{state}}"), words=words.YES, size=Size(24, 6))
+
+
+def progress() -> dashboard.Panel:
+    """Return how far the live run is."""
+    done = last(names.RUN_PROGRESS, device=THIS)
+    about = "Done part of what runs now; empty while nothing runs."
+    return panels.gauges("Progress", about, Query(done, LIVE), full=1, size=THIRD)
+
+
+def rate() -> dashboard.Panel:
+    """Return how fast the live run is."""
+    return panels.lines(
+        "Speed now",
+        "Training steps or queries a second of what runs.",
+        Query(last(names.RUN_STEPS, device=THIS), f"steps {LIVE}"),
+        Query(last(names.RUN_QUERIES, device=THIS), f"queries {LIVE}"),
+        live=True,
+        size=THIRD,
+    )
+
+
+def loss() -> dashboard.Panel:
+    """Return the loss of the live run."""
+    query = Query(last(names.RUN_LOSS, device=THIS), LIVE)
+    about = "Training loss of what runs, step by step."
+    return panels.lines("Loss now", about, query, live=True, size=THIRD)
+
+
+def temperature() -> dashboard.Panel:
+    """Return every sensor's temperature."""
+    query = Query(last(names.DEVICE_TEMPERATURE, device=THIS), "{{sensor}}")
+    about = "Each sensor, when last read. Heat makes results slower, or INVALID."
+    return panels.lines("Temperature", about, query, steps=words.CELSIUS, live=True, size=THIRD)
+
+
+def battery() -> dashboard.Panel:
+    """Return the charge."""
+    query = Query(last(names.DEVICE_BATTERY, device=THIS), "charge")
+    about = "Charge of the battery, when last read; servers have none."
+    return panels.lines("Battery", about, query, steps=words.BATTERY, live=True, size=THIRD)
+
+
+def thermal() -> dashboard.Panel:
+    """Return Android's thermal status."""
+    query = Query(last(names.DEVICE_THERMAL_STATUS, device=THIS), "thermal status")
+    about = "Android's own word for its heat; from moderate on it slows programs down. Phones only."
+    return panels.states("Thermal status", about, query, words=words.THERMAL, size=THIRD)
+
+
+def newest() -> dashboard.Panel:
+    """Return the newest results in numbers."""
+    labels = ("workload", "stack", "scenario", "precision")
+    return tables.columns(
+        "Newest results",
+        "The newest valid result of each workload, stack, scenario and precision; the target is "
+        "judged on the newest result, valid or not.",
+        labels,
+        tables.Column("step time", _result(metric="step_time")),
+        tables.Column("latency p90", _result(metric="latency_p90")),
+        tables.Column("throughput", _result(metric="throughput")),
+        tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
+        tables.Column("target", last(names.QUALITY_MISSED, device="$device"), words=words.TARGET),
+        tables.Column("peak memory", _result(metric="peak_memory")),
+        tables.Column("age", promql.age(names.RESULT_TIME, device="$device")),
+    )
+
+
+def times() -> dashboard.Panel:
+    """Return how times have changed."""
+    return panels.lines(
+        "Times",
+        "Median step time and 90th percentile of latency, as newest results replace each other.",
+        Query(_result(metric="step_time"), f"step time {RESULT}"),
+        Query(_result(metric="latency_p90"), f"latency {RESULT}"),
+    )
+
+
+def rates() -> dashboard.Panel:
+    """Return how throughput has changed."""
+    about = "Samples (images) a second, as newest results replace each other."
+    return panels.lines("Throughput", about, Query(_result(metric="throughput"), RESULT))
+
+
+def _result(**where: Wanted) -> Expr:
+    return last(names.RESULT, device="$device", **where)

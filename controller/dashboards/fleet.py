@@ -1,0 +1,177 @@
+"""Fleet overview: is everything well, what is being done, and what is best for what."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards.board import Board, Row, quarantines, sweeps
+from controller.dashboards.panels import Query
+from controller.dashboards.promql import LATELY, RANKING, last
+from controller.dashboards.variables import VIRTUAL, Choice
+from controller.metrics import names
+
+KIND = Choice("kind", "Kind", names.DEVICE_INFO, "kind")
+MODEL = Choice("model", "Model", names.DEVICE_INFO, "model", (("kind", KIND.wanted),))
+
+
+def fleet() -> Board:
+    """Return the dashboard to begin with."""
+    return Board(
+        links.FLEET,
+        "Fleet overview",
+        "Devices, agents, the queue and how attempts end; the best device for each workload.",
+        (KIND, MODEL, VIRTUAL),
+        (
+            Row("Now", (agents_up(), agents_down(), queued(), running(), oldest(), missed())),
+            Row("Best", (winners(),)),
+            Row("Work", (outcomes(), failed_share(), dispatch(), durations())),
+            Row("Devices", (states(), hottest(), emptiest(), throttled(), devices())),
+        ),
+        (sweeps(), quarantines()),
+    )
+
+
+def agents_up() -> dashboard.Panel:
+    """Return how many agents answer."""
+    up = promql.or_zero(promql.over("sum", last(names.AGENT_UP)))
+    about = "Agents that answer the controller. None: no host can take work."
+    return panels.numbers("Agents up", about, Query(up), steps=words.SOME_IS_GOOD, width=4)
+
+
+def agents_down() -> dashboard.Panel:
+    """Return how many agents don't answer."""
+    down = promql.count(promql.being(names.AGENT_UP, 0))
+    about = "Agents whose lease ran out: their host is down, unreachable, or lost its network."
+    query = Query(promql.or_zero(down))
+    return panels.numbers("Agents down", about, query, steps=words.NONE_IS_GOOD, width=4)
+
+
+def queued() -> dashboard.Panel:
+    """Return how many runs wait."""
+    about = "Runs that wait for a device that matches and is free."
+    return panels.numbers("Runs queued", about, Query(last(names.RUNS_QUEUED)), width=4)
+
+
+def running() -> dashboard.Panel:
+    """Return how many runs are leased."""
+    about = "Runs that an agent holds a lease on: being prepared, measured or handed in."
+    return panels.numbers("Runs at work", about, Query(last(names.RUNS_LEASED)), width=4)
+
+
+def oldest() -> dashboard.Panel:
+    """Return how long the oldest queued run waits."""
+    about = (
+        "How long the run that waits longest has waited. Long with free devices: nothing matches."
+    )
+    query = Query(last(names.QUEUE_OLDEST))
+    return panels.numbers("Longest wait", about, query, steps=words.WAIT_S, width=4)
+
+
+def missed() -> dashboard.Panel:
+    """Return how many newest results miss their quality target."""
+    about = "Newest results below the quality target of their workload: their speed does not count."
+    query = Query(promql.or_zero(promql.over("sum", last(names.QUALITY_MISSED))))
+    return panels.numbers("Targets missed", about, query, steps=words.NONE_IS_GOOD, width=4)
+
+
+def winners() -> dashboard.Panel:
+    """Return the best newest result of each workload and scenario."""
+    results = promql.with_info(last(names.RESULT, metric=RANKING), "model", virtual=VIRTUAL.wanted)
+    labels = ("workload", "scenario", "device", "model", "stack", "precision", "metric")
+    return tables.columns(
+        "Best device for each workload",
+        "The device, stack and precision with the best newest valid result in the metric that "
+        "ranks the scenario. Times in seconds, rates in samples a second. Real and virtual "
+        "devices are never compared.",
+        labels,
+        tables.Column("value", promql.best(results, "workload", "scenario")),
+    )
+
+
+def outcomes() -> dashboard.Panel:
+    """Return how attempts end."""
+    ended = promql.per_minute(names.RUNS, "outcome", "blame")
+    about = "Attempts that ended, by outcome and whose fault it was."
+    query = Query(ended, "{{outcome}} (blame {{blame}})")
+    return panels.lines("Attempts ended", about, query, stacked=True)
+
+
+def failed_share() -> dashboard.Panel:
+    """Return the share of attempts that measured nothing."""
+    bad = promql.increase(names.RUNS, LATELY, outcome=promql.like("failed|lost"))
+    share = promql.share(promql.or_zero(bad), promql.increase(names.RUNS, LATELY))
+    about = "Share of the attempts of the last 30 minutes that failed or were lost."
+    return panels.lines(
+        "Attempts in vain", about, Query(share, "failed or lost"), steps=words.FAILED
+    )
+
+
+def dispatch() -> dashboard.Panel:
+    """Return how long runs wait for a device."""
+    return panels.lines(
+        "Wait for a device",
+        "From becoming ready to wait to being leased, over the last 30 minutes.",
+        Query(promql.quantile(names.DISPATCH_SECONDS, 0.5, LATELY), "median"),
+        Query(promql.quantile(names.DISPATCH_SECONDS, 0.99, LATELY), "99th percentile"),
+    )
+
+
+def durations() -> dashboard.Panel:
+    """Return how long runs take."""
+    taken = promql.quantile(names.RUN_SECONDS, 0.9, LATELY, "workload", "scenario")
+    return panels.lines(
+        "Duration of runs",
+        "90th percentile from lease to outcome, over the last 30 minutes; the dots are single runs "
+        "and name them.",
+        Query(taken, "{{workload}} {{scenario}}", exemplars=True),
+    )
+
+
+def states() -> dashboard.Panel:
+    """Return how many devices are in each state."""
+    now = promql.being(names.DEVICE_STATE, 1)
+    about = "Devices by state. Quarantined: it failed too often in a row, and waits for a person."
+    query = Query(promql.count(_of_chosen(now), "state"), "{{state}}")
+    return panels.lines("Devices by state", about, query, stacked=True)
+
+
+def hottest() -> dashboard.Panel:
+    """Return the hottest devices."""
+    hot = promql.highest(names.DEVICE_TEMPERATURE, "device")
+    top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)))
+    about = "The ten devices with the hottest sensor, when last read."
+    query = Query(top, "{{device}}{{virtual}}")
+    return panels.gauges("Hottest devices", about, query, steps=words.CELSIUS, full=110)
+
+
+def emptiest() -> dashboard.Panel:
+    """Return the phones with the least charge."""
+    low = promql.marked(promql.extreme("bottomk", 10, _of_chosen(last(names.DEVICE_BATTERY))))
+    about = (
+        "The ten phones with the least charge; a phone with too little waits before it measures."
+    )
+    query = Query(low, "{{device}}{{virtual}}")
+    return panels.gauges("Lowest batteries", about, query, steps=words.BATTERY, full=1)
+
+
+def throttled() -> dashboard.Panel:
+    """Return how many phones are in each thermal status."""
+    hot = _of_chosen(promql.filtered(last(names.DEVICE_THERMAL_STATUS), ">=", 2))
+    about = "Phones whose thermal status is moderate or worse: Android slows them down."
+    return panels.lines(
+        "Phones that throttle", about, Query(promql.or_zero(promql.count(hot)), "phones")
+    )
+
+
+def devices() -> dashboard.Panel:
+    """Return every device with what it is and does."""
+    now = promql.being(names.DEVICE_STATE, 1)
+    labels = ("device", "state", "kind", "model", "soc", "host", "virtual")
+    about = "Every device, what it is and what it does now."
+    return tables.words_of("Devices", about, _of_chosen(now, *labels[2:]), labels)
+
+
+def _of_chosen(expr: promql.Expr, *labels: str) -> promql.Expr:
+    chosen = {"kind": KIND.wanted, "model": MODEL.wanted}
+    return promql.with_info(expr, *labels, **chosen)

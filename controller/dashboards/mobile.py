@@ -1,0 +1,170 @@
+"""Mobile suite: latency, throughput and accuracy of phones, and the heat they pay with."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
+from controller.dashboards.panels import Query
+from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
+from controller.dashboards.variables import VIRTUAL, Choice
+from controller.metrics import names
+from controller.metrics.names import Metric
+
+KIND = "android"
+
+
+def _phones(expr: Expr, *labels: str) -> Expr:
+    """Return only what is of phones, real or virtual ones."""
+    return promql.with_info(expr, *labels, kind=KIND, virtual=VIRTUAL.wanted)
+
+
+PHONES: tuple[tuple[str, Wanted], ...] = (("kind", KIND), ("virtual", VIRTUAL.wanted))
+PHONE = Choice("device", "Phone", names.DEVICE_INFO, "device", PHONES)
+MEASURED = _phones(last(names.RESULT_TIME, device=PHONE.wanted))
+WORKLOAD, SCENARIO, PRECISION = (
+    Choice(label, label.capitalize(), names.RESULT_TIME, label, among=MEASURED)
+    for label in ("workload", "scenario", "precision")
+)
+BASE = Choice("baseline_device", "Baseline phone", names.RESULT_TIME, "device", (), False, MEASURED)
+
+
+def mobile() -> Board:
+    """Return the dashboard of phones."""
+    return Board(
+        links.MOBILE,
+        "Mobile suite",
+        "Phones under MLPerf's scenarios: single-stream latency, offline throughput, accuracy "
+        "beside them, and the battery, heat and throttling they were measured under. Real and "
+        "virtual phones are never compared.",
+        (VIRTUAL, PHONE, WORKLOAD, SCENARIO, PRECISION, BASE),
+        (
+            Row("Which phone", (by_phone(), newest())),
+            Row("Speed", (latency(), throughput())),
+            Row("Now", (progress(), queries())),
+            Row("Conditions", (thermal(), temperature(), battery(), throttled())),
+        ),
+        (sweeps(), quarantines(), throttling()),
+    )
+
+
+def by_phone() -> dashboard.Panel:
+    """Return every phone against the baseline phone."""
+    base = last(names.RESULT, **_chosen(device=BASE.wanted, metric=RANKING))
+    same = ("workload", "stack", "scenario", "precision")
+    ratio = promql.times_better(_phones(last(names.RESULT, **_chosen(metric=RANKING))), base, *same)
+    return tables.heat_map(
+        "Against the phone $baseline_device",
+        "How many times better each newest result is than the baseline phone's, same workload, "
+        "stack, scenario and precision, in the metric that ranks the scenario. Above 1 is better.",
+        promql.with_info(ratio, "model"),
+        ("device", "model"),
+        ("workload", "scenario", "precision"),
+    )
+
+
+def newest() -> dashboard.Panel:
+    """Return the newest results in numbers."""
+    return tables.columns(
+        "Newest results",
+        "The newest valid result of each phone. Single-stream gives latencies, offline gives "
+        "throughput; both are worth nothing below the quality target.",
+        (*names.RESULT_LABELS, "model"),
+        tables.Column("latency p50", _result(metric="latency_p50")),
+        tables.Column("latency p90", _result(metric="latency_p90")),
+        tables.Column("latency p99", _result(metric="latency_p99")),
+        tables.Column("throughput", _result(metric="throughput")),
+        tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
+        tables.Column(
+            "target",
+            _phones(last(names.QUALITY_MISSED, **_chosen()), "model"),
+            words=words.TARGET,
+        ),
+        tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), "model")),
+    )
+
+
+def latency() -> dashboard.Panel:
+    """Return the lowest latencies."""
+    lowest = promql.extreme("bottomk", 30, _result(metric="latency_p90"))
+    about = "Single-stream: 90th percentile of latency of the 30 fastest; shorter is better."
+    query = Query(lowest, "{{device}} {{model}} {{workload}} {{precision}}")
+    return panels.gauges("Latency", about, query)
+
+
+def throughput() -> dashboard.Panel:
+    """Return the highest throughputs."""
+    highest = promql.extreme("topk", 30, _result(metric="throughput"))
+    about = "Offline: samples a second of the 30 fastest; longer is better."
+    query = Query(highest, "{{device}} {{model}} {{workload}} {{precision}}")
+    return panels.gauges("Throughput", about, query)
+
+
+def progress() -> dashboard.Panel:
+    """Return how far the runs on phones are."""
+    query = Query(_live(names.RUN_PROGRESS), "{{device}} {{workload}} {{scenario}}")
+    return panels.gauges("Progress", "Done part of each run on a phone.", query, full=1)
+
+
+def queries() -> dashboard.Panel:
+    """Return the live speed of runs on phones."""
+    query = Query(_live(names.RUN_QUERIES), "{{device}} {{workload}} {{scenario}}")
+    about = "Queries a second as LoadGen issues them. A fall while it gets hot is throttling."
+    return panels.lines("Queries now", about, query, live=True)
+
+
+def thermal() -> dashboard.Panel:
+    """Return the thermal status of the warmest phones."""
+    status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted))
+    query = Query(promql.extreme("topk", 20, status), "{{device}}")
+    about = "Android's own word for its heat, of the twenty worst; from moderate on it slows down."
+    return panels.states("Thermal status", about, query, words=words.THERMAL)
+
+
+def temperature() -> dashboard.Panel:
+    """Return the hottest sensors."""
+    sensors = _phones(last(names.DEVICE_TEMPERATURE, device=PHONE.wanted))
+    query = Query(promql.extreme("topk", 20, sensors), "{{device}} {{sensor}}")
+    about = "The twenty hottest sensors of the chosen phones."
+    steps = words.PHONE_CELSIUS
+    return panels.lines("Temperature", about, query, steps=steps, live=True)
+
+
+def battery() -> dashboard.Panel:
+    """Return the lowest batteries."""
+    charge = _phones(last(names.DEVICE_BATTERY, device=PHONE.wanted))
+    query = Query(promql.extreme("bottomk", 20, charge), "{{device}}")
+    about = "The twenty lowest batteries of the chosen phones."
+    return panels.lines("Battery", about, query, steps=words.BATTERY, live=True)
+
+
+def throttled() -> dashboard.Panel:
+    """Return how many phones throttle."""
+    query = Query(promql.or_zero(promql.count(_throttled())), "phones")
+    about = "Chosen phones whose thermal status is moderate or worse."
+    return panels.lines("Phones that throttle", about, query, live=True)
+
+
+def throttling() -> Annotation:
+    """Return the annotation of phones that slow down."""
+    return Annotation("Throttling", _throttled(), "orange", "{{device}}")
+
+
+def _throttled() -> Expr:
+    status = last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted)
+    return _phones(promql.filtered(status, ">=", 2))
+
+
+def _live(metric: Metric) -> Expr:
+    chosen = {"device": PHONE.wanted, "workload": WORKLOAD.wanted, "scenario": SCENARIO.wanted}
+    return _phones(last(metric, **chosen))
+
+
+def _result(**where: Wanted) -> Expr:
+    return _phones(last(names.RESULT, **_chosen(**where)), "model")
+
+
+def _chosen(**where: Wanted) -> dict[str, Wanted]:
+    chosen = (PHONE, WORKLOAD, SCENARIO, PRECISION)
+    return {choice.name: choice.wanted for choice in chosen} | where

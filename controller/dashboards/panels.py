@@ -1,0 +1,233 @@
+"""Kinds of panels, one function each: what a dashboard says is a title, a reason and a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    heatmap,
+    stat,
+    statetimeline,
+    timeseries,
+)
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard, prometheus
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from controller.dashboards.promql import Expr
+from controller.metrics.prometheus_config import Intervals
+
+SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
+"""Whatever the dashboard's variable `datasource` chooses."""
+
+Steps = Sequence[tuple[float | None, str]]
+"""Thresholds: from this value on, this colour; the first value is None, below all."""
+Words = Mapping[int, tuple[str, str]]
+"""Value → the word and the colour that stand for it."""
+
+GREEN: Steps = ((None, "green"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """An expression as a panel asks for it."""
+
+    expr: Expr
+    legend: str = ""
+    """What a series is called, such as `{{device}}`."""
+    exemplars: bool = False
+    """Also fetch the exemplars, which name runs."""
+
+    def __post_init__(self) -> None:
+        self.expr.require(re.findall(r"{{(\w+)}}", self.legend))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A panel's size: columns of 24, and units of 30 pixels."""
+
+    width: int = 12
+    height: int = 8
+
+
+POINTS = 100
+"""Over time: the whole fleet is asked for in less than a second."""
+POINTS_OF_RESULTS = 25
+"""Where thousands of newest results are looked through for each point."""
+
+HALF = Size()
+WIDE = Size(24)
+
+
+def numbers(
+    title: str, about: str, *queries: Query, steps: Steps = GREEN, width: int = 3
+) -> dashboard.Panel:
+    """Return big numbers of now, one for each series."""
+    named = any(query.legend for query in queries)
+    text = options.BigValueTextMode.VALUE_AND_NAME if named else options.BigValueTextMode.VALUE
+    look = stat.Panel().reduce_options(_newest()).text_mode(text)
+    look.color_mode(options.BigValueColorMode.VALUE).graph_mode(options.BigValueGraphMode.NONE)
+    panel = finished(look, title, about, queries[0].expr.unit, Size(width, 4))
+    return coloured(_asking(panel, queries, now=True), steps)
+
+
+def lines(
+    title: str,
+    about: str,
+    *queries: Query,
+    steps: Steps = GREEN,
+    stacked: bool = False,
+    live: bool = False,
+    points: int = POINTS,
+    size: Size = HALF,
+) -> dashboard.Panel:
+    """Return lines over time.
+
+    stacked: as areas one upon the other. live: as fine as agents are scraped. points: at most,
+    each of which Prometheus works out anew.
+    """
+    look = _over_time().max_data_points(points)
+    if live:
+        look.interval(f"{Intervals().agent_s:g}s")
+    if stacked:
+        look.stacking(_stacked()).fill_opacity(40)
+    if steps is not GREEN:
+        style = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.LINE)
+        look.thresholds_style(style)
+    panel = finished(look, title, about, queries[0].expr.unit, size)
+    _defaults(panel).thresholds = thresholds(steps)
+    return _asking(panel, queries)
+
+
+def gauges(
+    title: str,
+    about: str,
+    *queries: Query,
+    steps: Steps = GREEN,
+    full: float | None = None,
+    size: Size = HALF,
+) -> dashboard.Panel:
+    """Return horizontal bars of now, one for each series; full: the value of a whole bar."""
+    look = bargauge.Panel().reduce_options(_newest()).min(0)
+    look.orientation(options.VizOrientation.HORIZONTAL)
+    look.display_mode(options.BarGaugeDisplayMode.BASIC)
+    if full is not None:
+        look.max(full)
+    panel = finished(look, title, about, queries[0].expr.unit, size)
+    return coloured(_asking(panel, queries, now=True), steps)
+
+
+def states(
+    title: str, about: str, *queries: Query, words: Words, size: Size = HALF
+) -> dashboard.Panel:
+    """Return a band over time for each series, coloured by what its value means."""
+    look = statetimeline.Panel().mappings([value_names(words)]).merge_values(True)
+    look.show_value(options.VisibilityMode.NEVER).row_height(0.9).max_data_points(POINTS)
+    panel = finished(look, title, about, queries[0].expr.unit, size)
+    return _asking(panel, queries)
+
+
+def spread(title: str, about: str, expr: Expr, unit: str) -> dashboard.Panel:
+    """Return a histogram's buckets over time, as colours; unit: of what was observed."""
+    colours = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Blues")
+    look = heatmap.Panel().color(colours.exponent(0.5).steps(64).fill("dark-blue"))
+    look.y_axis(heatmap.YAxisConfig().unit(unit)).max_data_points(POINTS)
+    panel = finished(look, title, about, expr.unit, Size())
+    panel.targets = [_target(Query(expr, "{{le}}"), "A", form=PromQueryFormat.HEATMAP)]
+    return panel
+
+
+def finished(
+    look: Builder[dashboard.Panel], title: str, about: str, unit: str, size: Size
+) -> dashboard.Panel:
+    """Return a panel with what every panel has."""
+    panel = look.build()
+    panel.title, panel.description, panel.datasource = title, about, SOURCE
+    panel.grid_pos = dashboard.GridPos(w=size.width, h=size.height)
+    _defaults(panel).unit = unit
+    return panel
+
+
+def coloured(panel: dashboard.Panel, steps: Steps) -> dashboard.Panel:
+    """Colour a panel's values by thresholds."""
+    defaults = _defaults(panel)
+    defaults.thresholds = thresholds(steps)
+    defaults.color = dashboard.FieldColor(mode=dashboard.FieldColorModeId.THRESHOLDS)
+    return panel
+
+
+def thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
+    """Return thresholds as panels take them."""
+    listed = [dashboard.Threshold(value, colour) for value, colour in steps]
+    return dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=listed)
+
+
+def value_names(words: Words) -> dashboard.ValueMap:
+    """Return words and colours for values."""
+    named = {
+        str(value): dashboard.ValueMappingResult(text=word, color=colour, index=value)
+        for value, (word, colour) in words.items()
+    }
+    return dashboard.ValueMap(options=named)
+
+
+def as_table(expr: Expr, ref: str) -> prometheus.Dataquery:
+    """Return a query of now whose labels become columns."""
+    return _target(Query(expr), ref, now=True, form=PromQueryFormat.TABLE)
+
+
+def _asking(
+    panel: dashboard.Panel, queries: Sequence[Query], *, now: bool = False
+) -> dashboard.Panel:
+    panel.targets = [
+        _target(query, ref, now=now) for ref, query in zip(ascii_uppercase, queries, strict=False)
+    ]
+    return panel
+
+
+def _target(
+    query: Query,
+    ref: str,
+    *,
+    now: bool = False,
+    form: PromQueryFormat = PromQueryFormat.TIME_SERIES,
+) -> prometheus.Dataquery:
+    return prometheus.Dataquery(
+        ref_id=ref,
+        expr=query.expr.text,
+        datasource=SOURCE,
+        legend_format=query.legend or "__auto",
+        instant=now,
+        range_val=not now,
+        exemplar=query.exemplars,
+        format_val=form,
+        editor_mode=prometheus.QueryEditorMode.CODE,
+    )
+
+
+def _over_time() -> timeseries.Panel:
+    legend = common.VizLegendOptions().display_mode(options.LegendDisplayMode.TABLE)
+    legend.placement(options.LegendPlacement.BOTTOM).calcs(["lastNotNull", "max"]).show_legend(True)
+    tooltip = common.VizTooltipOptions().mode(options.TooltipDisplayMode.MULTI)
+    look = timeseries.Panel().legend(legend).tooltip(tooltip.sort(options.SortOrder.DESCENDING))
+    return look.show_points(options.VisibilityMode.AUTO).line_width(1)
+
+
+def _stacked() -> common.StackingConfig:
+    return common.StackingConfig().mode(options.StackingMode.NORMAL).group("A")
+
+
+def _newest() -> common.ReduceDataOptions:
+    return common.ReduceDataOptions().calcs(["lastNotNull"]).values(False).fields("")
+
+
+def _defaults(panel: dashboard.Panel) -> dashboard.FieldConfig:
+    panel.field_config = panel.field_config or dashboard.FieldConfigSource()
+    return panel.field_config.defaults

@@ -1,0 +1,132 @@
+"""Tables: of columns that several queries fill, and of ratios as a heat-map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from grafana_foundation_sdk.builders import table
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards.links import DEVICE_LINK
+from controller.dashboards.panels import (
+    WIDE,
+    Size,
+    Steps,
+    Words,
+    as_table,
+    coloured,
+    finished,
+    thresholds,
+    value_names,
+)
+from controller.dashboards.promql import Expr, WrongQuery, joined
+
+BETTER: Steps = (
+    (None, "red"),
+    (0.8, "orange"),
+    (0.95, "text"),
+    (1.05, "light-green"),
+    (1.25, "green"),
+)
+"""Times better than a baseline; within 5 % counts as the same at a glance."""
+
+PLAIN: Steps = ((None, "text"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of numbers: its heading, the query that fills it, and how it is shown."""
+
+    heading: str
+    expr: Expr
+    steps: Steps = PLAIN
+    words: Words | None = None
+    """Shown instead of numbers."""
+
+
+def columns(
+    title: str, about: str, labels: Sequence[str], *filled: Column, size: Size = WIDE
+) -> dashboard.Panel:
+    """Return a table with a row for each combination of labels, and a column for each query.
+
+    Every query has exactly these labels: Grafana's `merge` puts the rows together that agree in
+    what the queries share.
+    """
+    look = table.Panel().show_header(True).filterable(True)
+    look.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
+    headings = {label: label for label in labels}
+    for ref, column in zip(ascii_uppercase, filled, strict=False):
+        if column.expr.labels != set(labels):
+            raise WrongQuery(f"not exactly the labels {', '.join(labels)}: {column.expr.text}")
+        headings[f"Value #{ref}" if len(filled) > 1 else "Value"] = column.heading
+        look.override_by_name(column.heading, _shown(column))
+    look.with_transformation(_organised(headings))
+    _link_devices(look, labels)
+    panel = finished(look, title, about, filled[0].expr.unit, size)
+    panel.targets = [
+        as_table(column.expr, ref) for ref, column in zip(ascii_uppercase, filled, strict=False)
+    ]
+    return panel
+
+
+def words_of(
+    title: str, about: str, expr: Expr, labels: Sequence[str], size: Size = WIDE
+) -> dashboard.Panel:
+    """Return a table of what labels say; the value says nothing."""
+    expr.require(labels)
+    look = table.Panel().show_header(True).filterable(True)
+    hidden = [*sorted(expr.labels - set(labels)), "Value"]
+    look.with_transformation(_organised({label: label for label in labels}, hidden))
+    _link_devices(look, labels)
+    panel = finished(look, title, about, expr.unit, size)
+    panel.targets = [as_table(expr, "A")]
+    return panel
+
+
+def heat_map(
+    title: str, about: str, expr: Expr, rows: Sequence[str], across: Sequence[str]
+) -> dashboard.Panel:
+    """Return a table of ratios, coloured; its rows and columns are named by labels."""
+    named = joined(joined(expr, "row", *rows), "column", *across)
+    matrix = {"rowField": "row", "columnField": "column", "valueField": "Value"}
+    corner = f"{', '.join(rows)} \\ {', '.join(across)}"
+    look = table.Panel().show_header(True).decimals(2)
+    look.with_transformation(dashboard.DataTransformerConfig("groupingToMatrix", options=matrix))
+    look.with_transformation(_organised({"row\\column": corner}))
+    solid = options.TableCellBackgroundDisplayMode.BASIC
+    look.cell_options(options.TableColoredBackgroundCellOptions(solid, apply_to_row=False))
+    panel = finished(look, title, about, expr.unit, Size(24, 10))
+    panel.targets = [as_table(named, "A")]
+    return coloured(panel, BETTER)
+
+
+def _organised(
+    headings: Mapping[str, str], hidden: Sequence[str] = ()
+) -> dashboard.DataTransformerConfig:
+    """Return the transformation that orders and names columns, and hides the time."""
+    return dashboard.DataTransformerConfig(
+        "organize",
+        options={
+            "excludeByName": dict.fromkeys(("Time", *hidden), True),
+            "indexByName": {name: place for place, name in enumerate(headings)},
+            "renameByName": {name: to for name, to in headings.items() if name != to},
+        },
+    )
+
+
+def _shown(column: Column) -> list[dashboard.DynamicConfigValue]:
+    properties: dict[str, object] = {"unit": column.expr.unit}
+    if column.steps is not PLAIN or column.words:
+        properties["thresholds"] = thresholds(column.steps)
+        properties["custom.cellOptions"] = options.TableColorTextCellOptions()
+    if column.words:
+        properties["mappings"] = [value_names(column.words)]
+    return [dashboard.DynamicConfigValue(name, value) for name, value in properties.items()]
+
+
+def _link_devices(look: table.Panel, labels: Sequence[str]) -> None:
+    if "device" in labels:
+        look.override_by_name("device", [dashboard.DynamicConfigValue("links", [DEVICE_LINK])])

@@ -1,0 +1,151 @@
+"""Training: steps, losses and what a number format or a stack is worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards.board import Board, Row, quarantines, sweeps
+from controller.dashboards.panels import POINTS_OF_RESULTS, Query
+from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
+from controller.dashboards.variables import Choice
+from controller.metrics import names
+from controller.metrics.names import Metric
+
+SCENARIO = "training"
+OF_TRAINING: tuple[tuple[str, Wanted], ...] = (("scenario", SCENARIO),)
+WORKLOAD = Choice("workload", "Workload", names.RESULT_TIME, "workload", OF_TRAINING)
+OF_WORKLOAD = (*OF_TRAINING, ("workload", WORKLOAD.wanted))
+DEVICE = Choice("device", "Device", names.RESULT_TIME, "device", OF_WORKLOAD)
+STACK = Choice("stack", "Stack", names.RESULT_TIME, "stack", OF_WORKLOAD)
+PRECISION = Choice("precision", "Precision", names.RESULT_TIME, "precision", OF_WORKLOAD)
+BASE = replace(PRECISION, name="baseline_precision", title="Baseline precision", many=False)
+LIVE = "{{device}}{{virtual}} {{workload}} {{stack}}"
+RESULT = "{{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
+
+
+def training() -> Board:
+    """Return the dashboard of training runs."""
+    return Board(
+        links.TRAINING,
+        "Training",
+        "Training runs: live steps and losses, newest step times, and what precision is worth.",
+        (WORKLOAD, DEVICE, STACK, PRECISION, BASE),
+        (
+            Row("Now", (progress(), steps(), loss(), heat())),
+            Row("Newest results", (newest(), step_times(), throughput())),
+            Row("What precision is worth", (by_precision(),)),
+            Row("Over time", (step_time_over_time(), loss_over_time())),
+        ),
+        (sweeps(), quarantines()),
+    )
+
+
+def progress() -> dashboard.Panel:
+    """Return how far each training run is."""
+    about = "Done part of each training run."
+    return panels.gauges("Progress", about, _live(names.RUN_PROGRESS), full=1)
+
+
+def steps() -> dashboard.Panel:
+    """Return live steps a second."""
+    about = "Training steps a second, as the runs tell them."
+    return panels.lines("Steps now", about, _live(names.RUN_STEPS), live=True)
+
+
+def loss() -> dashboard.Panel:
+    """Return the live loss."""
+    about = "Loss of each training run, step by step. It should fall, or at least be finite."
+    return panels.lines("Loss now", about, _live(names.RUN_LOSS), live=True)
+
+
+def heat() -> dashboard.Panel:
+    """Return how warm the chosen devices are."""
+    sensors = promql.highest(names.DEVICE_TEMPERATURE, "device", device=DEVICE.wanted)
+    top = promql.marked(promql.extreme("topk", 20, sensors))
+    about = "The hottest sensor of each chosen device, of the twenty hottest."
+    query = Query(top, "{{device}}{{virtual}}")
+    return panels.lines("Heat", about, query, steps=words.CELSIUS, live=True)
+
+
+def newest() -> dashboard.Panel:
+    """Return the newest results in numbers."""
+    labels = ("device", "virtual", "workload", "stack", "precision")
+    return tables.columns(
+        "Newest results",
+        "The newest valid result of each device, workload, stack and precision. Step time is the "
+        "median of the timed steps; loss is the last step's.",
+        labels,
+        tables.Column("step time", _plain("step_time")),
+        tables.Column("throughput", _plain("throughput")),
+        tables.Column("loss", _plain("loss")),
+        tables.Column("peak memory", _plain("peak_memory")),
+    )
+
+
+def step_times() -> dashboard.Panel:
+    """Return the shortest step times."""
+    shortest = promql.marked(promql.extreme("bottomk", 30, _result("step_time")))
+    about = "Median step time of the 30 fastest; shorter is better."
+    return panels.gauges("Step time", about, Query(shortest, RESULT))
+
+
+def throughput() -> dashboard.Panel:
+    """Return the highest throughputs."""
+    highest = promql.marked(promql.extreme("topk", 30, _result("throughput")))
+    about = "Images (samples) a second of the 30 fastest; longer is better."
+    return panels.gauges("Throughput", about, Query(highest, RESULT))
+
+
+def by_precision() -> dashboard.Panel:
+    """Return every result against the baseline precision's."""
+    ranked = last(names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING))
+    base = last(
+        names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING, precision=BASE.wanted)
+    )
+    return tables.heat_map(
+        "Against $baseline_precision, on the same device and stack",
+        "How many times better each precision is than the baseline's. Above 1 is better; see the "
+        "losses for what it costs.",
+        promql.times_better(ranked, base, "device", "workload", "stack"),
+        ("device", "stack"),
+        ("workload", "precision"),
+    )
+
+
+def step_time_over_time() -> dashboard.Panel:
+    """Return how step times have changed."""
+    shortest = promql.marked(promql.extreme("bottomk", 20, _result("step_time")))
+    about = "Median step time of the 20 fastest, as newest results replace each other."
+    return panels.lines(
+        "Step time over time", about, Query(shortest, RESULT), points=POINTS_OF_RESULTS
+    )
+
+
+def loss_over_time() -> dashboard.Panel:
+    """Return how final losses have changed."""
+    lowest = promql.marked(promql.extreme("bottomk", 20, _result("loss")))
+    about = "Loss at the end of the run, of the 20 lowest; a jump between releases is a regression."
+    return panels.lines(
+        "Final loss over time", about, Query(lowest, RESULT), points=POINTS_OF_RESULTS
+    )
+
+
+def _live(metric: Metric) -> Query:
+    chosen = {"workload": WORKLOAD.wanted, "device": DEVICE.wanted, "stack": STACK.wanted}
+    return Query(promql.marked(last(metric, scenario=SCENARIO, **chosen)), LIVE)
+
+
+def _result(metric: str) -> Expr:
+    return last(names.RESULT, **_chosen(scenario=SCENARIO, metric=metric))
+
+
+def _plain(metric: str) -> Expr:
+    return promql.with_info(_result(metric), "virtual")
+
+
+def _chosen(**where: Wanted) -> dict[str, Wanted]:
+    chosen = (WORKLOAD, DEVICE, STACK, PRECISION)
+    return {choice.name: choice.wanted for choice in chosen} | where

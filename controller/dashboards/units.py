@@ -1,0 +1,57 @@
+"""The Grafana unit of every metric: of names.py by its suffix, of a result by its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grafana_foundation_sdk.models import units
+
+from controller.contracts.units import Unit
+from controller.metrics.names import Metric
+
+COUNT = units.Short
+PER_SECOND = units.OpsPerSecond
+PER_MINUTE = units.OpsPerMinute
+SHARE = units.PercentUnit
+TIMES_BETTER = "suffix:×"
+
+UNIT_OF_RESULT: Mapping[str, Unit] = {
+    "step_time": Unit.SECONDS,
+    "latency_p50": Unit.SECONDS,
+    "latency_p90": Unit.SECONDS,
+    "latency_p99": Unit.SECONDS,
+    "throughput": Unit.SAMPLES_PER_SECOND,
+    "peak_memory": Unit.BYTES,
+    "loss": Unit.LOSS,
+}
+"""The metrics of results that panels show, as scenarios name them; images are samples, too."""
+
+RANKING_METRICS = ("step_time", "latency_p90", "throughput")
+"""All metrics that rank a scenario."""
+QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
+"""All metrics that a workload has a quality target for, as MLPerf names them."""
+
+_SHOWN_AS = {
+    Unit.SECONDS: units.Seconds,
+    Unit.SAMPLES_PER_SECOND: units.OpsPerSecond,
+    Unit.BYTES: units.BytesIEC,
+    Unit.LOSS: units.NoUnit,
+}
+_BY_SUFFIX = {
+    "_seconds": units.Seconds,
+    "_celsius": units.Celsius,
+    "_ratio": units.PercentUnit,
+    "_per_second": units.OpsPerSecond,
+    "_loss": units.NoUnit,
+}
+
+
+def unit_of_result(metric: str) -> str:
+    """Return the Grafana unit of a result's metric; raises KeyError for one that is not listed."""
+    return _SHOWN_AS[UNIT_OF_RESULT[metric]]
+
+
+def unit_of(metric: Metric) -> str:
+    """Return the Grafana unit of a metric by the suffix that says its base unit."""
+    found = (unit for suffix, unit in _BY_SUFFIX.items() if metric.name.endswith(suffix))
+    return next(found, COUNT)

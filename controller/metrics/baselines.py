@@ -1,0 +1,62 @@
+"""Which newest result the others are compared with: by device, and by stack on one device. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from typing import TypeVar
+
+from controller.contracts.catalog import StackManifest
+from controller.contracts.device import Device
+from controller.metrics.newest import ResultKey
+
+BASELINE_LABEL = "baseline"
+"""The label by which the owner of a device says that others are compared with it."""
+PLAIN_PRECISION = "fp32"
+Order = TypeVar("Order", bound=tuple[object, ...])
+
+
+def baseline_devices(
+    keys: Collection[ResultKey], devices: Mapping[str, Device]
+) -> Iterator[ResultKey]:
+    """Yield, of each workload, stack, scenario and precision, the key of the baseline device.
+
+    Nothing for what only one device has a result of. The baseline is the device its owner labelled
+    `baseline`, else a real one, else the first by name.
+    """
+
+    def order(key: ResultKey) -> tuple[bool, bool, str]:
+        device = devices[key.device]
+        return BASELINE_LABEL not in device.labels, device.virtual, device.id
+
+    return _first_of_each(keys, lambda key: key[1:], order)
+
+
+def baseline_stacks(
+    keys: Collection[ResultKey], stacks: Mapping[str, StackManifest]
+) -> Iterator[ResultKey]:
+    """Yield, of each device, workload and scenario, the key of the baseline stack and precision.
+
+    Nothing where there is only one. The baseline is a stack whose manifest says so, else the first
+    by name; in fp32, else the first by name.
+    """
+
+    def order(key: ResultKey) -> tuple[bool, str, bool, str]:
+        known = stacks.get(key.stack)  # a result may outlive the manifest of its stack
+        is_baseline = known is not None and known.baseline
+        return not is_baseline, key.stack, key.precision != PLAIN_PRECISION, key.precision
+
+    return _first_of_each(keys, lambda key: (key.device, key.workload, key.scenario), order)
+
+
+def _first_of_each(
+    keys: Collection[ResultKey],
+    group: Callable[[ResultKey], Hashable],
+    order: Callable[[ResultKey], Order],
+) -> Iterator[ResultKey]:
+    groups: defaultdict[Hashable, list[ResultKey]] = defaultdict(list)
+    for key in keys:
+        groups[group(key)].append(key)
+    for members in groups.values():
+        if len(members) > 1:
+            yield min(members, key=order)

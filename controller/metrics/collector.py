@@ -1,0 +1,125 @@
+"""The gauges of one scrape: how farm and store stand, turned into series. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import (
+    Device,
+    DeviceState,
+    RegisteredAgent,
+    RegisteredDevice,
+    device_state,
+)
+from controller.contracts.run import Run
+from controller.metrics import names
+from controller.metrics.baselines import baseline_devices, baseline_stacks
+from controller.metrics.families import Gauge
+from controller.metrics.newest import Newest, ResultKey
+
+Results = Mapping[ResultKey, Newest]
+
+
+@dataclass(frozen=True, slots=True)
+class FarmState:
+    """A farm's agents, devices and open runs; immutable, so that another thread may read it."""
+
+    now: float
+    """Seconds since the epoch."""
+    agents: tuple[RegisteredAgent, ...]
+    devices: tuple[RegisteredDevice, ...]
+    open_runs: tuple[Run, ...]
+
+
+def farm_gauges(state: FarmState, results: Results, catalog: Catalog) -> Iterator[Gauge]:
+    """Yield every gauge of the controller, also those without a series now."""
+    devices = {known.device.id: known.device for known in state.devices}
+    # A device that no longer exists takes its results with it.
+    results = {key: it for key, it in results.items() if key.device in devices}
+    yield from _fleet(state)
+    yield from _queue(state)
+    yield from _results(results, catalog)
+    yield from _comparison(results, devices, catalog)
+
+
+def _fleet(state: FarmState) -> Iterator[Gauge]:
+    agents = {known.agent.id: known for known in state.agents}
+    busy = {run.lease.device_id for run in state.open_runs if run.lease}
+    states = {
+        known.device.id: device_state(online=known.online, busy=known.device.id in busy)
+        for known in state.devices
+    }
+    yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
+    yield Gauge(names.DEVICE_INFO, ((_info(known, agents), 1) for known in state.devices))
+    yield Gauge(
+        names.DEVICE_STATE,
+        (((id_, one.value), one is now) for id_, now in states.items() for one in DeviceState),
+    )
+
+
+def _info(known: RegisteredDevice, agents: Mapping[str, RegisteredAgent]) -> Sequence[str]:
+    device, agent = known.device, agents.get(known.agent_id)
+    return (
+        device.id,
+        device.kind.value,
+        str(device.attribute("model") or device.attribute("cpu_model") or ""),
+        str(device.attribute("soc") or ""),
+        str(device.virtual).lower(),
+        agent.agent.host if agent else "",
+    )
+
+
+def _queue(state: FarmState) -> Iterator[Gauge]:
+    counts = Counter(run.lease is not None for run in state.open_runs)
+    waiting = [run.waits_since for run in state.open_runs if run.lease is None]
+    yield Gauge(names.RUNS_QUEUED, [((), counts[False])])
+    yield Gauge(names.RUNS_LEASED, [((), counts[True])])
+    oldest = max(0.0, state.now - min(waiting, default=state.now))
+    yield Gauge(names.QUEUE_OLDEST, [((), oldest)])
+    sweeps = Counter((run.sweep_id.rpartition("-")[0], run.state.value) for run in state.open_runs)
+    yield Gauge(names.SWEEP_RUNS, sweeps.items())
+
+
+def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
+    valid = [(key, it.valid) for key, it in results.items() if it.valid]
+    targets = {name: w.quality_target for name, w in catalog.workloads.items() if w.quality_target}
+    yield Gauge(
+        names.RESULT,
+        (
+            ((*key, metric), measured.value)
+            for key, result in valid
+            for metric, measured in result.metrics.items()
+        ),
+    )
+    yield Gauge(names.RESULT_TIME, ((key, result.recorded_at) for key, result in valid))
+    yield Gauge(names.QUALITY_TARGET, (((name, t.metric), t.value) for name, t in targets.items()))
+    judged = (
+        (key, it.latest.metrics[target.metric].value < target.value)
+        for key, it in results.items()
+        if (target := targets.get(key.workload)) and target.metric in it.latest.metrics
+    )
+    yield Gauge(names.QUALITY_MISSED, judged)
+
+
+def _comparison(
+    results: Results, devices: Mapping[str, Device], catalog: Catalog
+) -> Iterator[Gauge]:
+    valid = [key for key, it in results.items() if it.valid]
+    yield Gauge(names.BASELINE_DEVICE, ((key, 1) for key in baseline_devices(valid, devices)))
+    yield Gauge(names.BASELINE_STACK, ((key, 1) for key in baseline_stacks(valid, catalog.stacks)))
+    yield Gauge(names.RANKING, _directions(results, catalog).items())
+
+
+def _directions(results: Results, catalog: Catalog) -> dict[tuple[str, str], float]:
+    """Return, by scenario and ranking metric, which way is better, as the unit seen says."""
+    directions: dict[tuple[str, str], float] = {}
+    for key, it in results.items():
+        scenario = catalog.scenarios.get(key.scenario)
+        measured = it.latest.metrics.get(scenario.metric) if scenario else None
+        if scenario and measured:
+            better = -1.0 if measured.unit.lower_is_better else 1.0
+            directions[scenario.name, scenario.metric] = better
+    return directions

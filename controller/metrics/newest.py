@@ -1,0 +1,81 @@
+"""The newest result of each kind, kept in memory: filled from the store, updated by events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from controller.contracts.records import NewestResult, precision_of
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.run import OutcomeRecord, Run
+from controller.metrics.names import NO_PRECISION
+
+
+class ResultKey(NamedTuple):
+    """What a result is of; the values of names.RESULT_LABELS, in order."""
+
+    device: str
+    workload: str
+    stack: str
+    scenario: str
+    precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest results of one key; of different other knobs the newest counts."""
+
+    latest: NewestResult
+    """VALID or not."""
+    valid: NewestResult | None
+
+    def followed_by(self, result: NewestResult) -> Self:
+        """Return what is newest once a result has come."""
+        valid = result if result.validity is Validity.VALID else self.valid
+        return type(self)(latest=result, valid=valid)
+
+
+class NewestResults:
+    """A fold over results in the order they came; a copy of it is a snapshot."""
+
+    def __init__(self, results: Iterable[NewestResult] = ()) -> None:
+        self._by_key: dict[ResultKey, Newest] = {}
+        for result in results:
+            self.add(result)
+
+    def add(self, result: NewestResult) -> None:
+        """Take a result that is newer than all before."""
+        key = ResultKey(
+            result.device,
+            result.workload,
+            result.stack,
+            result.scenario,
+            result.precision or NO_PRECISION,
+        )
+        known = self._by_key.get(key) or Newest(latest=result, valid=None)
+        self._by_key[key] = known.followed_by(result)
+
+    def snapshot(self) -> Mapping[ResultKey, Newest]:
+        """Return what is newest now; later results don't change it."""
+        return dict(self._by_key)
+
+
+def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
+    """Return what an outcome adds to the newest results; None if it doesn't count or measure."""
+    if not record.counted or not isinstance(record.outcome, Result):
+        return None
+    cell = run.cell
+    return NewestResult(
+        device=run.attempts[record.attempt - 1].device_id,
+        workload=cell.workload,
+        stack=cell.stack,
+        scenario=cell.scenario,
+        precision=precision_of(cell.knobs),
+        validity=record.outcome.validity,
+        recorded_at=record.recorded_at,
+        metrics={
+            name: Measurement(value=measured.value, unit=measured.unit)
+            for name, measured in record.outcome.metrics.items()
+        },
+    )

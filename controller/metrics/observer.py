@@ -1,0 +1,73 @@
+"""What happened on the farm, counted: each change of a run, as the farm has stored it."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry
+
+from controller.contracts.result import Blame, Failure
+from controller.contracts.run import Attempt, AttemptState, Run, RunChange
+from controller.metrics import names
+from controller.metrics.families import counter, histogram
+
+Ending = tuple[str, str]
+"""The values of names.RUNS' labels: outcome and blame."""
+
+ENDINGS: tuple[Ending, ...] = (
+    ("valid", names.BLAMELESS),
+    ("invalid", names.BLAMELESS),
+    *(("failed", blame.value) for blame in Blame),
+    ("lost", Blame.HARNESS.value),
+    ("cancelled", names.BLAMELESS),
+)
+"""All there are: each is exported from the start, so that its first increase is seen as one."""
+
+
+class Observer:
+    """Counters and histograms, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._runs = counter(names.RUNS, self.registry)
+        self._dispatch = histogram(names.DISPATCH_SECONDS, self.registry)
+        self._duration = histogram(names.RUN_SECONDS, self.registry)
+        for ending in ENDINGS:
+            self._runs.labels(*ending)
+
+    def observe(self, before: Run, change: RunChange) -> None:
+        """Count what a change of a run was; called once a change, after it was stored."""
+        if (granted := granted_by(before, change)) is not None:
+            self._dispatch.observe(granted.leased_at - before.waits_since)
+        if (ended := ended_by(before, change)) is not None:
+            self._runs.labels(*ending_of(ended, change)).inc()
+            if ended.ended_at is not None and ended.state in (
+                AttemptState.SUCCEEDED,
+                AttemptState.FAILED,
+            ):
+                cell = change.run.cell
+                self._duration.labels(cell.workload, cell.stack, cell.scenario).observe(
+                    ended.ended_at - ended.leased_at, exemplar={"run_id": change.run.run_id}
+                )
+
+
+def granted_by(before: Run, change: RunChange) -> Attempt | None:
+    """Return the attempt a change began, if it began one."""
+    return change.run.lease if before.lease is None else None
+
+
+def ended_by(before: Run, change: RunChange) -> Attempt | None:
+    """Return the attempt a change ended, if it ended one; a late report ends nothing."""
+    if before.lease is None or change.run.lease is not None:
+        return None
+    return change.run.attempts[before.lease.number - 1]
+
+
+def ending_of(attempt: Attempt, change: RunChange) -> Ending:
+    """Return how an attempt ended."""
+    if attempt.state is AttemptState.LOST:
+        return "lost", Blame.HARNESS.value
+    outcome = change.record.outcome if change.record else None
+    if outcome is None:
+        return "cancelled", names.BLAMELESS
+    if isinstance(outcome, Failure):
+        return "failed", outcome.blame.value
+    return outcome.validity.value.lower(), names.BLAMELESS

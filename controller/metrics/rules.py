@@ -1,0 +1,137 @@
+"""Prometheus's rules on benchfarm's metrics: what it records, and when it calls for someone. Pure.
+
+`deploy/prometheus` holds them as files, written by `benchfarm prometheus config`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from controller.metrics import names
+
+RUNBOOKS = "docs/runbooks.md"
+
+
+def job_name(component: str) -> str:
+    """Return Prometheus's label `job` of the targets of a component: controller or agent."""
+    return f"{names.PREFIX}-{component}"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One alert; its runbook is the section of docs/runbooks.md that bears its name."""
+
+    name: str
+    expr: str
+    wait: str
+    """How long the expression must hold, as Prometheus's duration."""
+    summary: str
+    description: str
+
+    @property
+    def runbook(self) -> str:
+        """The section that says what to do."""
+        return f"{RUNBOOKS}#{self.name.lower()}"
+
+    @property
+    def rule(self) -> dict[str, Any]:
+        """The rule as YAML's data."""
+        return {
+            "alert": self.name,
+            "expr": self.expr,
+            "for": self.wait,
+            "labels": {"severity": "warning"},
+            "annotations": {
+                "summary": self.summary,
+                "description": self.description,
+                "runbook": self.runbook,
+            },
+        }
+
+
+def _better(baseline: names.Metric, on: str) -> str:
+    """Return how many times better each ranking result is than a baseline's.
+
+    A ratio of times is turned over by the exponent -1, so that above 1 is always better.
+    """
+    return f"""\
+(
+  ({names.RESULT} and on(scenario, metric) {names.RANKING})
+  / on({on}) group_left()
+  ({names.RESULT} * on({", ".join(names.RESULT_LABELS)}) group_left() {baseline})
+) ^ on(scenario, metric) group_left() {names.RANKING}
+"""
+
+
+RECORDED = {
+    names.RATIO_TO_DEVICE: _better(
+        names.BASELINE_DEVICE, "workload, stack, scenario, precision, metric"
+    ),
+    names.RATIO_TO_STACK: _better(names.BASELINE_STACK, "device, workload, scenario, metric"),
+}
+"""Metric → expression."""
+
+ALERTS = (
+    Alert(
+        "ExporterDown",
+        f'up{{job=~"{job_name("controller")}|{job_name("agent")}"}} == 0',
+        "1m",
+        "{{ $labels.instance }} gives Prometheus no metrics",
+        "The last scrapes failed: the process is gone, out of reach, or has another token.",
+    ),
+    Alert(
+        "AgentDown",
+        f"{names.AGENT_UP} == 0",
+        "1m",
+        "agent {{ $labels.agent }} is down",
+        "Its lease ran out; its devices are offline, and its runs went back to the queue.",
+    ),
+    Alert(
+        "DeviceOffline",
+        f'{names.DEVICE_STATE}{{state="offline"}} == 1',
+        "5m",
+        "device {{ $labels.device }} is offline",
+        "Nothing runs on it. Runs that only it can do wait.",
+    ),
+    Alert(
+        "DeviceQuarantined",
+        f'{names.DEVICE_STATE}{{state="quarantined"}} == 1',
+        "0s",
+        "device {{ $labels.device }} is quarantined",
+        "It failed too often in a row by its own fault, and gets no runs until it is released.",
+    ),
+    Alert(
+        "DeviceThrottling",
+        f"{names.DEVICE_THERMAL_STATUS} > 0",
+        "5m",
+        "device {{ $labels.device }} throttles: thermal status {{ $value }}",
+        "Android holds back its clocks because of heat; what it measures now is too slow.",
+    ),
+    Alert(
+        "QueueStuck",
+        f"{names.QUEUE_OLDEST} > 900 and on() {names.RUNS_LEASED} == 0",
+        "5m",
+        "runs wait and none runs; the oldest for {{ $value | humanizeDuration }}",
+        "No device that is ready may run what is queued.",
+    ),
+    Alert(
+        "QualityTargetMissed",
+        f"{names.QUALITY_MISSED} == 1",
+        "0s",
+        "{{ $labels.workload }} on {{ $labels.device }} misses its quality target",
+        "The newest result of {{ $labels.stack }} {{ $labels.precision }}, {{ $labels.scenario }},"
+        " is less accurate than the workload's target; its speed does not count.",
+    ),
+)
+
+
+def recording_rules() -> dict[str, Any]:
+    """Return the file of recording rules as YAML's data."""
+    rules = [{"record": metric.name, "expr": expr} for metric, expr in RECORDED.items()]
+    return {"groups": [{"name": "benchfarm-comparison", "rules": rules}]}
+
+
+def alert_rules() -> dict[str, Any]:
+    """Return the file of alerts as YAML's data."""
+    return {"groups": [{"name": "benchfarm-alerts", "rules": [alert.rule for alert in ALERTS]}]}

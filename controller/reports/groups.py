@@ -1,0 +1,81 @@
+"""Outcomes by cell and device, and which of them may be compared. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.base import Scalar
+from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
+from controller.contracts.result import Measurement, Validity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """All outcomes that count of one cell on one device; there is at least one."""
+
+    results: list[StoredResult]
+    failures: list[StoredFailure]
+    subject: str = ""
+    """In a comparison: the name of what it belongs to."""
+
+    @property
+    def origin(self) -> OutcomeOrigin:
+        """What all of them have in common (and the run of the first)."""
+        return (self.results or self.failures)[0]
+
+    @property
+    def valid(self) -> list[StoredResult]:
+        """The results to measure with."""
+        return [r for r in self.results if r.validity is Validity.VALID]
+
+    def measurements(self) -> dict[str, Measurement]:
+        """Return each metric that a VALID result has, as the last of them measured it."""
+        return {n: m for result in self.valid for n, m in result.metrics.items()}
+
+    def samples(self, metric: str) -> list[tuple[float, ...]]:
+        """Return raw samples, one sequence a VALID result; its value where it has no samples."""
+        found = [r.metrics[metric] for r in self.valid if metric in r.metrics]
+        return [m.samples or (m.value,) for m in found]
+
+
+def grouped(
+    results: Iterable[StoredResult], failures: Iterable[StoredFailure], subject: str = ""
+) -> list[Group]:
+    """Return a group for each (cell, device), in order of appearance; none of late outcomes."""
+    groups: dict[tuple[str, str], Group] = {}
+
+    def group(origin: OutcomeOrigin) -> Group:
+        return groups.setdefault((origin.cell_key, origin.device), Group([], [], subject))
+
+    for result in results:
+        if result.counted:
+            group(result).results.append(result)
+    for failure in failures:
+        if failure.counted:
+            group(failure).failures.append(failure)
+    return list(groups.values())
+
+
+def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar]) -> bool:
+    """Return whether a cell is what a sweep's baseline names; an empty one names none."""
+    fields = {name: getattr(origin, name) for name in ("workload", "stack", "scenario", "device")}
+    wanted = baseline.items()
+    return bool(baseline) and all(fields.get(n, origin.knobs.get(n)) == v for n, v in wanted)
+
+
+def rival(group: Group, chosen: Sequence[Group]) -> Group | None:
+    """Return which of the baseline groups another is compared with: its own device's, if any.
+
+    Two that would do make the ratio a matter of luck, and a virtual device is never compared with
+    a real one: none then.
+    """
+    mine = group.origin
+    alike = [other for other in chosen if _same_task(other.origin, mine)]
+    own = [other for other in alike if other.origin.device == mine.device]
+    return own[0] if len(own) == 1 else alike[0] if len(alike) == 1 else None
+
+
+def _same_task(one: OutcomeOrigin, other: OutcomeOrigin) -> bool:
+    key = ("workload", "scenario", "virtual")
+    return all(getattr(one, name) == getattr(other, name) for name in key)

@@ -1,0 +1,232 @@
+"""Charts as plotly figures, for any page: names of CSS colours stand for the theme's.
+
+Every colour is `var(--name)`: templates/page.js puts in what the theme makes of it, so that one
+figure serves light, dark and paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+
+from controller.contracts.units import Unit
+
+Tone = Literal["best", "reference", "plain"]
+_COLOURS: Mapping[Tone, str] = {
+    "best": "var(--accent)",
+    "reference": "var(--reference)",
+    "plain": "var(--series)",
+}
+_SYMBOLS: Mapping[Tone, str] = {"best": "circle", "reference": "diamond", "plain": "circle"}
+
+LABEL_WIDTH = 24
+"""Characters of a row's label in one line; more is wrapped, so that it fits a phone."""
+_LETTER_PX, _LINE_PX, _ROW_PX, _AROUND_PX = 7, 15, 14, 72
+_LOG_FROM = 20.0
+"""Values that differ by more than this factor are drawn on a logarithmic axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure with what a page says of it; `anchor` is the id of its element."""
+
+    anchor: str
+    title: str
+    caption: str
+    height: int
+    """Pixels."""
+    figure: Mapping[str, Any]
+    """`data` and `layout` as plotly.js takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value in a row of its own, with the interval it lies in."""
+
+    label: str
+    value: float
+    interval: tuple[float, float] | None = None
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Five quantiles in a row of their own: whiskers, quartiles and median."""
+
+    label: str
+    quantiles: tuple[float, float, float, float, float]
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is drawn along a chart: values are multiplied by `factor` and said to be in `unit`."""
+
+    heading: str
+    factor: float
+    unit: str
+
+    @property
+    def title(self) -> str:
+        """The axis' title."""
+        return f"{self.heading} ({self.unit})" if self.unit else self.heading
+
+
+def axis_for(heading: str, unit: Unit, values: Sequence[float]) -> Axis:
+    """Return an axis on which values of a unit read well."""
+    scale = {
+        Unit.SECONDS: (1.0, "s") if max(values, default=0.0) >= 1 else (1e3, "ms"),
+        Unit.FRACTION: (100.0, "%"),
+        Unit.BYTES: (2.0**-30, "GiB"),
+        Unit.LOSS: (1.0, ""),
+    }
+    return Axis(heading, *scale.get(unit, (1.0, unit.value)))
+
+
+def points_chart(
+    anchor: str,
+    title: str,
+    caption: str,
+    points: Sequence[Point],
+    axis: Axis,
+    target: float | None = None,
+) -> Chart:
+    """Draw one point a row, top to bottom, with intervals; a dashed line marks a target."""
+    values = [point.value * axis.factor for point in points]
+    ends = [point.interval or (point.value, point.value) for point in points]
+    trace = go.Scatter(
+        x=values,
+        y=list(range(len(points))),
+        mode="markers",
+        marker={
+            "size": 10,
+            "color": [_COLOURS[point.tone] for point in points],
+            "symbol": [_SYMBOLS[point.tone] for point in points],
+        },
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [high * axis.factor - v for v, (_, high) in zip(values, ends, strict=True)],
+            "arrayminus": [v - low * axis.factor for v, (low, _) in zip(values, ends, strict=True)],
+            "color": "var(--muted)",
+        },
+        hovertext=[_hover(point, axis) for point in points],
+        hoverinfo="text",
+    )
+    lines = [] if target is None else [_target_line(target * axis.factor, len(points))]
+    labels = [point.label for point in points]
+    spans = [end for interval in ends for end in interval]
+    return _in_rows(anchor, title, caption, labels, [*lines, trace], axis, spans)
+
+
+def boxes_chart(anchor: str, title: str, caption: str, boxes: Sequence[Box], axis: Axis) -> Chart:
+    """Draw one box a row, top to bottom, from quantiles that are already worked out."""
+    traces = [
+        _boxes([(row, box) for row, box in enumerate(boxes) if box.tone == tone], tone, axis.factor)
+        for tone in dict.fromkeys(box.tone for box in boxes)
+    ]
+    labels = [box.label for box in boxes]
+    spans = [quantile for box in boxes for quantile in box.quantiles]
+    return _in_rows(anchor, title, caption, labels, traces, axis, spans)
+
+
+def _boxes(placed: Sequence[tuple[int, Box]], tone: Tone, factor: float) -> Any:  # noqa: ANN401 - plotly has no types
+    names = ("lowerfence", "q1", "median", "q3", "upperfence")
+    return go.Box(
+        orientation="h",
+        y=[row for row, _ in placed],
+        **{name: [box.quantiles[n] * factor for _, box in placed] for n, name in enumerate(names)},
+        line={"color": _COLOURS[tone], "width": 1.5},
+        fillcolor="var(--surface)",
+        width=0.6,
+        hoverinfo="x",
+    )
+
+
+def _in_rows(
+    anchor: str,
+    title: str,
+    caption: str,
+    labels: Sequence[str],
+    traces: Sequence[Any],
+    axis: Axis,
+    spans: Sequence[float],
+) -> Chart:
+    ticks = [_tick(label) for label in labels]
+    lines = [line for tick in ticks for line in tick.split("<br>")]
+    height = _AROUND_PX + _ROW_PX * len(labels) + _LINE_PX * len(lines)
+    log = min(spans) > 0 and max(spans) / min(spans) > _LOG_FROM
+    layout = theme_layout()
+    layout.update(
+        height=height,
+        margin={"l": _LETTER_PX * max(map(len, lines)) + 12, "r": 16, "t": 8, "b": 52},
+        xaxis={
+            "title": {"text": escape(axis.title), "standoff": 8},
+            "type": "log" if log else "linear",
+            "nticks": 5,
+            "tickangle": 0,
+        },
+        yaxis={
+            "tickvals": list(range(len(labels))),
+            "ticktext": ticks,
+            "range": [len(labels) - 0.5, -0.5],
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+    return Chart(anchor, title, caption, height, go.Figure(traces, layout).to_plotly_json())
+
+
+def theme_layout() -> go.Layout:
+    """Return the layout all charts start from: the page's colours, and no zoom."""
+    axis = {
+        "fixedrange": True,
+        "gridcolor": "var(--line)",
+        "zerolinecolor": "var(--line)",
+        "linecolor": "var(--line)",
+        "ticks": "",
+    }
+    return go.Layout(
+        template=go.layout.Template(),
+        font={"color": "var(--ink)", "size": 12, "family": "system-ui, sans-serif"},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        hoverlabel={
+            "bgcolor": "var(--surface)",
+            "bordercolor": "var(--muted)",
+            "font": {"color": "var(--ink)"},
+        },
+        showlegend=False,
+        dragmode=False,
+        xaxis=axis,
+        yaxis=axis,
+    )
+
+
+def _target_line(value: float, rows: int) -> Any:  # noqa: ANN401 - plotly has no types
+    return go.Scatter(
+        x=[value, value],
+        y=[-0.5, rows - 0.5],
+        mode="lines+markers",
+        line={"color": "var(--bad)", "dash": "dash", "width": 1.5},
+        marker={"opacity": 0, "size": 10},  # unseen: keeps the line off the chart's edge
+        hoverinfo="skip",
+    )
+
+
+def _tick(label: str) -> str:
+    # plotly reads a little HTML in texts.
+    return "<br>".join(escape(line) for line in wrap(label, LABEL_WIDTH))
+
+
+def _hover(point: Point, axis: Axis) -> str:
+    said = f"<b>{escape(point.label)}</b><br>{point.value * axis.factor:.4g} {escape(axis.unit)}"
+    if point.interval is None:
+        return said
+    low, high = (end * axis.factor for end in point.interval)
+    return f"{said}<br>95 % interval {low:.4g} to {high:.4g} {escape(axis.unit)}"

@@ -1,0 +1,61 @@
+"""What a ranking says of each row: its metric, quality, other metrics and knobs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.units import Unit
+from controller.reports.groups import Group
+from controller.reports.tables import HEADINGS
+from controller.reports.views.model import Columns, Metric, Quality
+
+LATENCY = "latency"
+"""Raw latencies of single queries, behind the percentiles that LoadGen reports."""
+
+
+def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
+    """Return the columns of one task's groups; the scenario must be in the catalogue."""
+    origin = groups[0].origin
+    metrics = _measured(groups)
+    name = catalog.scenarios[origin.scenario].metric
+    # Without a value to show, its unit is never read.
+    metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), Unit.SECONDS))
+    quality = _quality(origin.workload, metrics, catalog)
+    taken = {name, quality.metric.name if quality else ""}
+    several = len({group.origin.stack for group in groups}) > 1
+    names = list(dict.fromkeys(name for group in groups for name in group.origin.knobs))
+    varying = [n for n in names if len({repr(g.origin.knobs.get(n)) for g in groups}) > 1]
+    same = {name: value for name, value in origin.knobs.items() if name not in varying}
+    fixed = same if several else {"stack": origin.stack, **same}
+    return Columns(
+        metric=metric,
+        quality=quality,
+        details=tuple(metrics[n] for n in HEADINGS if n in metrics and n not in taken),
+        distribution=_sampled(metric, metrics, groups),
+        several_stacks=several,
+        knobs=tuple(varying),
+        fixed=tuple(f"{name}={value}" for name, value in fixed.items()),
+    )
+
+
+def _measured(groups: Sequence[Group]) -> dict[str, Metric]:
+    found = {name: m.unit for group in groups for name, m in group.measurements().items()}
+    return {name: Metric(name, HEADINGS.get(name, name), unit) for name, unit in found.items()}
+
+
+def _quality(workload: str, metrics: Mapping[str, Metric], catalog: Catalog) -> Quality | None:
+    manifest = catalog.workloads.get(workload)
+    target = manifest.quality_target if manifest else None
+    if target and target.metric in metrics:
+        return Quality(metrics[target.metric], target.value)
+    return Quality(metrics["loss"], None) if "loss" in metrics else None
+
+
+def _sampled(
+    metric: Metric, metrics: Mapping[str, Metric], groups: Sequence[Group]
+) -> Metric | None:
+    if LATENCY in metrics:
+        return metrics[LATENCY]
+    sampled = any(len(run) > 1 for group in groups for run in group.samples(metric.name))
+    return metric if sampled else None

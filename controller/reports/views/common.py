@@ -1,0 +1,110 @@
+"""What the reports of sweeps and of comparisons share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
+from controller.contracts.result import Validity
+from controller.reports.groups import Group
+from controller.reports.views.conditions import conditions_of, device_name
+from controller.reports.views.model import DeviceName, Failed, Rejected, ReportView
+from controller.reports.views.rankings import rankings_of
+from controller.reports.views.reference import Reference
+from controller.reports.views.scoreboard import scoreboards_of
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """When a report was made, in seconds since the epoch, and by which version."""
+
+    at: float
+    version: str
+
+
+def view_of(
+    *,
+    title: str,
+    description: str,
+    facts: Mapping[str, str],
+    groups: Sequence[Group],
+    results: Sequence[StoredResult],
+    failures: Sequence[StoredFailure],
+    reference: Reference,
+    catalog: Catalog,
+) -> ReportView:
+    """Return the view of some outcomes; groups hold those of them that count."""
+    rankings = rankings_of(groups, reference, catalog)
+    names = {o.device: device_name(o, _of(results, o.device)) for o in (*results, *failures)}
+    return ReportView(
+        title=title,
+        description=description,
+        facts=tuple((name, value) for name, value in facts.items() if value),
+        scoreboards=scoreboards_of(rankings),
+        rankings=rankings,
+        rejected=tuple(_rejected(r, names) for r in results if _is_rejected(r)),
+        failed=tuple(_failed(f, names) for f in failures),
+        conditions=conditions_of(groups),
+        any_virtual=any(name.virtual for name in names.values()),
+    )
+
+
+def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str]:
+    """Return what is said of the results of any report: how many, of what, when."""
+    verdicts = {v: sum(r.counted and r.validity is v for r in results) for v in Validity}
+    late = sum(not r.counted for r in results)
+    counts = [f"{count} {verdict}" for verdict, count in verdicts.items() if count]
+    counts += [f"{late} late, not counted"] if late else []
+    times = [r.started_at for r in results]
+    devices = {r.device: r.virtual for r in results}
+    virtual = sum(devices.values())
+    return {
+        "Results": ", ".join(counts) or "none",
+        "Devices": f"{len(devices)}" + (f", of which {virtual} virtual" if virtual else ""),
+        "Measured": f"{moment(min(times))} to {moment(max(times))}" if times else "",
+        "Report made": f"{moment(made.at)} by benchfarm {made.version}",
+    }
+
+
+def moment(seconds: float) -> str:
+    """Return a time of the epoch for people, UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _of(results: Iterable[StoredResult], device: str) -> Iterable[StoredResult]:
+    return (result for result in results if result.device == device)
+
+
+def _is_rejected(result: StoredResult) -> bool:
+    return result.validity is Validity.INVALID or not result.counted
+
+
+def _rejected(result: StoredResult, names: Mapping[str, DeviceName]) -> Rejected:
+    late = "" if result.counted else ", late: not counted"
+    return Rejected(
+        run_id=result.run_id,
+        device=names[result.device],
+        cell=_cell(result),
+        validity=f"{result.validity}{late}",
+        reasons=result.reasons,
+    )
+
+
+def _failed(failure: StoredFailure, names: Mapping[str, DeviceName]) -> Failed:
+    return Failed(
+        run_id=failure.run_id,
+        attempt=failure.attempt,
+        device=names[failure.device],
+        cell=_cell(failure),
+        blame=failure.blame,
+        kind=failure.kind,
+        message=failure.message,
+        output=failure.output,
+    )
+
+
+def _cell(origin: OutcomeOrigin) -> str:
+    return f"{origin.workload} · {origin.stack} · {origin.scenario}"

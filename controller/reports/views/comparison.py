@@ -1,0 +1,98 @@
+"""The report of a comparison: several sweeps, devices or cells against the first of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.errors import Incomparable, NotFound
+from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
+from controller.reports.groups import grouped
+from controller.reports.views.common import Made, measured_facts, view_of
+from controller.reports.views.model import ReportView
+from controller.reports.views.reference import FirstSubject, SubjectKind
+
+_NAMED_BY: Mapping[SubjectKind, str] = {
+    SubjectKind.SWEEP: "sweep_id",
+    SubjectKind.DEVICE: "device",
+    SubjectKind.CELL: "cell_key",
+}
+"""The field of an outcome that says to which subject it belongs."""
+
+
+def comparison_view(
+    subjects: Sequence[str],
+    results: Sequence[StoredResult],
+    failures: Sequence[StoredFailure],
+    catalog: Catalog,
+    made: Made,
+) -> ReportView:
+    """Decide what the report of a comparison shows; all of what is stored may be given.
+
+    Raises NotFound for a subject nothing is stored of, Incomparable for subjects of two kinds, a
+    subject named twice, or a virtual device beside a real one.
+    """
+    kind = _kind_of(subjects, [*results, *failures])
+    field = _NAMED_BY[kind]
+    results = [r for r in results if getattr(r, field) in subjects]
+    failures = [f for f in failures if getattr(f, field) in subjects]
+    _refuse_virtual_beside_real(kind, results)
+    virtual = {o.device for o in (*results, *failures) if o.virtual}
+    titles = [f"{name} (virtual)" if name in virtual else name for name in subjects]
+    groups = [
+        group
+        for subject, title in zip(subjects, titles, strict=True)
+        for group in grouped(
+            [r for r in results if getattr(r, field) == subject],
+            [f for f in failures if getattr(f, field) == subject],
+            title,
+        )
+    ]
+    facts = {f"{kind.value} {number}": title for number, title in enumerate(titles, start=1)}
+    return view_of(
+        title=f"Comparison of {len(subjects)} {kind.value}s",
+        description=f"Everything is set against the first: {titles[0]}.",
+        facts=facts | measured_facts(results, made),
+        groups=groups,
+        results=results,
+        failures=failures,
+        reference=FirstSubject(kind, titles[0]),
+        catalog=catalog,
+    )
+
+
+def _kind_of(subjects: Sequence[str], outcomes: Sequence[OutcomeOrigin]) -> SubjectKind:
+    tried = f"comparing {', '.join(subjects)}"
+    kinds = {name: _kinds_named(name, outcomes) for name in subjects}
+    for name, found in kinds.items():
+        if not found:
+            raise NotFound(
+                f"looking for {name}",
+                "no sweep, device or cell of that name has an outcome",
+                "see: benchfarm results list",
+            )
+    if len(kinds) < len(subjects):
+        raise Incomparable(tried, "one is named twice", "name different ones")
+    shared = set.intersection(*kinds.values())
+    if not shared:
+        said = ", ".join(f"{name} is a {min(found)}" for name, found in kinds.items())
+        raise Incomparable(tried, said, "compare sweeps, or devices, or cells")
+    return min(shared)
+
+
+def _kinds_named(name: str, outcomes: Sequence[OutcomeOrigin]) -> set[SubjectKind]:
+    return {
+        kind
+        for kind, field in _NAMED_BY.items()
+        if any(getattr(outcome, field) == name for outcome in outcomes)
+    }
+
+
+def _refuse_virtual_beside_real(kind: SubjectKind, results: Sequence[StoredResult]) -> None:
+    if kind is SubjectKind.DEVICE and len({result.virtual for result in results}) > 1:
+        virtual = sorted({result.device for result in results if result.virtual})
+        raise Incomparable(
+            "comparing devices",
+            f"{', '.join(virtual)} is virtual: its numbers say nothing about a real device",
+            "compare real devices with real ones, virtual ones with virtual ones",
+        )

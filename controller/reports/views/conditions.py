@@ -1,0 +1,147 @@
+"""Where and how the numbers came to be: what is the same everywhere, and what is not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.units import Unit
+from controller.reports.groups import Group
+from controller.reports.tables import shown
+from controller.reports.views.model import Conditions, DeviceName, FactRow, FactTable
+
+Value = Scalar | tuple[Scalar, ...] | None
+
+_KINDS = {DeviceKind.CPU_HOST: "Servers", DeviceKind.ANDROID: "Phones"}
+
+FACTS_A_TABLE = 6
+"""More columns than this don't fit on a printed page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A device (in a comparison: of one subject) with each value its results had of a fact."""
+
+    device: DeviceName
+    subject: str
+    facts: Mapping[str, Sequence[Value]]
+
+
+def device_name(origin: OutcomeOrigin, results: Iterable[StoredResult]) -> DeviceName:
+    """Return a device's name, with the model that its results tell."""
+    model = next((text for r in results if (text := _model(r.environment))), "")
+    return DeviceName(origin.device, origin.virtual, model)
+
+
+def _model(environment: Mapping[str, Value]) -> str:
+    names = ("cpu_model",) if environment.get("cpu_model") else ("manufacturer", "model", "soc")
+    return " ".join(str(environment[name]) for name in names if environment.get(name))
+
+
+def conditions_of(groups: Sequence[Group]) -> tuple[Conditions, ...]:
+    """Return the facts of all results that count, VALID or not, for each kind of device."""
+    kinds = dict.fromkeys(group.origin.device_kind for group in groups)
+    of_kind = ([g for g in groups if g.origin.device_kind is kind] for kind in kinds)
+    found = ((kind, _sources(of)) for kind, of in zip(kinds, of_kind, strict=True))
+    return tuple(_conditions(kind, sources) for kind, sources in found if sources)
+
+
+def _conditions(kind: DeviceKind, sources: Sequence[Source]) -> Conditions:
+    same: list[tuple[str, str]] = []
+    between: list[str] = []
+    within: list[str] = []
+    for name in dict.fromkeys(name for source in sources for name in source.facts):
+        found = [source.facts.get(name, ()) for source in sources]
+        if all(len(values) == 1 and values == found[0] for values in found):
+            same.append((name, fact_text(name, found[0][0])))
+            continue
+        (within if any(len(values) > 1 for values in found) else between).append(name)
+        if everywhere := _in_all(name, sources):
+            same.append((f"{name}, in all", ", ".join(sorted(map(str, everywhere)))))
+    return Conditions(
+        kind=_KINDS[kind],
+        devices=tuple({source.device.id: source.device for source in sources}.values()),
+        same=tuple(same),
+        differing=(
+            *_tables("Differs between devices", between, sources),
+            *_tables("Changes from run to run", within, sources),
+        ),
+    )
+
+
+def _sources(groups: Sequence[Group]) -> list[Source]:
+    results: dict[tuple[str, str], list[StoredResult]] = {}
+    for group in groups:
+        results.setdefault((group.origin.device, group.subject), []).extend(group.results)
+    return [
+        Source(device_name(of[0], of), subject, _values(of))
+        for (_, subject), of in results.items()
+        if of
+    ]
+
+
+def _values(results: Iterable[StoredResult]) -> dict[str, list[Value]]:
+    values: dict[str, list[Value]] = {}
+    for result in results:
+        for name, value in result.environment.items():
+            known = values.setdefault(name, [])
+            if value not in known:
+                known.append(value)
+    return values
+
+
+def _tables(title: str, names: Sequence[str], sources: Sequence[Source]) -> list[FactTable]:
+    chunks = [tuple(names[n : n + FACTS_A_TABLE]) for n in range(0, len(names), FACTS_A_TABLE)]
+    titles = [f"{title}, {n} of {len(chunks)}" for n in range(1, len(chunks) + 1)]
+    titles = [title] if len(chunks) == 1 else titles
+    return [
+        FactTable(name, facts, _rows(facts, sources))
+        for name, facts in zip(titles, chunks, strict=True)
+    ]
+
+
+def _rows(facts: Sequence[str], sources: Sequence[Source]) -> tuple[FactRow, ...]:
+    return tuple(
+        FactRow(s.device, s.subject, tuple(_cell(fact, s, sources) for fact in facts))
+        for s in sources
+    )
+
+
+def _cell(name: str, source: Source, sources: Sequence[Source]) -> str:
+    values = source.facts.get(name, ())
+    if not values:
+        return "–"
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(values) == len(numbers) > 1:
+        return f"{fact_text(name, min(numbers))} – {fact_text(name, max(numbers))}"
+    everywhere = _in_all(name, sources)
+    return ", ".join(_apart(name, value, everywhere) for value in values)
+
+
+def _in_all(name: str, sources: Sequence[Source]) -> frozenset[Scalar]:
+    """Return what every source's list of this fact holds, if it is a fact of lists."""
+    lists = [set(v) for s in sources for v in s.facts.get(name, ()) if isinstance(v, tuple)]
+    return frozenset(set.intersection(*lists)) if lists else frozenset()
+
+
+def _apart(name: str, value: Value, everywhere: frozenset[Scalar]) -> str:
+    if not isinstance(value, tuple) or not everywhere:
+        return fact_text(name, value)
+    rest = [str(item) for item in value if item not in everywhere]
+    return f"{len(everywhere)} in all" + "".join(f", {item}" for item in rest)
+
+
+def fact_text(name: str, value: Value) -> str:
+    """Return a fact's value for people."""
+    if value is None:
+        return "not readable"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    if name.endswith("_bytes") and isinstance(value, int | float):
+        return shown(value, Unit.BYTES)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

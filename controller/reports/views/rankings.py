@@ -1,0 +1,95 @@
+"""Which cells are ranked together, in which order, and what each row of a ranking shows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.errors import NotFound
+from controller.contracts.records import PRECISION_KNOBS, OutcomeOrigin
+from controller.reports.groups import Group
+from controller.reports.views.columns import columns_of
+from controller.reports.views.model import Columns, Ranking, Row
+from controller.reports.views.reference import Reference
+from controller.reports.views.rows import Contender, advantage, contenders_of, rows_of
+from controller.reports.views.verdicts import best_verdict, subject_verdicts
+
+Problem = tuple[tuple[str, object], ...]
+Task = tuple[str, str, Problem, bool]
+"""Workload, scenario, problem, virtual."""
+
+
+def rankings_of(
+    groups: Sequence[Group], reference: Reference, catalog: Catalog
+) -> tuple[Ranking, ...]:
+    """Return a ranking for each task, in order of appearance; a virtual one follows its real one.
+
+    Raises NotFound for a scenario that this release's catalogue doesn't have.
+    """
+    tasks: dict[Task, list[Group]] = {}
+    for group in groups:
+        tasks.setdefault(_task(group.origin, catalog), []).append(group)
+    first = {task[:3]: number for number, task in reversed(list(enumerate(tasks)))}
+    ordered = sorted(tasks, key=lambda task: (first[task[:3]], task[3]))
+    return tuple(
+        _ranking(f"ranking-{number}", _apart(task, ordered), tasks[task], reference, catalog)
+        for number, task in enumerate(ordered, start=1)
+    )
+
+
+def _task(origin: OutcomeOrigin, catalog: Catalog) -> Task:
+    """Return what a cell does: only cells that do the same are ranked together.
+
+    The workload's own knobs say what is computed, but for its number format: model files of one
+    task are held to one quality target, and their accuracy stands beside their speed.
+    """
+    if origin.scenario not in catalog.scenarios:
+        raise NotFound(
+            f"ranking {origin.workload}",
+            f"this release has no scenario {origin.scenario}",
+            "use the release that measured it",
+        )
+    workload = catalog.workloads.get(origin.workload)
+    names = [n for n in (workload.knobs if workload else ()) if n not in PRECISION_KNOBS]
+    problem = tuple((name, origin.knobs[name]) for name in names if name in origin.knobs)
+    return origin.workload, origin.scenario, problem, origin.virtual
+
+
+def _apart(task: Task, tasks: Sequence[Task]) -> str:
+    """Return, as text, the knobs of a task that are not the same in all tasks of its workload."""
+    workload, _, problem, _ = task
+    alike = [dict(other) for name, _, other, _ in tasks if name == workload]
+    varying = [(n, v) for n, v in problem if any(other.get(n) != v for other in alike)]
+    return " ".join(f"{name}={value}" for name, value in varying)
+
+
+def _ranking(
+    anchor: str, problem: str, groups: Sequence[Group], reference: Reference, catalog: Catalog
+) -> Ranking:
+    origin = groups[0].origin
+    workload = catalog.workloads.get(origin.workload)
+    columns = columns_of(groups, catalog)
+    contenders = contenders_of(groups, columns)
+    rows = rows_of(contenders, columns, reference)
+    return Ranking(
+        anchor=anchor,
+        workload=origin.workload,
+        workload_title=workload.title if workload else "",
+        scenario=origin.scenario,
+        scenario_title=catalog.scenarios[origin.scenario].title,
+        virtual=origin.virtual,
+        problem=problem,
+        columns=columns,
+        reference=reference.name,
+        rows=rows,
+        verdicts=_verdicts(contenders, rows, columns, reference),
+    )
+
+
+def _verdicts(
+    contenders: Sequence[Contender], rows: Sequence[Row], columns: Columns, reference: Reference
+) -> tuple[str, ...]:
+    if any(row.subject for row in rows):
+        return tuple(subject_verdicts(rows, columns, reference.name))
+    lead = advantage(contenders[0], contenders[1], columns) if len(contenders) > 1 else None
+    return (best_verdict(rows, lead, columns),)

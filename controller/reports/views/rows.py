@@ -1,0 +1,126 @@
+"""The rows of one ranking, best first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from controller.contracts.base import Scalar
+from controller.contracts.result import Validity
+from controller.reports.groups import Group
+from controller.reports.statistics import Bootstrap, Ratio, bootstrap, ratio
+from controller.reports.views.conditions import device_name
+from controller.reports.views.model import Columns, Distribution, Row
+from controller.reports.views.reference import Reference
+
+_QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A group with what ranks it; resampled once, however often it is compared."""
+
+    group: Group
+    bootstrap: Bootstrap | None
+    """None where nothing VALID was measured."""
+
+
+def contenders_of(groups: Sequence[Group], columns: Columns) -> list[Contender]:
+    """Return groups in order: best first, those without a VALID result last."""
+    metric, found = columns.metric, []
+    for stream, group in enumerate(groups):
+        samples = group.samples(metric.name)
+        found.append(Contender(group, bootstrap(samples, stream) if samples else None))
+    sign = 1 if metric.unit.lower_is_better else -1
+    return sorted(
+        found, key=lambda c: (c.bootstrap is None, sign * c.bootstrap.median if c.bootstrap else 0)
+    )
+
+
+def advantage(mine: Contender, theirs: Contender, columns: Columns) -> Ratio | None:
+    """Return how many times as fast one is as another: above 1 it is the faster one."""
+    if mine.bootstrap is None or theirs.bootstrap is None:
+        return None
+    if columns.metric.unit.lower_is_better:
+        return ratio(theirs.bootstrap, mine.bootstrap)
+    return ratio(mine.bootstrap, theirs.bootstrap)
+
+
+def rows_of(
+    contenders: Sequence[Contender], columns: Columns, reference: Reference
+) -> tuple[Row, ...]:
+    """Return a row for each contender, in order."""
+    chosen = reference.chosen([contender.group for contender in contenders])
+    by_group = {id(contender.group): contender for contender in contenders}
+    rows = []
+    for number, contender in enumerate(contenders):
+        is_reference = contender.group in chosen
+        other = None if is_reference else reference.of(contender.group, chosen)
+        versus = advantage(contender, by_group[id(other)], columns) if other else None
+        best = advantage(contender, contenders[0], columns) if number else None
+        rows.append(_row(contender, columns, number + 1, best, versus, is_reference=is_reference))
+    return tuple(rows)
+
+
+def _row(
+    contender: Contender,
+    columns: Columns,
+    place: int,
+    best: Ratio | None,
+    versus: Ratio | None,
+    *,
+    is_reference: bool,
+) -> Row:
+    group, boot = contender.group, contender.bootstrap
+    invalid = sum(result.validity is Validity.INVALID for result in group.results)
+    return Row(
+        rank=place if boot else None,
+        label=label_of(group, columns),
+        device=device_name(group.origin, group.results),
+        subject=group.subject,
+        stack=group.origin.stack,
+        knobs=tuple(str(group.origin.knobs.get(name, "")) for name in columns.knobs),
+        median=boot.median if boot else None,
+        interval=boot.interval if boot else None,
+        vs_best=best,
+        vs_reference=versus,
+        is_reference=is_reference,
+        quality=_median(group, columns.quality.metric.name) if columns.quality else None,
+        details=tuple(_median(group, metric.name) for metric in columns.details),
+        distribution=_distribution(group, columns),
+        valid=len(group.valid),
+        invalid=invalid,
+        failed=len(group.failures),
+    )
+
+
+def label_of(group: Group, columns: Columns) -> str:
+    """Return what tells a group from the others of its ranking, in one line."""
+    origin = group.origin
+    device = f"{origin.device} (virtual)" if origin.virtual else origin.device
+    parts = [group.subject] if group.subject not in ("", device) else []
+    parts += [device, *([origin.stack] if columns.several_stacks else [])]
+    knobs = (_setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)
+    return " · ".join(part for part in (*parts, " ".join(knobs)) if part)
+
+
+def _setting(name: str, value: Scalar) -> str:
+    # Words such as bf16 or channels_last speak for themselves, numbers do not.
+    return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _median(group: Group, metric: str) -> float | None:
+    values = [r.metrics[metric].value for r in group.valid if metric in r.metrics]
+    return median(values) if values else None
+
+
+def _distribution(group: Group, columns: Columns) -> Distribution | None:
+    runs = group.samples(columns.distribution.name) if columns.distribution else []
+    if not runs:
+        return None
+    samples = np.concatenate([np.asarray(run) for run in runs])
+    low, lower, middle, upper, high = map(float, np.quantile(samples, _QUANTILES))
+    return Distribution(len(samples), (low, lower, middle, upper, high))

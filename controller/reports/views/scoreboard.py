@@ -1,0 +1,42 @@
+"""Devices against tasks: how near each device comes to the best of each ranking. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.reports.views.model import DeviceName, Ranking, Row, Score, Scoreboard
+
+
+def scoreboards_of(rankings: Sequence[Ranking]) -> tuple[Scoreboard, ...]:
+    """Return one for real devices and one for virtual ones, where there is something to compare.
+
+    A device is judged by its best row in each ranking.
+    """
+    boards = []
+    for virtual in (False, True):
+        chosen = tuple(ranking for ranking in rankings if ranking.virtual is virtual)
+        devices = {row.device.id: row.device for r in chosen for row in r.rows}
+        if len(chosen) > 1 and len(devices) > 1:
+            lines = ((device, _scores(device, chosen)) for device in devices.values())
+            boards.append(Scoreboard(virtual, chosen, tuple(sorted(lines, key=_standing))))
+    return tuple(boards)
+
+
+def _scores(device: DeviceName, rankings: Sequence[Ranking]) -> tuple[Score | None, ...]:
+    return tuple(_score([row for row in r.rows if row.device.id == device.id]) for r in rankings)
+
+
+def _score(rows: Sequence[Row]) -> Score | None:
+    measured = [row for row in rows if row.rank is not None]
+    if not measured:
+        return None
+    best = min(measured, key=lambda row: row.rank or 0)
+    if best.vs_best is None:
+        return Score(1.0, tied=False)
+    return Score(best.vs_best.value, tied=not best.vs_best.shown)
+
+
+def _standing(line: tuple[DeviceName, tuple[Score | None, ...]]) -> tuple[float, str]:
+    """Sort by the mean share, what was not measured counting as nothing; best first."""
+    shares = [score.share if score else 0.0 for score in line[1]]
+    return -sum(shares) / len(shares), line[0].id

@@ -1,0 +1,60 @@
+"""The report of one sweep. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
+from controller.contracts.run import Run
+from controller.reports.groups import grouped
+from controller.reports.views.common import Made, measured_facts, moment, view_of
+from controller.reports.views.model import ReportView
+from controller.reports.views.reference import Baseline
+
+
+@dataclass(frozen=True, slots=True)
+class SweepData:
+    """All that is stored of one sweep."""
+
+    record: SweepRecord
+    runs: Sequence[Run]
+    results: Sequence[StoredResult]
+    failures: Sequence[StoredFailure]
+
+
+def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
+    """Decide what the report of a sweep shows; raises NotFound for an unknown scenario."""
+    sweep = data.record.sweep
+    states = Counter(run.state.value for run in data.runs)
+    axes = [f"{name} {', '.join(map(str, values))}" for name, values in sweep.knobs.items()]
+    recipes = [
+        f"{name} ({', '.join(f'{knob}={value}' for knob, value in recipe.items())})"
+        for name, recipe in sweep.recipes.items()
+    ]
+    facts = {
+        "Sweep": data.record.sweep_id,
+        "Submitted": moment(data.record.submitted_at),
+        "Runs": ", ".join(f"{count} {state}" for state, count in states.items()),
+        "Workloads": ", ".join(sweep.workload),
+        "Stacks": ", ".join(sweep.stack),
+        "Scenarios": ", ".join(sweep.scenario),
+        "Knobs": "; ".join(axes),
+        "Recipes": "; ".join(recipes),
+        "Baseline": ", ".join(f"{name}={value}" for name, value in sweep.baseline.items()),
+        "Repeats": str(sweep.repeats),
+        "Asked for": f"{' or '.join(sweep.devices)} ({sweep.run_on})",
+        **measured_facts(data.results, made),
+    }
+    return view_of(
+        title=f"Sweep {sweep.name}",
+        description=sweep.description,
+        facts=facts,
+        groups=grouped(data.results, data.failures),
+        results=data.results,
+        failures=data.failures,
+        reference=Baseline(sweep.baseline),
+        catalog=catalog,
+    )

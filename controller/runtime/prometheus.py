@@ -1,0 +1,234 @@
+"""Running Prometheus beside a farm, and asking it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import yaml
+
+from controller.contracts.errors import UserError
+from controller.contracts.processes import FARM_MARKER
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.prometheus_config import (
+    CONFIG,
+    Intervals,
+    http_discovery,
+    prometheus_files,
+)
+from controller.runtime.home import Home
+
+START_S = 20.0
+ASK_S = 10.0
+STOP_S = 10.0
+RETRY_S = 0.05
+Series = Mapping[str, Any]
+"""One element of an answer's `result`: `metric` (its labels) and `value` or `values`."""
+
+
+class PrometheusUnavailable(UserError):
+    """Prometheus is not installed, did not start, or gave no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prometheus:
+    """A Prometheus server that answers; the methods raise PrometheusUnavailable."""
+
+    url: str
+
+    def query(self, promql: str) -> list[Series]:
+        """Return the series an expression gives now."""
+        found: list[Series] = self._ask("query", {"query": promql})["result"]
+        return found
+
+    def query_range(
+        self, promql: str, start: float, end: float, step_s: float = 1.0
+    ) -> list[Series]:
+        """Return the series an expression gives between two times, in seconds since the epoch."""
+        over = {"query": promql, "start": start, "end": end, "step": step_s}
+        found: list[Series] = self._ask("query_range", over)["result"]
+        return found
+
+    def get(self, path: str, parameters: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
+        """Return the `data` of any other path of Prometheus's HTTP API (v1)."""
+        return self._ask(path, parameters or {})
+
+    def _ask(self, path: str, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        try:
+            answer = _get(f"{self.url}/api/v1/{path}", parameters)
+            said = answer.json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise PrometheusUnavailable(
+                f"asking Prometheus at {self.url}", str(error), "see whether it still runs"
+            ) from error
+        if said.get("status") != "success":
+            raise PrometheusUnavailable(
+                f"asking Prometheus for {parameters.get('query', path)}",
+                str(said.get("error", answer.status_code)),
+                "mend the query",
+            )
+        return said["data"]
+
+
+@dataclass(frozen=True, slots=True)
+class StartedPrometheus:
+    """A Prometheus that this process started."""
+
+    server: Prometheus
+    process: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End it and wait for its end; its data stays."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def find_program(name: str) -> Path:
+    """Return where `prometheus` or `promtool` is installed; raises PrometheusUnavailable."""
+    if found := shutil.which(name):
+        return Path(found)
+    raise PrometheusUnavailable(
+        f"looking for {name} in PATH",
+        "it is not installed",
+        "install Debian's package prometheus, or run: make setup && . .deps/env",
+    )
+
+
+def write_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what prometheus_config.prometheus_files gives, as YAML; raises UserError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, data in files.items():
+            text = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, width=100)
+            (folder / name).write_text(f"# Made by: benchfarm prometheus config\n{text}")
+    except OSError as error:
+        seen = error.strerror or str(error)
+        raise UserError(f"writing {folder}", seen, "name a folder you can write to") from error
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes for people: nothing by reference, and what has several lines as such."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    ),
+)
+
+
+def start_prometheus(
+    folder: Path,
+    files: Mapping[str, Mapping[str, Any]],
+    environ: Mapping[str, str] = os.environ,
+) -> StartedPrometheus:
+    """Start Prometheus on a free loopback port and wait until it answers.
+
+    folder: for its configuration, its log and its data, which it goes on from. Raises
+    PrometheusUnavailable.
+    """
+    program = find_program("prometheus")
+    write_files(folder, files)
+    log = folder / "prometheus.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                str(program),
+                *(f"--config.file={folder / CONFIG}", f"--storage.tsdb.path={folder / 'data'}"),
+                *("--web.listen-address=127.0.0.1:0", "--enable-feature=exemplar-storage"),
+            ],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # a Ctrl-C of the caller must not reach it
+        )
+    try:
+        url = f"http://127.0.0.1:{_await_port(process, log)}"
+        _await_ready(url, process, log)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return StartedPrometheus(Prometheus(url), process)
+
+
+def running_beside(home: Home) -> Prometheus | None:
+    """Return the Prometheus of a farm, if one was started and answers."""
+    try:
+        server = Prometheus(home.prometheus_url.read_text())
+        server.get("status/buildinfo")
+    except (FileNotFoundError, PrometheusUnavailable):
+        return None
+    return server
+
+
+def start_beside(home: Home, intervals: Intervals) -> StartedPrometheus:
+    """Start Prometheus for the farm of a home; it ends with the farm at the latest.
+
+    Raises PrometheusUnavailable, FarmUnavailable.
+    """
+    cluster, endpoint = home.cluster(), home.endpoint()
+    marker = {FARM_MARKER: cluster.instance} if cluster else {}
+    discovery = http_discovery(endpoint.url + TARGETS_PATH, home.metrics_token)
+    files = prometheus_files(discovery, home.metrics_token, intervals)
+    started = start_prometheus(home.prometheus, files, {**os.environ, **marker})
+    home.prometheus_url.write_text(started.server.url)
+    return started
+
+
+def _await_port(process: subprocess.Popen[bytes], log: Path) -> int:
+    give_up = time.monotonic() + START_S
+    while True:
+        _complain_if_over(process, log, give_up)
+        try:
+            for connection in psutil.Process(process.pid).net_connections("tcp"):
+                if connection.status == psutil.CONN_LISTEN:
+                    return int(connection.laddr.port)
+        except psutil.NoSuchProcess:
+            continue  # it has just ended, which the next look at its status tells
+        time.sleep(RETRY_S)
+
+
+def _await_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until it has read what it had stored."""
+    give_up = time.monotonic() + START_S
+    while not _is_ready(url):
+        _complain_if_over(process, log, give_up)
+        time.sleep(RETRY_S)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return _get(f"{url}/-/ready", {}).is_success
+    except httpx.TransportError:
+        return False
+
+
+def _get(url: str, parameters: Mapping[str, Any]) -> httpx.Response:
+    # It is on loopback, whatever proxy the environment names.
+    return httpx.get(url, params=parameters, timeout=ASK_S, trust_env=False)
+
+
+def _complain_if_over(process: subprocess.Popen[bytes], log: Path, give_up: float) -> None:
+    if process.poll() is None and time.monotonic() < give_up:
+        return
+    ended = process.returncode is not None
+    seen = f"it exited with {process.returncode}" if ended else f"no answer in {START_S:.0f} s"
+    raise PrometheusUnavailable("starting Prometheus", seen, f"see what it said in {log}")

@@ -1,0 +1,154 @@
+"""Batch norms that don't learn, in the forms between which the knob `frozen_bn` chooses.
+
+The plain form is what torchvision has, and what state dicts are made of. The others are transforms
+of a model whose weights are in place; their outputs and gradients are the plain ones but for
+rounding, because a frozen norm is a constant factor and offset of each channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+ScaleShift = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""x [B, C, H, W], scale [C], shift [C] → x * scale + shift in the dtype of x, as one operator."""
+
+
+class FrozenBatchNorm2d(nn.Module):
+    """Batch norm of fixed statistics and affine terms: y = x * scale + shift, all of it buffers.
+
+    eps is 1e-5, the default of torchvision and of the MLPerf reference for this backbone (their
+    0.0 is for COCO weights older than that default). Scale and shift are worked out in fp32 and
+    cast to the dtype of x: under autocast an fp32 factor would promote every bf16 activation.
+    """
+
+    def __init__(self, channels: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight: Tensor
+        self.bias: Tensor
+        self.running_mean: Tensor
+        self.running_var: Tensor
+        self.register_buffer("weight", torch.ones(channels))
+        self.register_buffer("bias", torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def scale_and_shift(self) -> tuple[Tensor, Tensor]:
+        """Return the factor [C] and the offset [C] of each channel, fp32."""
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        return scale, self.bias - self.running_mean * scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise x [B, C, H, W]; keeps its dtype."""
+        scale, shift = self.scale_and_shift()
+        return x * scale.to(x.dtype)[:, None, None] + shift.to(x.dtype)[:, None, None]
+
+
+class OneOpNorm(nn.Module):
+    """A frozen norm as one operator, its scale and shift worked out once.
+
+    Args:
+        norm: the plain form, which it stands for from now on.
+        operator: what does it.
+    """
+
+    def __init__(self, norm: FrozenBatchNorm2d, operator: ScaleShift) -> None:
+        super().__init__()
+        self.operator = operator
+        self.scale: Tensor
+        self.shift: Tensor
+        scale, shift = norm.scale_and_shift()
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise x [B, C, H, W]; keeps its dtype."""
+        return self.operator(x, self.scale, self.shift)
+
+
+class FoldedConv2d(nn.Module):
+    """A convolution without bias and the frozen norm after it, as one convolution that learns.
+
+    Its parameter is the convolution's own weight; every step works out weight * scale anew, so the
+    weight's gradient is that of the plain form: the chain rule takes the factor back out.
+    """
+
+    def __init__(self, conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> None:
+        super().__init__()
+        self.stride, self.padding = conv.stride, conv.padding
+        self.dilation, self.groups = conv.dilation, conv.groups
+        self.weight = conv.weight
+        self.scale: Tensor
+        self.shift: Tensor
+        scale, shift = norm.scale_and_shift()
+        self.register_buffer("scale", scale[:, None, None, None])
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve and normalise x [B, C, H, W]."""
+        weight = self.weight * self.scale
+        return functional.conv2d(
+            x, weight, self.shift, self.stride, self.padding, self.dilation, self.groups
+        )
+
+
+def use_one_op(model: nn.Module, operator: ScaleShift) -> int:
+    """Turn every frozen norm of a model into one operator; return how many there were."""
+    found = [(name, m) for name, m in model.named_modules() if isinstance(m, FrozenBatchNorm2d)]
+    for name, norm in found:
+        model.set_submodule(name, OneOpNorm(norm, operator))
+    return len(found)
+
+
+def fold(model: nn.Module) -> int:
+    """Fold every frozen norm into the convolution before it; return how many there were.
+
+    A convolution that learns becomes a FoldedConv2d; one that doesn't is scaled once, for good.
+    """
+    found = list(_norms_after_convolutions(model))
+    for conv_name, norm_name in found:
+        conv, norm = model.get_submodule(conv_name), model.get_submodule(norm_name)
+        if not isinstance(conv, nn.Conv2d) or not isinstance(norm, FrozenBatchNorm2d):
+            raise TypeError(f"{conv_name}, {norm_name}: not a convolution and its frozen norm")
+        learns = conv.weight.requires_grad
+        model.set_submodule(conv_name, FoldedConv2d(conv, norm) if learns else _scaled(conv, norm))
+        model.set_submodule(norm_name, nn.Identity())
+    return len(found)
+
+
+def _norms_after_convolutions(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """Give the names of each convolution and its norm: conv1 and bn1; 0 and 1 in a Sequential."""
+    for name, module in model.named_modules():
+        if isinstance(module, FrozenBatchNorm2d):
+            parent, _, own = name.rpartition(".")
+            before = own.replace("bn", "conv") if own.startswith("bn") else str(int(own) - 1)
+            yield f"{parent}.{before}".lstrip("."), name
+
+
+def _scaled(conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> nn.Conv2d:
+    scale, shift = norm.scale_and_shift()
+    with torch.no_grad():
+        conv.weight *= scale[:, None, None, None]
+    conv.bias = nn.Parameter(shift, requires_grad=False)
+    return conv
+
+
+def addcmul(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """Scale and shift in torch's own fused multiply and add."""
+    return torch.addcmul(shift.to(x.dtype)[:, None, None], x, scale.to(x.dtype)[:, None, None])
+
+
+ONE_OP: Mapping[str, ScaleShift] = {"addcmul": addcmul}
+"""Values of `frozen_bn` that are one operator; a kernel that does it better goes here."""
+
+
+def apply_frozen_bn(model: nn.Module, form: str) -> None:
+    """Bring the frozen norms of a model with its weights in place into the form of `frozen_bn`."""
+    if form == "folded":
+        fold(model)
+    elif form != "mul_add":
+        use_one_op(model, ONE_OP[form])

@@ -1,0 +1,76 @@
+"""torchvision's RetinaNet with our weights: the implementation that ours is held against.
+
+Only where torchvision is: in the environment of stack ipex. Its backbone, pyramid, head, anchors,
+matching and losses are its own, as MLPerf's reference uses them.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torchvision.models.detection import RetinaNet as TorchvisionRetinaNet
+from torchvision.models.detection.anchor_utils import AnchorGenerator
+from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
+from torchvision.ops.feature_pyramid_network import LastLevelP6P7
+
+from models.retinanet.anchors import ASPECT_RATIOS, SIZES
+from models.retinanet.data import DetectionBatch
+from models.retinanet.fpn import CHANNELS
+from models.retinanet.workload import RetinaNetTraining
+
+Losses = dict[str, Tensor]
+
+
+class TorchvisionTraining:
+    """A TrainingWorkload: torchvision's model and losses, with data, weights and optimizer of ours.
+
+    Args:
+        ours: a workload whose switches are all at their plain values.
+    """
+
+    def __init__(self, ours: RetinaNetTraining) -> None:
+        self._ours = ours
+
+    @property
+    def batch_size(self) -> int:
+        """Images in one batch."""
+        return self._ours.batch_size
+
+    def build_model(self) -> nn.Module:
+        """Return torchvision's model with the weights ours begins with."""
+        ours = self._ours.build_model()
+        backbone = resnet_fpn_backbone(
+            backbone_name="resnext50_32x4d",
+            weights=None,
+            trainable_layers=self._ours.trainable_stages,
+            returned_layers=[2, 3, 4],
+            extra_blocks=LastLevelP6P7(CHANNELS, CHANNELS),
+        )
+        model: nn.Module = TorchvisionRetinaNet(
+            backbone,
+            num_classes=ours.head.classification_head.num_classes,
+            anchor_generator=AnchorGenerator(SIZES, (ASPECT_RATIOS,) * len(SIZES)),
+            # So that its own resizing changes nothing.
+            min_size=self._ours.image_size,
+            max_size=self._ours.image_size,
+        )
+        model.load_state_dict(ours.state_dict())
+        return model.train()
+
+    def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return the optimizer of ours: modules have the same names."""
+        return self._ours.build_optimizer(model)
+
+    def batch(self, step: int) -> DetectionBatch:
+        """Return the batch of a step."""
+        return self._ours.batch(step)
+
+    def forward(self, model: nn.Module, batch: DetectionBatch) -> Losses:
+        """Return the losses, which the model works out with its outputs."""
+        targets = [{"boxes": t.boxes, "labels": t.labels} for t in batch.targets]
+        losses: Losses = model(list(batch.images), targets)
+        return losses
+
+    def loss(self, outputs: Losses, batch: DetectionBatch) -> Tensor:
+        """Return their sum."""
+        return torch.stack([loss.float() for loss in outputs.values()]).sum()

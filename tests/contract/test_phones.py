@@ -1,0 +1,187 @@
+"""An agent's phones, on a real adb server, and what `benchfarm phone` says of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agents.android import phones as phones_module
+from agents.transports.adb import server as server_module
+from agents.transports.adb.recovery import state_of
+from agents.transports.adb.server import AdbServer, PrivateServer
+from agents.transports.adb.tracker import Change
+from agents.transports.tree import Tree
+from controller.runtime.home import Home
+from tests.support import builders
+from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
+from tests.support.remotes import Heard, make_folder
+from tests.support.virtual_phone import RunningPhone
+
+pytestmark = pytest.mark.integration
+MANY = "sleep 1000 & echo begun; wait"
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> LoopFarm:
+    return LoopFarm(Home(tmp_path / "home"))
+
+
+@asynccontextmanager
+async def serving(farm: LoopFarm, home: Path, name: str = "host-1") -> AsyncIterator[LoopAgent]:
+    """An agent with an adb server of its own, which ends with it."""
+    try:
+        async with serving_phones(farm, Home(home), name=name) as agent:
+            yield agent
+    finally:
+        await PrivateServer(agent.folder / "adb", agent.server).stop()
+
+
+@pytest.fixture
+async def agent(farm: LoopFarm, tmp_path: Path) -> AsyncIterator[LoopAgent]:
+    async with serving(farm, tmp_path / "home") as agent:
+        yield agent
+    farm.store.close()
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[Change]:
+    """Changes that the adb server is made to tell, instead of those that it tells."""
+    queue: asyncio.Queue[Change] = asyncio.Queue()
+
+    async def track(server: AdbServer) -> AsyncIterator[Change]:
+        await server.ready()
+        while True:
+            yield await queue.get()
+
+    monkeypatch.setattr(phones_module, "track", track)
+    return queue
+
+
+def by_name(phone: RunningPhone) -> str:
+    """Another way to the same phone."""
+    return f"localhost:{phone.port}"
+
+
+def complaint_about(agent: LoopAgent, serial: str) -> Callable[[], bool]:
+    return lambda: bool((route := agent.status().routes.get(serial)) and route.complaint)
+
+
+async def test_a_phone_greeted_again_keeps_what_runs_on_it(
+    told: asyncio.Queue[Change], farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    await agent.connect(flagship.address)
+    told.put_nowait(Change(flagship.address, "device"))
+    await agent.until(lambda: flagship.serial in farm.online(), "taken in")
+    device = builders.phone(flagship.serial)
+    heard = Heard()
+    program = asyncio.create_task(
+        agent.phones.remote_of(device).stream(("sh", "-c", MANY), 60, heard.take)
+    )
+    await heard.until(b"begun")
+
+    registered = agent.link.said.count("register")
+    told.put_nowait(Change(flagship.address, "device"))
+    await agent.until(lambda: agent.link.said.count("register") > registered, "greeted again")
+    await agent.connect(by_name(flagship))
+    told.put_nowait(Change(by_name(flagship), "device"))
+    await agent.until(complaint_about(agent, by_name(flagship)), "the second way is refused")
+
+    complaint = agent.status().routes[by_name(flagship)].complaint
+    assert complaint
+    assert complaint.kind == "PhoneClaimedTwice"
+    assert flagship.address in complaint.seen
+    assert agent.status().routes[flagship.address].device_id == flagship.serial
+    assert not program.done()
+    assert (await phone_processes(flagship)) >= 3
+    program.cancel()
+    await asyncio.gather(program, return_exceptions=True)
+
+
+async def test_the_other_way_is_taken_when_the_first_has_gone(
+    told: asyncio.Queue[Change], farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    for address in (flagship.address, by_name(flagship)):
+        await agent.connect(address)
+        told.put_nowait(Change(address, "device"))
+        await agent.until(lambda: address in agent.status().routes, "looked at")  # noqa: B023
+    told.put_nowait(Change(flagship.address, None))
+    await agent.until(
+        lambda: agent.status().routes[by_name(flagship)].device_id == flagship.serial, "taken in"
+    )
+    assert flagship.serial in farm.online()
+
+
+async def test_a_second_way_to_a_phone_is_one_clear_line(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    status, out, err = await agent.cli("phone", "connect", flagship.address)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"{flagship.serial} has joined by {flagship.address}")
+    assert farm.online() == {flagship.serial: "host-1"}
+    status, out, err = await agent.cli("phone", "connect", by_name(flagship))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"benchfarm: reach phone {flagship.serial}: it is both")
+    assert flagship.address in err
+    assert by_name(flagship) in err
+    assert await state_of(agent.server, by_name(flagship)) is None
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+
+
+async def test_a_phone_of_another_host_is_one_clear_line(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, tmp_path: Path
+) -> None:
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    async with serving(farm, tmp_path / "other", "host-2") as other:
+        status, out, err = await other.cli("phone", "connect", flagship.address)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert (
+            f"device {flagship.serial}: agent host-1 on host host-1 has it; take it away there"
+            in err
+        )
+        assert farm.online() == {flagship.serial: "host-1"}
+
+
+async def test_without_adb_it_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, farm: LoopFarm, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(phones_module, "SERVER_PAUSE_S", 0.05)
+    path = tmp_path / "empty"
+    with monkeypatch.context() as missing:
+        missing.setattr(server_module, "find_spec", lambda _: None)
+        missing.setenv("PATH", str(path))
+        async with serving(farm, tmp_path / "home") as agent:
+            status, out, err = await agent.cli("phone", "connect", "127.0.0.1:5555")
+            assert (status, out, err.count("\n")) == (2, "", 1)
+            assert err.startswith("benchfarm: find adb: neither the Python package adbutils nor")
+            assert "pip install" in err
+            assert (await agent.cli("phone", "virtual", "--profile", "old"))[2] == err
+            missing.undo()
+            await agent.until(lambda: bool(agent.status().server), "adb has been installed")
+    farm.store.close()
+
+
+async def test_cleaning_a_phone_removes_all_and_tells_how_much(
+    agent: LoopAgent, flagship: RunningPhone, tmp_path: Path
+) -> None:
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    remote = agent.phones.remote_of(builders.phone(flagship.serial))
+    tree = Tree.of(make_folder(tmp_path / "tree", 5_000_000), tmp_path / "archives")
+    await remote.push_tree(tree)
+    assert await agent.cli("phone", "clean", flagship.serial) == (
+        0,
+        f"{flagship.serial}: 5.0 MB freed\n",
+        "",
+    )
+    assert (await remote.run(("ls", "-A", str(remote.folder.parent)), 10.0)).stdout == b""
+    assert (await remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+    status, out, err = await agent.cli("phone", "clean", "NOBODY")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "cleaning phone NOBODY: it is not here; see what is: benchfarm device list" in err
+
+
+async def phone_processes(phone: RunningPhone) -> int:
+    return (await asyncio.to_thread(phone.status)).processes

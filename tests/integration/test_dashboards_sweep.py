@@ -1,0 +1,128 @@
+"""Every question of every dashboard, asked of a Prometheus that watches a real sweep on a farm."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import psutil
+import pytest
+
+from controller.dashboards.files import built_dashboards
+from controller.dashboards.links import DEVICE
+from controller.dashboards.probing import Answer, Probe
+from controller.dashboards.questions import questions_of
+from controller.metrics import names
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.prometheus_config import http_discovery
+from controller.runtime.prometheus import Prometheus
+from tests.integration.farm import TestFarm, training_sweep
+from tests.support.prometheus import eventually, running_prometheus
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+
+DASHBOARDS = built_dashboards()
+STEPS = 12
+"""Enough for a live run to be scraped a few times."""
+NO_PHONE = "there is no phone"
+NO_DATA = {
+    "Fleet overview / Lowest batteries / A": NO_PHONE,
+    "Device / Battery / A": NO_PHONE,
+    "Device / Thermal status / A": NO_PHONE,
+    "Mobile suite / variable device": NO_PHONE,
+    "Mobile suite / variable workload": NO_PHONE,
+    "Mobile suite / variable scenario": NO_PHONE,
+    "Mobile suite / variable precision": NO_PHONE,
+    "Mobile suite / variable baseline_device": NO_PHONE,
+    "Mobile suite / Against the phone $baseline_device / A": NO_PHONE,
+    **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFG"},
+    "Mobile suite / Latency / A": NO_PHONE,
+    "Mobile suite / Throughput / A": NO_PHONE,
+    "Mobile suite / Progress / A": NO_PHONE,
+    "Mobile suite / Queries now / A": NO_PHONE,
+    "Mobile suite / Thermal status / A": NO_PHONE,
+    "Mobile suite / Temperature / A": NO_PHONE,
+    "Mobile suite / Battery / A": NO_PHONE,
+    "Mobile suite / annotation Throttling": NO_PHONE,
+    **{
+        f"{dashboard['title']} / annotation Quarantine": "nothing is quarantined in this release"
+        for dashboard in DASHBOARDS
+    },
+}
+"""Place of a question → why a sweep on one server has no data for it."""
+NO_SENSORS = {
+    "Fleet overview / Hottest devices / A",
+    "Device / Temperature / A",
+    "Sweep live / Heat / A",
+    "Training / Heat / A",
+}
+"""What else has none where the host has no thermal sensor: most virtual machines."""
+
+
+@pytest.fixture(scope="module")
+def prometheus(farm: TestFarm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    discovery = http_discovery(farm.home.endpoint().url + TARGETS_PATH, farm.home.metrics_token)
+    folder = tmp_path_factory.mktemp("dashboards")
+    with running_prometheus(folder, discovery, farm.home.metrics_token) as server:
+        up = 'count(up{job=~"benchfarm-.*"} == 1) == 2'
+        eventually(partial(server.query, up), "controller and agent scraped")
+        yield server
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What Prometheus has seen of finished sweeps."""
+
+    server: Prometheus
+    device: str
+    since: float
+
+    def answers(self) -> dict[str, Answer]:
+        """Return the answer to every question, at all times since: what is asked of now, too."""
+        probe = Probe(self.server, look_back_s=time.time() - self.since, least_step_s=1.0)
+        answers = []
+        for dashboard in DASHBOARDS:
+            chosen = {"device": self.device} if dashboard["uid"] == DEVICE else {}
+            found, values = probe.variables(dashboard, chosen)
+            asked = (replace(question, over_time=True) for question in questions_of(dashboard))
+            answers += [*found, *(probe.ask(question, values) for question in asked)]
+        return {answer.question.place: answer for answer in answers}
+
+
+@pytest.fixture(scope="module")
+def watched(farm: TestFarm, prometheus: Prometheus) -> Watched:
+    """Training, twice so that there is a rate of it, then a classifier in both of its scenarios."""
+    since = time.time()
+    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
+    train = training_sweep("shown-training", knobs=knobs, repeats=2)
+    classify = {
+        "name": "shown-classifier",
+        "workload": "shapes_classifier",
+        "stack": "litert",
+        "scenario": ["single_stream", "offline"],
+        "devices": 'kind == "cpu_host"',
+        "deadline_s": 100,
+    }
+    for sweep_id in [farm.submit(train), farm.submit(classify)]:
+        assert farm.cli("sweep", "watch", sweep_id).status == 0
+    eventually(partial(prometheus.query, f"count({names.RESULT_TIME}) >= 3"), "all three results")
+    (listed,) = farm.cli("device", "list", "--json").json
+    return Watched(prometheus, listed["device"]["id"], since)
+
+
+def test_every_question_gets_data(watched: Watched) -> None:
+    answers = watched.answers()
+    assert len(answers) > 100
+    empty = {place for place, answer in answers.items() if not answer.series}
+    excused = NO_DATA.keys() | (set() if psutil.sensors_temperatures() else NO_SENSORS)
+    assert empty - excused == set()
+    assert excused - empty == set(), "an excuse that is not needed"
+
+
+def test_command_line_asks_the_same(farm: TestFarm, watched: Watched) -> None:
+    said = farm.cli("dashboards", "check", "--prometheus", watched.server.url)
+    assert said.status == 0
+    assert "no data: Mobile suite / Battery / A\n" in said.out
+    assert "queries asked, " in said.out

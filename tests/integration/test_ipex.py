@@ -1,0 +1,85 @@
+"""Stack ipex where it is installed: benchfarm stacks install ipex."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agents.stacks.environments import EnvironmentFolder, stacks_folder
+from controller.contracts.base import Scalar
+from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
+from controller.runtime.home import Home
+from controller.scheduling.expansion import cells_of
+from tests.support import builders
+from tests.support.cells import CATALOG, run_cell
+
+pytestmark = pytest.mark.integration
+ROOT = Path(__file__).parents[2]
+SMALL = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": 2}
+
+
+@pytest.fixture(scope="module")
+def ipex() -> EnvironmentFolder:
+    environment = CATALOG.stacks["ipex"].environment
+    assert environment is not None
+    folder = EnvironmentFolder(stacks_folder(Home.from_environment().path) / "ipex", environment)
+    if not folder.is_installed:
+        pytest.skip("stack ipex is not installed: benchfarm stacks install ipex")
+    return folder
+
+
+async def outcome_of(folder: Path, ipex: EnvironmentFolder, **knobs: Scalar) -> Outcome:
+    sweep = builders.sweep(workload="retinanet_resnext50", stack="ipex", knobs={**SMALL, **knobs})
+    (cell,) = cells_of(sweep, CATALOG)
+    return await run_cell(cell, folder, ipex.path.parent, deadline_s=250)
+
+
+async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: Path) -> None:
+    outcome = await outcome_of(
+        tmp_path, ipex, precision="bf16", memory_format="channels_last", ipex_frozen_bn=True
+    )
+    assert isinstance(outcome, Result), outcome
+    assert outcome.validity is Validity.VALID
+    found = outcome.environment
+    assert str(found["torch"]).startswith("2.8.0")
+    assert found["ipex_onednn"] is not None
+    assert found["ipex_onednn_isa"] == found["onednn_isa"] is not None
+    packages = found["packages"]
+    assert isinstance(packages, tuple)
+    assert "intel_extension_for_pytorch==2.8.0" in packages
+
+
+@pytest.mark.long
+async def test_norms_that_are_not_there_cannot_be_swapped(
+    ipex: EnvironmentFolder, tmp_path: Path
+) -> None:
+    failure = await outcome_of(tmp_path, ipex, frozen_bn="folded", ipex_frozen_bn=True)
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.USER, "knobs")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [96, 256])
+def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, size: int) -> None:
+    command = [ipex.python, "-m", "tests.support.against_torchvision", str(size)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    differences = json.loads(done.stdout)
+    assert set(differences) == {"cls_logits", "bbox_regression", "loss", "gradient"}
+    # fp32, and both call the same kernels in the same order: what is seen is 0.
+    assert max(differences.values()) <= 1e-4, differences
+
+
+@pytest.mark.long
+async def test_torchvision_s_trains_as_ours(ipex: EnvironmentFolder, tmp_path: Path) -> None:
+    ours, theirs = [
+        await outcome_of(tmp_path / name, ipex, implementation=name, ipex_optimize=False)
+        for name in ("benchfarm", "torchvision")
+    ]
+    assert isinstance(ours, Result), ours
+    assert isinstance(theirs, Result), theirs
+    assert theirs.metrics["loss"].samples == pytest.approx(ours.metrics["loss"].samples, rel=1e-4)

@@ -1,0 +1,289 @@
+"""Each fault of a phone at each moment of a run, from the farm's queue to the phone and back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from agents.android import phones as phones_module
+from agents.android import transport as transport_module
+from agents.android.content import Content, cache_folder
+from agents.android.virtual import control, faults
+from agents.android.virtual.daemon import MARKER
+from agents.android.virtual.faults import Fault
+from agents.host.cores import exclusive_cores
+from agents.transports.adb import remote as adb_remote
+from agents.transports.adb.recovery import state_of
+from agents.transports.adb.server import PrivateServer
+from agents.transports.remote import RUNS, FaultKind
+from agents.transports.tree import Tree
+from controller.contracts.catalog import load_catalog
+from controller.contracts.processes import marked_processes
+from controller.contracts.result import Blame, Validity
+from controller.contracts.run import AttemptState, RunState
+from controller.contracts.sweep import Sweep
+from controller.contracts.wire import RunEvent
+from controller.runtime.home import Home
+from tests.support import builders
+from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones
+from tests.support.remotes import PATIENCE_S
+from tests.support.struck import Struck
+from tests.support.virtual_phone import RunningPhone, running_phone
+
+pytestmark = pytest.mark.integration
+MID_PUSH = 3 << 20
+MID_PULL = 20_000
+
+
+class Case(NamedTuple):
+    """A fault, when it comes, and what the first attempt comes to."""
+
+    fault: Fault
+    moment: str
+    kind: FaultKind | None
+    """None if the run goes on."""
+    heals: bool = False
+    """The fault is over by itself."""
+
+
+OFFLINE, UNAUTHORIZED, HUNG = FaultKind.OFFLINE, FaultKind.UNAUTHORIZED, FaultKind.HUNG
+FULL, READ_ONLY = FaultKind.STORAGE_FULL, FaultKind.READ_ONLY
+SOME = [
+    Case(faults.Disconnect(after_bytes=MID_PUSH), "push", OFFLINE, heals=True),
+    Case(faults.ReadOnly(), "start", READ_ONLY),
+    Case(faults.Hang(), "run", HUNG),
+    Case(faults.Offline(), "pull", OFFLINE),
+]
+OF_A_RUN = ("/performance.json", "sleep 1000")
+"""In the command lines of the runner, and of what `struck.HELD` adds to it."""
+OTHERS = [
+    Case(faults.Offline(), "push", OFFLINE),
+    Case(faults.Unauthorized(), "push", UNAUTHORIZED),
+    Case(faults.Hang(), "push", HUNG),
+    Case(faults.Disconnect(after_bytes=MID_PUSH, stay_offline=True), "push", OFFLINE),
+    Case(faults.FullStorage(), "push", FULL),
+    Case(faults.ReadOnly(), "push", READ_ONLY),
+    Case(faults.Slow(bytes_per_s=20_000_000), "push", None),
+    Case(faults.OldDaemon(), "push", None),
+    Case(faults.Offline(), "start", OFFLINE),
+    Case(faults.Unauthorized(), "start", UNAUTHORIZED),
+    Case(faults.Hang(), "start", HUNG),
+    Case(faults.Disconnect(command="performance.json"), "start", OFFLINE, heals=True),
+    Case(faults.FullStorage(), "start", FULL),
+    Case(faults.Slow(bytes_per_s=100_000), "start", None),
+    Case(faults.OldDaemon(), "start", None),
+    Case(faults.Offline(), "run", OFFLINE),
+    Case(faults.Unauthorized(), "run", OFFLINE),
+    Case(faults.Disconnect(shell_output=True), "run", OFFLINE, heals=True),
+    Case(faults.Disconnect(shell_output=True, stay_offline=True), "run", OFFLINE),
+    Case(faults.OldDaemon(), "run", OFFLINE, heals=True),
+    Case(faults.Unauthorized(), "pull", UNAUTHORIZED),
+    Case(faults.Hang(), "pull", HUNG),
+    Case(faults.Disconnect(after_bytes=MID_PULL), "pull", OFFLINE, heals=True),
+    Case(faults.FullStorage(), "pull", None),
+    Case(faults.ReadOnly(), "pull", None),
+    Case(faults.Slow(bytes_per_s=1_000_000), "pull", None),
+    Case(faults.OldDaemon(), "pull", None),
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Of the agent: its adb server serves all tests."""
+    home = Home(tmp_path_factory.mktemp("home"))
+    yield home
+    folder = home.agent / "host-1" / "adb"
+    asyncio.run(_stop(folder))
+
+
+async def _stop(folder: Path) -> None:
+    await (await PrivateServer.start(folder)).stop()
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tree]:
+    """The bundle, the workload's files: made once."""
+    made: dict[str, Tree] = {}
+    content = Content(tmp_path_factory.mktemp("content"), cache_folder(), made)
+    workload = load_catalog().workloads["shapes_classifier"].on_device
+    assert workload
+
+    async def make() -> None:
+        await content.bundle("litert", "x86_64")
+        await content.workload(workload, "int8")
+
+    asyncio.run(make())
+    return made
+
+
+@pytest.fixture
+def content(tmp_path: Path, trees: dict[str, Tree]) -> Content:
+    return Content(tmp_path / "content", cache_folder(), trees)
+
+
+@pytest.fixture(scope="module")
+def flagship(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
+    # Its processes are looked for by its serial, which no other test session's phone may have.
+    serial = f"--serial=FAULTS{os.getpid()}"
+    with running_phone("flagship", tmp_path_factory.mktemp("flagship"), serial) as phone:
+        yield phone
+
+
+@pytest.fixture
+def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
+    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr(adb_remote, "QUICK_S", 5.0)
+    # Nothing is measured here: no need to wait for others who measure.
+    alone = partial(exclusive_cores, lock_dir=tmp_path / "locks")
+    monkeypatch.setattr(transport_module, "exclusive_cores", alone)
+    farm = LoopFarm(Home(tmp_path / "farm"))
+    yield farm
+    farm.store.close()
+
+
+async def set_faults(phone: RunningPhone, *wanted: Fault) -> None:
+    await control.ask(phone.folder, control.SetFaults(faults=wanted))
+
+
+async def processes(phone: RunningPhone) -> int:
+    return (await control.ask(phone.folder, control.GetStatus())).processes
+
+
+def sweep(devices: str) -> Sweep:
+    return Sweep(
+        name="faults",
+        workload="shapes_classifier",
+        stack="litert",
+        scenario="offline",
+        knobs={"mode": "performance"},
+        devices=devices,
+        deadline_s=60,
+    )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*SOME, *(pytest.param(case, marks=pytest.mark.long) for case in OTHERS)],
+    ids=lambda case: f"{case.fault.kind} at {case.moment}",
+)
+async def test_a_fault_at_a_moment(
+    case: Case, home: Home, farm: LoopFarm, flagship: RunningPhone, content: Content
+) -> None:
+    struck = Struck(case.moment, isinstance(case.fault, faults.Hang))
+    online: list[dict[str, str]] = []
+
+    def witness(event: RunEvent) -> None:
+        if event.state is RunState.QUEUED:
+            online.append(farm.online())
+            struck.left = running_on(flagship)
+
+    farm.on_event = witness
+    async with serving_phones(farm, home, content=content, through=struck.through) as agent:
+        struck.strike = lambda: strike(case.fault, agent, flagship)
+        await set_faults(flagship)
+        await agent.connect(flagship.address)
+        await agent.until(lambda: flagship.serial in farm.online(), "taken in")
+        if case.moment == "push":
+            await forget_workload(agent, flagship)
+        farm.farm.submit(sweep(f'device == "{flagship.serial}"'))
+        if case.kind:
+            await agent.until(lambda: bool(online), "the first attempt has failed")
+            assert case.heals or len(farm.only_run().attempts) == 1, "it waits for the phone"
+            await set_faults(flagship)
+        await agent.until(lambda: farm.only_run().state.terminal, "the run has ended")
+        await set_faults(flagship)
+        await agent.until(lambda: flagship.serial in farm.online(), "it is there again")
+        await until_quiet(flagship)
+        assert case.kind is None or await runs_left(agent, flagship) == []
+
+    ended_well(case, farm)
+    assert struck.outlived == []
+    assert online == ([{}] if case.kind else []), "a phone that has failed a run is not there"
+    if case.moment == "run" and case.kind is HUNG:
+        assert struck.left, "the phone's programs go on while it hangs"
+
+
+def ended_well(case: Case, farm: LoopFarm) -> None:
+    """See that a run is done, after one typed failure if any."""
+    assert farm.only_run().state is RunState.DONE, farm.store.failures()
+    assert [(r.validity, r.virtual) for r in farm.store.results()] == [(Validity.VALID, True)]
+    failed = [(f.blame, f.kind) for f in farm.store.failures()]
+    assert failed == ([(Blame.DEVICE, case.kind)] if case.kind else []), farm.store.failures()
+    states = [attempt.state for attempt in farm.only_run().attempts]
+    assert states == [AttemptState.FAILED] * len(failed) + [AttemptState.SUCCEEDED]
+
+
+async def strike(fault: Fault, agent: LoopAgent, phone: RunningPhone) -> None:
+    """Switch a fault on; what the adb server learns by connecting anew, it has learnt."""
+    await set_faults(phone, fault)
+    if isinstance(fault, faults.OldDaemon):
+        while await impatient(agent.server, phone.address).has_shell_v2():
+            await asyncio.sleep(0.01)
+    if isinstance(fault, faults.Unauthorized):
+        while await state_of(agent.server, phone.address) != "unauthorized":
+            await asyncio.sleep(0.01)
+
+
+async def test_what_one_phone_has_failed_another_does(
+    home: Home, farm: LoopFarm, flagship: RunningPhone, content: Content, tmp_path: Path
+) -> None:
+    """The other is of the old profile: its daemon knows no exit codes, and one output for both."""
+    with running_phone("old", tmp_path / "old") as old:
+        struck = Struck("run", hangs=False)
+        async with serving_phones(farm, home, content=content, through=struck.through) as agent:
+            struck.strike = lambda: strike(faults.Offline(), agent, flagship)
+            await set_faults(flagship)
+            for phone in (flagship, old):
+                await agent.connect(phone.address)
+                await agent.until(lambda: phone.serial in farm.online(), "taken in")  # noqa: B023
+            farm.farm.submit(sweep('kind == "android"'))
+            await agent.until(lambda: farm.only_run().state.terminal, "the run has ended")
+            await set_faults(flagship)
+    attempts = [(a.device_id, a.state) for a in farm.only_run().attempts]
+    assert attempts == [
+        (flagship.serial, AttemptState.FAILED),
+        (old.serial, AttemptState.SUCCEEDED),
+    ]
+    (result,) = farm.store.results()
+    assert (result.validity, result.environment["shell_v2"]) == (Validity.VALID, False)
+    assert result.environment["android"] == 5.1
+
+
+async def runs_left(agent: LoopAgent, phone: RunningPhone) -> list[str]:
+    """Return the folders of runs that lie on a phone."""
+    remote = agent.phones.remote_of(builders.phone(phone.serial))
+    listed = await remote.run(("ls", "-A", str(remote.folder / RUNS)), PATIENCE_S)
+    assert listed.exit_code == 0
+    return listed.stdout.decode().split()
+
+
+async def forget_workload(agent: LoopAgent, phone: RunningPhone) -> None:
+    """Make sure that there is something to push."""
+    remote = agent.phones.remote_of(builders.phone(phone.serial))
+    script = f"cd {remote.folder} && for model in */model.tflite; do rm -rf ${{model%/*}}; done"
+    await remote.run(("sh", "-c", script), PATIENCE_S)
+
+
+def running_on(phone: RunningPhone) -> dict[psutil.Process, str]:
+    """Return a run's processes on a phone, not the agent's own short commands; command lines."""
+    found: dict[psutil.Process, str] = {}
+    for process in marked_processes(MARKER, phone.serial):
+        with suppress(psutil.NoSuchProcess):
+            line = " ".join(process.cmdline())
+            if any(word in line for word in OF_A_RUN):
+                found[process] = line
+    return found
+
+
+async def until_quiet(phone: RunningPhone) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while await processes(phone):
+            await asyncio.sleep(0.01)

@@ -1,0 +1,125 @@
+"""A real farm, watched by a real Prometheus that scrapes every second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import httpx
+import pytest
+
+from controller.cli.demo_metrics import stored_values, values_of
+from controller.contracts.device import DeviceState
+from controller.contracts.run import RunState
+from controller.metrics import names
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.prometheus_config import http_discovery
+from controller.runtime.prometheus import Prometheus
+from controller.store.sqlite import SqliteStore
+from tests.integration.farm import TestFarm, training_sweep
+from tests.support.prometheus import EVERY_SECOND, eventually, running_prometheus
+
+pytestmark = pytest.mark.integration
+
+STEPS = 30
+AGE_S = 5.0
+"""The oldest a live value may be when Prometheus takes it."""
+SCRAPE_S = EVERY_SECOND.agent_s
+LATE_S = 1.0
+"""How late a scrape may be on a machine that is busy training."""
+
+
+@pytest.fixture(scope="module")
+def prometheus(farm: TestFarm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    discovery = http_discovery(farm.home.endpoint().url + TARGETS_PATH, farm.home.metrics_token)
+    folder = tmp_path_factory.mktemp("prometheus")
+    with running_prometheus(folder, discovery, farm.home.metrics_token) as prometheus:
+        up = 'count(up{job=~"benchfarm-.*"} == 1) == 2'
+        eventually(partial(prometheus.query, up), "controller and agent scraped")
+        yield prometheus
+
+
+def raw(prometheus: Prometheus, metric: names.Metric) -> list[tuple[float, float]]:
+    """Return the samples of a metric's only series, as they were scraped: when, and what."""
+    (series,) = prometheus.query(f"{metric}[5m]")
+    return [(float(at), float(value)) for at, value in series["values"]]
+
+
+def test_a_live_run_changes_while_it_lives_and_is_gone_after_it(
+    farm: TestFarm, prometheus: Prometheus
+) -> None:
+    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
+    sweep_id = farm.submit(training_sweep("watched", knobs=knobs))
+    told = []
+    with farm.events(sweep_id) as events:
+        for event in events:
+            if event.progress:
+                told.append((time.time(), event.progress.done / event.progress.total))
+            if event.state.terminal:
+                break
+    ended = time.time()
+    assert event.state is RunState.DONE
+
+    # One that was already gone would be asked for in vain, too: its samples come first.
+    progress = raw(prometheus, names.RUN_PROGRESS)
+    assert len({value for _, value in progress}) >= 3
+    for metric in (names.RUN_STEPS, names.RUN_LOSS):
+        assert len({value for _, value in raw(prometheus, metric)}) >= 3
+    for at, value in progress:
+        known = [done for heard, done in told if heard < at - AGE_S]
+        assert value >= max(known, default=0.0), "it was too old"
+
+    live = "|".join(m.name for m in (names.RUN_PROGRESS, names.RUN_STEPS, names.RUN_LOSS))
+    eventually(partial(prometheus.query, f'absent({{__name__=~"{live}"}})'), "it is gone")
+    shown = prometheus.query_range(names.RUN_PROGRESS.name, ended, time.time(), 0.1)
+    last = max((float(at) for s in shown for at, _ in s["values"]), default=ended)
+    assert last - ended <= SCRAPE_S + LATE_S
+
+
+def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Prometheus) -> None:
+    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": 2}
+    sweep_id = farm.submit(training_sweep("counted", knobs=knobs))
+    assert farm.cli("sweep", "watch", sweep_id).status == 0
+    (run,) = farm.runs(sweep_id)
+    device = run.attempts[-1].device_id
+    store = SqliteStore.open_reader(farm.home.store)
+    stored = stored_values(store.newest_results())
+    store.close()
+
+    assert any(key[0] == device for key in stored)
+    eventually(
+        lambda: values_of(prometheus.query(names.RESULT.name)) == stored, "results as stored"
+    )
+    ready = f'{names.DEVICE_STATE}{{device="{device}", state="{DeviceState.READY}"}} == 1'
+    eventually(partial(prometheus.query, ready), "the device is ready again")
+    valid = f'{names.RUNS}{{outcome="valid"}} > 0'
+    assert prometheus.query(valid)
+    exemplars = {
+        "query": f"{names.RUN_SECONDS}_bucket",
+        "start": time.time() - 300,
+        "end": time.time(),
+    }
+    named = {
+        exemplar["labels"]["run_id"]
+        for series in prometheus.get("query_exemplars", exemplars)
+        for exemplar in series["exemplars"]
+    }
+    assert run.run_id in named
+
+
+def test_series_go_on_under_a_name_of_their_own(farm: TestFarm, prometheus: Prometheus) -> None:
+    (listed,) = farm.cli("agent", "list", "--json").json
+    targets = {t["labels"]["instance"] for t in prometheus.get("targets")["activeTargets"]}
+    assert targets == {"controller", listed["agent"]["id"]}
+
+
+def test_no_exporter_tells_anything_without_the_token(
+    farm: TestFarm, prometheus: Prometheus
+) -> None:
+    urls = [t["scrapeUrl"] for t in prometheus.get("targets")["activeTargets"]]
+    assert len(urls) == 2
+    for url in urls:
+        assert url.startswith("http://127.0.0.1:")
+        answer = httpx.get(url, trust_env=False)
+        assert (answer.status_code, "benchfarm_" in answer.text) == (401, False)

@@ -1,0 +1,308 @@
+"""Reports as Debian's Chromium draws them: on a desktop, on a phone, in the dark and on paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page
+
+from controller.contracts.result import Validity
+from controller.reports.html.report import report_html
+from controller.reports.views.comparison import comparison_view
+from controller.reports.views.model import ReportView
+from controller.reports.views.sweep import sweep_view
+from tests.support.chromium import chromium
+from tests.support.measured_sweep import (
+    HOSTILE,
+    MADE,
+    MeasuredSweep,
+    catalog,
+    failure,
+    queried,
+    result,
+)
+
+pytestmark = pytest.mark.integration
+
+DESKTOP, PHONE = 1280, 390
+PRINTED = 1032
+"""Width in px of a landscape A4 page between its margins."""
+INTERACTIVE_S = 2.0
+CONTRAST = 4.5
+"""Least contrast of text that WCAG 2.2 asks for (level AA, 1.4.3)."""
+
+MEASURES = Path(__file__).parents[1].joinpath("support", "page_measures.js").read_text()
+IDLE = """new Promise(resolve => {
+  const look = () => document.documentElement.dataset.charts === "drawn"
+    ? requestIdleCallback(resolve) : requestAnimationFrame(look);
+  look();
+}).then(() => true)"""
+REFUSED = """new Promise(resolve => {
+  const heard = event => resolve(event.effectiveDirective);
+  addEventListener("securitypolicyviolation", heard, {once: true});
+  const script = Object.assign(document.createElement("script"), {text: "window.stranger = 1"});
+  %s;
+})"""
+
+Theme = Literal["light", "dark"]
+
+
+@dataclass
+class Opened:
+    """A page with all that it said and asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def measure(self, what: str) -> Any:  # noqa: ANN401 - whatever the function returns
+        return self.page.evaluate(f"(() => {{ {MEASURES}; return {what}; }})()")
+
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports by name: one with all there can be in it, a comparison, and a large one."""
+    folder = tmp_path_factory.mktemp("reports")
+    large = MeasuredSweep(devices=20, workloads=10, repeats=3, samples=100)
+    reports = {
+        "rich": rich(),
+        "comparison": compared(),
+        "large": sweep_view(large.data(), catalog(), MADE),
+    }
+    for name, view in reports.items():
+        folder.joinpath(f"{name}.html").write_text(report_html(view))
+    return {name: folder / f"{name}.html" for name in reports}
+
+
+def rich() -> ReportView:
+    sweep = MeasuredSweep(devices=3, virtual=2, baseline={"precision": "fp32"})
+    int8 = [
+        result(
+            workload="w1",
+            device=f"device-{n:02}",
+            scenario="single_stream",
+            repeat=repeat,
+            knobs={"precision": "bf16", "numerics": "a_rather_long_word_for_a_number_format"},
+            metrics=queried((0.01, 0.011, 0.012 + n / 1000, 0.013), top1=0.71 + n / 100),
+        )
+        for n in range(3)
+        for repeat in range(2)
+    ]
+    bad = result(device="device-01", validity=Validity.INVALID, reasons=("too hot", HOSTILE))
+    failed = failure(device="device-09-that-never-measured", message=HOSTILE, output=HOSTILE * 9)
+    return sweep_view(sweep.data([*sweep.results(), *int8, bad], [failed]), catalog(), MADE)
+
+
+def compared() -> ReportView:
+    results = list(MeasuredSweep().results())
+    return comparison_view(["device-00", "device-02"], results, [], catalog(), MADE)
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
+    """Open a report, each combination once, and wait until all is drawn."""
+    pages: dict[tuple[str, int, str], Opened] = {}
+
+    def open_(name: str, width: int = DESKTOP, theme: Theme = "light") -> Opened:
+        if (name, width, theme) not in pages:
+            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+            pages[name, width, theme] = _listening(page)
+            page.goto(files[name].as_uri())
+            assert page.evaluate(IDLE)
+        return pages[name, width, theme]
+
+    yield open_
+    for one in pages.values():
+        one.page.close()
+
+
+def _listening(page: Page) -> Opened:
+    opened = Opened(page)
+
+    def dismiss(dialog: Dialog) -> None:
+        opened.complaints.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    page.on("console", lambda message: opened.complaints.append(message.text))
+    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    page.on("request", lambda request: opened.requests.append(request.url))
+    return opened
+
+
+@pytest.mark.parametrize("name", ["rich", "comparison", "large"])
+def test_every_chart_draws_without_a_complaint_or_a_request(name: str, opened: Open) -> None:
+    report = opened(name)
+    charts = report.page.locator(".plot").count()
+    assert charts >= {"rich": 8, "comparison": 4, "large": 20}[name]
+    assert report.measure("emptyCharts()") == []
+    assert report.complaints == []
+    assert [url for url in report.requests if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in report.requests if url.startswith("file:")]) == 1
+
+
+def test_browser_refuses_whatever_would_leave_the_page(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    attempts = {
+        "fetch('http://127.0.0.1:9/').catch(() => {})": "connect-src",
+        "new Image().src = 'http://127.0.0.1:9/x.png'": "img-src",
+        "document.body.append(script)": "script-src-elem",
+    }
+    with browser.new_page() as page:
+        page.goto(files["comparison"].as_uri())
+        for attempt, directive in attempts.items():
+            assert page.evaluate(REFUSED % attempt) == directive
+        assert page.evaluate("window.stranger") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("rich", DESKTOP),
+        ("rich", PHONE),
+        ("comparison", DESKTOP),
+        ("large", DESKTOP),
+        ("large", PHONE),
+    ],
+)
+def test_nothing_overlaps_or_leaves_the_page(name: str, width: int, opened: Open) -> None:
+    report = opened(name, width)
+    assert report.measure("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
+    assert report.measure("overflowing()") == []
+    assert report.measure("overlaps()") == []
+    assert report.measure("cutTexts()") == []
+
+
+def test_measures_see_what_is_wrong(browser: Browser, files: dict[str, Path]) -> None:
+    """The checks above can fail."""
+    with browser.new_page(viewport={"width": PHONE, "height": 900}) as page:
+        report = Opened(page)
+        page.goto(files["comparison"].as_uri())
+        assert page.evaluate(IDLE)
+        page.add_style_tag(
+            content="h2 { width: 200vw; margin-bottom: -2em !important; } .note { color: #ddd }"
+            " .plot { width: 200px !important }"
+        )
+        page.evaluate("document.querySelector('tbody th').remove()")
+        page.evaluate("document.querySelector('.plot').replaceChildren()")
+        found = ("overflowing()", "overlaps()", "cutTexts()", "emptyCharts()", "unreadableTables()")
+        for what in (*found, f"faintTexts({CONTRAST})"):
+            assert report.measure(what) != [], what
+
+
+@pytest.mark.parametrize("name", ["rich", "comparison", "large"])
+def test_tables_have_captions_and_headers(name: str, opened: Open) -> None:
+    assert opened(name).measure("unreadableTables()") == []
+
+
+def test_virtual_devices_are_marked_wherever_they_show(opened: Open) -> None:
+    page = opened("rich").page
+    names = page.locator("main .name", has_text=re.compile("device-0[34]"))
+    assert names.count() > 10
+    unmarked = "nodes => nodes.filter(n => n.nextElementSibling?.textContent !== 'virtual').length"
+    assert names.evaluate_all(unmarked) == 0
+    ticks = page.locator(".plot text", has_text=re.compile("device-0[34]"))
+    assert ticks.count() > 0
+    assert [t for t in ticks.all_text_contents() if "(virtual)" not in t] == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_has_enough_contrast(theme: Theme, opened: Open) -> None:
+    assert opened("rich", theme=theme).measure(f"faintTexts({CONTRAST})") == []
+
+
+def test_dark_follows_the_system_and_the_button_changes_page_and_charts(opened: Open) -> None:
+    light, dark = (opened("rich", theme=theme).measure("colours()") for theme in ("light", "dark"))
+    assert all(light[part] != dark[part] for part in ("page", "text", "mark"))
+    report = opened("comparison")
+    before = report.measure("colours()")
+    button = report.page.get_by_role("button", name="Dark")
+    button.focus()
+    report.page.keyboard.press("Enter")
+    assert button.get_attribute("aria-pressed") == "true"
+    assert report.measure("colours()") == opened("comparison", theme="dark").measure("colours()")
+    button.click()
+    assert report.measure("colours()") == before
+
+
+def test_keyboard_reaches_the_content_and_what_scrolls(opened: Open) -> None:
+    page = opened("rich", PHONE).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    regions = page.get_by_role("region", name="Ranking of w0 · training")
+    regions.first.focus()
+    assert page.evaluate("document.activeElement.className") == "scroll"
+
+
+@pytest.mark.parametrize("name", ["rich", "large"])
+def test_paper_cuts_nothing_and_is_light(
+    name: str, browser: Browser, files: dict[str, Path]
+) -> None:
+    viewport = {"width": PRINTED, "height": 900}
+    with browser.new_page(viewport=viewport, color_scheme="dark") as page:  # type: ignore[arg-type]
+        page.goto(files[name].as_uri())
+        assert page.evaluate(IDLE)
+        report = Opened(page)
+        page.emulate_media(media="print", color_scheme="dark")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert report.measure("overflowing()") == []
+        assert report.measure("overlaps()") == []
+        assert report.measure("cutTexts()") == []
+        assert report.measure(f"faintTexts({CONTRAST})") == []
+        assert report.measure("colours().page") == "rgb(255, 255, 255)"
+        rows = page.locator("tr")
+        assert set(rows.evaluate_all("of => of.map(r => getComputedStyle(r).breakInside)")) == {
+            "avoid"
+        }
+
+
+def test_a_dark_page_prints_and_is_dark_again(opened: Open) -> None:
+    report = opened("rich", theme="dark")
+    before = report.measure("colours()")
+    paper = report.page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page\b", paper)) > 3
+    assert report.measure("colours()") == before
+    assert report.measure("overflowing()") == []
+
+
+def test_large_report_is_interactive_in_time(browser: Browser, files: dict[str, Path]) -> None:
+    """Times the CPU of the page's main thread, from navigation until it is idle with all drawn.
+
+    Nothing is waited for, so on a machine with nothing else to do it is the time people wait.
+    """
+    times: list[float] = []
+    while len(times) < 3 and not any(seconds < INTERACTIVE_S for seconds in times):
+        with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
+            session = page.context.new_cdp_session(page)
+            session.send("Performance.enable", {"timeDomain": "threadTicks"})
+            page.goto(files["large"].as_uri(), wait_until="commit")
+            assert page.evaluate(IDLE)
+            metrics = session.send("Performance.getMetrics")["metrics"]
+            times += [m["value"] for m in metrics if m["name"] == "ThreadTime"]
+    assert min(times) < INTERACTIVE_S
+
+
+def test_without_scripts_the_tables_say_it_all(browser: Browser, files: dict[str, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    with context.new_page() as page:
+        page.goto(files["comparison"].as_uri())
+        assert page.get_by_text("Charts need JavaScript; the tables say the same.").is_visible()
+        assert page.locator("table.ranking tbody tr").count() == 4
+    context.close()

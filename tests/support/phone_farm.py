@@ -1,0 +1,162 @@
+"""A farm, agents with phones and their adb servers in one event loop: everything but Ray."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.agent import AgentParts, HostAgent
+from agents.android.content import Content, cache_folder
+from agents.android.on_device import OnDeviceRun
+from agents.android.phones import Phones
+from agents.android.transport import PhoneTransport
+from agents.transports.adb.__main__ import connected
+from agents.transports.adb.programs import Link
+from agents.transports.adb.smart_socket import Address
+from agents.transports.remote import Remote
+from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.run import Run
+from controller.contracts.wire import RunEvent
+from controller.runtime.farm import Farm, FarmSettings
+from controller.runtime.home import Cluster, Home, write_private
+from controller.store.sqlite import SqliteStore
+from tests.support import builders
+from tests.support.link import MemoryLink
+
+PATIENCE_S = 60.0
+CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 1.5, 2.0, 1.0
+"""Short: what hangs in these tests hangs for ever."""
+BENCHFARM = Path(sys.executable).with_name("benchfarm")
+
+
+class LoopFarm:
+    """A Farm on a real store, by the real clock."""
+
+    def __init__(self, home: Home) -> None:
+        home.prepare()
+        self.on_event: Callable[[RunEvent], None] = lambda _: None
+        self.store = SqliteStore.open(home.store)
+        self.farm = Farm(
+            self.store,
+            load_catalog(),
+            builders.VERSION,
+            FarmSettings(),
+            time.time,
+            lambda event: self.on_event(event),
+        )
+
+    def online(self) -> dict[str, str]:
+        """Return the agent of each device that is there now."""
+        return {d.device.id: d.agent_id for d in self.store.fleet()[1] if d.online}
+
+    def only_run(self) -> Run:
+        (run,) = self.store.runs()
+        return run
+
+
+def impatient(server: Address, serial: str) -> Link:
+    return Link(server, serial, CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopAgent:
+    """An agent that serves, and its phones."""
+
+    home: Home
+    folder: Path
+    phones: Phones
+    link: MemoryLink
+
+    def status(self) -> AdbStatus:
+        """Return what it tells the command line."""
+        path = self.folder / ADB_FOLDER / STATUS_FILE
+        return AdbStatus.model_validate_json(path.read_text()) if path.exists() else AdbStatus()
+
+    def has_news(self) -> bool:
+        """Tell whether it has an adb server, or says why not."""
+        status = self.status()
+        return bool(status.server or status.complaint)
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Return once it holds; nobody tells, so it asks."""
+        give_up = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < give_up, f"not in {PATIENCE_S} s: {what}"
+            await asyncio.sleep(0.01)
+
+    @property
+    def server(self) -> Address:
+        """Where its adb server listens."""
+        return Address.parse(str(self.status().server))
+
+    async def connect(self, address: str) -> None:
+        """Have its adb server connect to a phone."""
+        await connected(self.server, address)
+
+    async def cli(self, *arguments: str) -> tuple[int | None, str, str]:
+        """Run the command line on its host; return exit status, standard output and error."""
+        process = await asyncio.create_subprocess_exec(
+            BENCHFARM,
+            *arguments,
+            stdout=PIPE,
+            stderr=PIPE,
+            env={**os.environ, "BENCHFARM_HOME": str(self.home.path)},
+        )
+        out, err = await process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def serving_phones(
+    farm: LoopFarm,
+    home: Home,
+    *,
+    name: str = "host-1",
+    content: Content | None = None,
+    through: Callable[[Remote], Remote] = lambda remote: remote,
+) -> AsyncIterator[LoopAgent]:
+    """Let an agent serve for a while; `through` may stand between a run and its phone."""
+    home.prepare()
+    # Of an instance that has no processes: the command line asks only whether a farm was started.
+    cluster = Cluster(instance="none", ray_address="", dashboard_url="", temp_dir="")
+    write_private(home.cluster_file, cluster.model_dump_json())
+    folder = home.agent / name
+    agent: HostAgent
+
+    async def announce(devices: Sequence[Device]) -> None:
+        await agent.announce(devices)
+
+    phones = Phones(f"{name}@{home.path}", folder, announce, impatient)
+    run = OnDeviceRun(
+        lambda device: through(phones.remote_of(device)),
+        content or Content(folder / "content", cache_folder()),
+    )
+    link = MemoryLink(farm)
+    parts = AgentParts(
+        identity=builders.agent(name),
+        devices=(),
+        link=link,
+        transports={DeviceKind.ANDROID: PhoneTransport(run, phones)},
+        folder=folder,
+        on_refused=phones.leave,
+    )
+    agent = HostAgent(parts)
+    tasks = [asyncio.create_task(life) for life in (agent.serve(), phones.watch())]
+    one = LoopAgent(home, folder, phones, link)
+    try:
+        await agent.registered.wait()
+        await one.until(one.has_news, "the agent tells of its server")
+        yield one
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

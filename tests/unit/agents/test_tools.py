@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents.host.tools import (
+    format_cpus,
+    parse_cpus,
+    read_host_tools,
+    read_huge_pages,
+    read_nodes,
+    read_physical,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus"), [("0", {0}), ("0-3,8\n", {0, 1, 2, 3, 8}), ("5,1-2", {1, 2, 5})]
+)
+def test_cpu_lists(text: str, cpus: set[int]) -> None:
+    assert parse_cpus(text) == cpus
+    assert parse_cpus(format_cpus(cpus)) == cpus
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "1,,2", "-1"])
+def test_what_is_no_cpu_list(text: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        parse_cpus(text)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_nodes_and_cores_of_a_server(tmp_path: Path) -> None:
+    write(tmp_path / "node/node0/cpulist", "0-1,4-5\n")
+    write(tmp_path / "node/node1/cpulist", "2-3,6-7\n")
+    for cpu in range(8):
+        siblings = tmp_path / f"cpu/cpu{cpu}/topology/thread_siblings_list"
+        write(siblings, f"{cpu % 4},{cpu % 4 + 4}\n")
+    assert read_nodes(tmp_path) == {0: {0, 1, 4, 5}, 1: {2, 3, 6, 7}}
+    assert read_physical(tmp_path) == {0, 1, 2, 3}
+    assert read_nodes(tmp_path / "absent") == {0: frozenset()}
+
+
+def test_huge_page_mode(tmp_path: Path) -> None:
+    write(tmp_path / "enabled", "always [madvise] never\n")
+    assert read_huge_pages(tmp_path / "enabled") == "madvise"
+    assert read_huge_pages(tmp_path / "absent") is None
+
+
+def test_libraries_are_found_where_the_interpreter_and_the_loader_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "venv/lib/libiomp5.so", "")
+    write(tmp_path / "unpacked/libjemalloc.so.2", "")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/unpacked")
+    found = read_host_tools(tmp_path / "venv").libraries
+    assert found["intel"] == str(tmp_path / "venv/lib/libiomp5.so")
+    assert found["jemalloc"] == str(tmp_path / "unpacked/libjemalloc.so.2")
+
+
+def test_this_host() -> None:
+    tools = read_host_tools()
+    assert tools.nodes
+    assert tools.physical
+    assert tools.taskset

@@ -1,0 +1,73 @@
+"""`benchfarm results report` on a store that no farm is up for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.result import Failure, Result
+from controller.store.sqlite import SqliteStore
+from tests.support import stored
+from tests.unit.cli.test_bad_input import benchfarm, complaint_of
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home whose store holds a sweep: on a server one result and one failure, on a phone one."""
+    home = tmp_path_factory.mktemp("home")
+    store = SqliteStore.open(home / "store.sqlite")
+    try:
+        store.save_agent(stored.AGENT, [stored.CPU, stored.PHONE])
+        record = stored.sweep_record()
+        runs = store.add_sweep(record, stored.runs_for(record))
+        devices = (stored.CPU, stored.CPU, stored.PHONE)
+        outcomes: tuple[Result | Failure, ...] = (
+            stored.result(),
+            stored.failure(),
+            stored.result(0.5),
+        )
+        for run, device, outcome in zip(runs, devices, outcomes, strict=True):
+            granted = stored.grant(run, device)
+            store.save_runs([granted, stored.report(granted.run, outcome)])
+    finally:
+        store.close()
+    return home
+
+
+@pytest.fixture
+def sweep_id() -> str:
+    return stored.sweep_record().sweep_id
+
+
+def test_a_sweeps_report_is_written_where_asked(home: Path, sweep_id: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.html"
+    done = benchfarm(home, "results", "report", sweep_id, "-o", str(file))
+    assert done.stdout.decode() == f"report written to {file}\n"
+    text = file.read_text()
+    assert "<title>Sweep demo – benchfarm</title>" in text
+    assert "phone-1" in text
+    assert "virtual" in text
+    assert "killed" in text
+    assert "töö" in text
+
+
+def test_what_is_unknown_or_unlike_is_refused(home: Path, sweep_id: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.html"
+    said = complaint_of(home, "results", "report", sweep_id, "nobody", "-o", str(file))
+    assert "looking for nobody: no sweep, device or cell of that name has an outcome" in said
+    said = complaint_of(home, "results", "report", "host-1", "phone-1", "-o", str(file))
+    assert "phone-1 is virtual" in said
+    assert not file.exists()
+
+
+def test_unknown_sweep_is_named_with_those_there_are(home: Path, sweep_id: str) -> None:
+    said = complaint_of(home, "results", "report", "nope")
+    assert "looking for sweep nope: there is none" in said
+    assert sweep_id in said
+
+
+def test_file_that_cannot_be_written(home: Path, sweep_id: str, tmp_path: Path) -> None:
+    missing = tmp_path / "no" / "r.html"
+    said = complaint_of(home, "results", "report", sweep_id, "-o", str(missing))
+    assert f"writing {missing}: No such file or directory" in said

@@ -1,0 +1,111 @@
+"""Queries can't be built with labels or units that their series don't have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.contracts.catalog import load_catalog
+from controller.dashboards import promql
+from controller.dashboards.panels import Query
+from controller.dashboards.promql import Expr, WrongQuery, kept, last, like
+from controller.dashboards.tables import Column, columns
+from controller.dashboards.units import (
+    QUALITY_METRICS,
+    RANKING_METRICS,
+    UNIT_OF_RESULT,
+    unit_of_result,
+)
+from controller.dashboards.variables import Choice
+from controller.metrics import names
+
+
+def test_gauge_keeps_only_labels_that_may_vary() -> None:
+    expr = last(names.DEVICE_STATE, state="busy")
+    assert expr.text == 'max by (device) (benchfarm_device_state{state="busy"})'
+    assert expr.labels == {"device"}
+    assert last(names.DEVICE_STATE, state=like("$state")).labels == {"device", "state"}
+    assert last(names.DEVICE_STATE, device=kept("$device")).labels == {"device", "state"}
+    assert last(names.RUNS_QUEUED).text == "max (benchfarm_runs_queued)"
+
+
+def test_values_are_quoted() -> None:
+    assert last(names.AGENT_UP, agent='a"b\\').text == r'max (benchfarm_agent_up{agent="a\"b\\"})'
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: last(names.AGENT_UP, device="x"),
+        lambda: promql.over("sum", last(names.AGENT_UP), "device"),
+        lambda: promql.count(last(names.AGENT_UP), "device"),
+        lambda: promql.median(last(names.AGENT_UP), "device"),
+        lambda: promql.extreme("topk", 1, last(names.AGENT_UP), "device"),
+        lambda: promql.with_info(last(names.AGENT_UP), "model"),
+        lambda: promql.with_info(last(names.DEVICE_BATTERY), "colour"),
+        lambda: promql.with_info(last(names.DEVICE_BATTERY), colour="red"),
+        lambda: promql.only(last(names.DEVICE_BATTERY), last(names.AGENT_UP), "device"),
+        lambda: promql.against(last(names.AGENT_UP), last(names.DEVICE_BATTERY), "device"),
+        lambda: promql.times_better(last(names.DEVICE_BATTERY), last(names.RESULT), "device"),
+        lambda: promql.joined(last(names.AGENT_UP), "row", "device"),
+        lambda: promql.per_minute(names.RUNS, "device"),
+        lambda: promql.increase(names.RUNS, "5m", device="x"),
+        lambda: promql.quantile(names.RUN_SECONDS, 0.5, "5m", "device"),
+        lambda: promql.or_zero(last(names.AGENT_UP)),
+        lambda: Query(last(names.AGENT_UP), "{{device}}"),
+        lambda: columns("", "", ("agent", "device"), Column("", last(names.AGENT_UP))),
+        lambda: Choice("x", "", names.AGENT_UP, "device"),
+        lambda: Choice("x", "", names.AGENT_UP, "agent", (("device", "y"),)).query,
+        lambda: last(names.RUNS),
+        lambda: promql.increase(names.RUNS_QUEUED, "5m"),
+        lambda: promql.quantile(names.RUNS, 0.5, "5m"),
+    ],
+)
+def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None:
+    with pytest.raises(WrongQuery):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("expr", "unit"),
+    [
+        (last(names.QUEUE_OLDEST), "s"),
+        (last(names.DEVICE_TEMPERATURE), "celsius"),
+        (last(names.DEVICE_BATTERY), "percentunit"),
+        (last(names.RUN_STEPS), "ops"),
+        (last(names.RUN_QUERIES), "ops"),
+        (last(names.RUN_LOSS), "none"),
+        (last(names.RUNS_QUEUED), "short"),
+        (last(names.RESULT, metric="step_time"), "s"),
+        (last(names.RESULT, metric="throughput"), "ops"),
+        (last(names.RESULT, metric="peak_memory"), "bytes"),
+        (promql.age(names.RESULT_TIME), "s"),
+        (promql.quantile(names.DISPATCH_SECONDS, 0.5, "5m"), "s"),
+        (promql.per_minute(names.RUNS), "opm"),
+        (promql.count(last(names.DEVICE_TEMPERATURE)), "short"),
+        (promql.over("max", last(names.DEVICE_TEMPERATURE)), "celsius"),
+        (promql.accuracy(last(names.RESULT)), "percentunit"),
+        (promql.times_better(last(names.RESULT), last(names.RESULT), "stack"), "suffix:×"),
+    ],
+)
+def test_unit_follows_from_the_metric(expr: Expr, unit: str) -> None:
+    assert expr.unit == unit
+
+
+def test_result_without_a_known_unit_fails_at_build() -> None:
+    with pytest.raises(KeyError):
+        last(names.RESULT, metric="no_such_metric")
+
+
+def test_catalogue_has_no_metric_that_dashboards_would_leave_out() -> None:
+    catalog = load_catalog()
+    assert {it.metric for it in catalog.scenarios.values()} == set(RANKING_METRICS)
+    targets = {it.quality_target for it in catalog.workloads.values() if it.quality_target}
+    assert targets
+    assert {target.metric for target in targets} <= set(QUALITY_METRICS)
+
+
+def test_every_listed_result_can_be_shown() -> None:
+    assert all(unit_of_result(metric) for metric in UNIT_OF_RESULT)
+    assert set(RANKING_METRICS) <= UNIT_OF_RESULT.keys()

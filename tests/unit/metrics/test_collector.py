@@ -1,0 +1,182 @@
+"""The controller's gauges, as a farm on a real store brings them about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.catalog import Catalog, QualityTarget
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.records import NewestResult
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.metrics import names
+from controller.metrics.families import gauge_text
+from controller.metrics.farm_metrics import FarmMetrics
+from tests.support import builders
+from tests.support.exposition import plain
+from tests.support.farm import TTL_S, FarmBox
+
+Shown = Mapping[str, Mapping[tuple[str, ...], float]]
+"""Metric → values of its labels, in order → value."""
+PHONE = Device(
+    id="phone-1",
+    kind=DeviceKind.ANDROID,
+    virtual=True,
+    facts={"model": "Pixel 8", "soc": "Tensor G3"},
+)
+
+
+def catalog() -> Catalog:
+    """Return the builders' catalogue with a quality target for resnet."""
+    plain = builders.catalog()
+    target = QualityTarget(metric="top1", value=0.7)
+    resnet = plain.workloads["resnet"].model_copy(update={"quality_target": target})
+    return plain.model_copy(update={"workloads": {**plain.workloads, "resnet": resnet}})
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[FarmBox]:
+    box = FarmBox(tmp_path / "store.sqlite")
+    yield box
+    box.close()
+
+
+def show(box: FarmBox, newest: list[NewestResult] | None = None) -> Shown:
+    """Scrape a farm whose store was read just now, unless told."""
+    found = box.store.newest_results() if newest is None else newest
+    metrics = FarmMetrics(catalog(), found)
+    by_name = {str(metric): metric for metric in names.all_metrics()}
+    return {
+        family.name: {
+            tuple(s.labels[label] for label in by_name[family.name].labels): s.value
+            for s in family.samples
+        }
+        for family in plain(gauge_text(metrics.expose(box.farm.state()).gauges))
+    }
+
+
+def measured(top1: float | None = None, validity: Validity = Validity.VALID) -> Result:
+    metrics = {"step_time": Measurement(value=0.25, unit=Unit.SECONDS)}
+    if top1 is not None:
+        metrics["top1"] = Measurement(value=top1, unit=Unit.FRACTION)
+    reasons = () if validity is Validity.VALID else ("not good enough",)
+    return Result(validity=validity, reasons=reasons, metrics=metrics, environment={})
+
+
+def measure(box: FarmBox, *results: Result) -> None:
+    """Submit a run for each result and hand it in."""
+    for result in results:
+        box.farm.submit(builders.sweep(), again=True)
+        (job,) = box.ask().run
+        box.report(job.ref, result)
+        box.clock.now += 1
+
+
+def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
+    server = builders.cpu(facts={"cpu_model": "Xeon"})
+    box.farm.register(builders.registration(None, server, PHONE, builders.cpu("cpu-9")))
+    box.farm.submit(builders.sweep(devices='device == "cpu-1"'))
+    shown = show(box)
+    assert shown["benchfarm_agent_up"] == {("host-1",): 1}
+    assert shown["benchfarm_device_info"] == {
+        ("cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
+        ("cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
+        ("phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
+    }
+    states = shown["benchfarm_device_state"]
+    assert {key for key, value in states.items() if value == 1} == {
+        ("cpu-1", "busy"),
+        ("cpu-9", "ready"),
+        ("phone-1", "ready"),
+    }
+    assert len(states) == 3 * 4
+
+    box.wait(TTL_S)
+    shown = show(box)
+    assert shown["benchfarm_agent_up"] == {("host-1",): 0}
+    offline = {d for (d, state), value in shown["benchfarm_device_state"].items() if value == 1}
+    assert offline == {"cpu-1", "cpu-9", "phone-1"}
+
+
+def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 0}
+    box.farm.submit(builders.sweep(repeats=3))
+    box.clock.now += 7
+    shown = show(box)
+    assert shown["benchfarm_runs_queued"] == {(): 2}
+    assert shown["benchfarm_runs_leased"] == {(): 1}
+    assert shown["benchfarm_queue_oldest_seconds"] == {(): 7}
+    assert shown["benchfarm_sweep_open_runs"] == {("demo", "queued"): 2, ("demo", "leased"): 1}
+
+
+def test_a_run_that_comes_back_waits_since_then(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    box.farm.submit(builders.sweep())
+    box.wait(TTL_S)  # its lease and its agent are gone
+    box.clock.now += 4
+    assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 4}
+
+
+def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured(top1=0.5), measured(top1=0.75))
+    shown = show(box)
+    key = ("cpu-1", "resnet", "torch", "training", "fp32")
+    assert shown["benchfarm_result"] == {(*key, "step_time"): 0.25, (*key, "top1"): 0.75}
+    assert shown["benchfarm_result_timestamp_seconds"] == {key: 1001.0}
+    assert shown["benchfarm_quality_target"] == {("resnet", "top1"): 0.7}
+    assert shown["benchfarm_quality_target_missed"] == {key: 0}
+
+    measure(box, measured(top1=0.5, validity=Validity.INVALID))
+    shown = show(box)
+    assert shown["benchfarm_result"][*key, "top1"] == 0.75, "an INVALID result shows no speed"
+    assert shown["benchfarm_quality_target_missed"] == {key: 1}
+
+
+def test_quality_that_was_not_measured_is_neither_reached_nor_missed(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured())
+    assert show(box)["benchfarm_quality_target_missed"] == {}
+
+
+def test_results_of_a_device_that_is_offline_stay_and_of_one_unknown_go(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured())
+    box.wait(TTL_S)
+    assert len(show(box)["benchfarm_result"]) == 1
+    (known,) = box.store.newest_results()
+    stranger = known.model_copy(update={"device": "gone-1"})
+    assert show(box, [stranger])["benchfarm_result"] == {}
+
+
+def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
+    box.farm.register(builders.registration(None, builders.cpu(), builders.cpu("cpu-2")))
+    for name, precision in (("cpu-1", "fp32"), ("cpu-2", "fp32"), ("cpu-2", "bf16")):
+        sweep = builders.sweep(devices=f'device == "{name}"', knobs={"precision": precision})
+        box.farm.submit(sweep)
+        (job,) = box.ask().run
+        box.report(job.ref, measured())
+    shown = show(box)
+    result = ("resnet", "torch", "training")
+    assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32"): 1}
+    assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32"): 1}
+    assert shown["benchfarm_ranking_direction"] == {("training", "step_time"): -1}
+
+
+def test_events_show_what_the_store_would(box: FarmBox) -> None:
+    """What is kept in memory is what a controller that restarts reads."""
+    metrics = FarmMetrics(catalog(), [])
+    box.observe = metrics.observe
+    box.farm.register(builders.registration())
+    bf16 = builders.sweep(knobs={"precision": "bf16"})
+    measure(box, measured(0.8), measured(0.9), measured(0.5, Validity.INVALID))
+    box.farm.submit(bf16)
+    (job,) = box.ask().run
+    box.report(job.ref, builders.failure())
+    state = box.farm.state()
+    read = FarmMetrics(catalog(), box.store.newest_results())
+    assert gauge_text(metrics.expose(state).gauges) == gauge_text(read.expose(state).gauges)

@@ -1,0 +1,164 @@
+"""Every switch of the training recipe against the plain model: outputs, loss and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from controller.contracts.base import Scalar
+from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, OneOpNorm, fold
+from models.retinanet.model import RetinaNet
+from models.retinanet.workload import RetinaNetTraining
+
+SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
+    "norms as one operator": {"frozen_bn": "addcmul"},
+    "norms folded": {"frozen_bn": "folded"},
+    "levels packed": {"packed_levels": True},
+    "gradients of frozen stages": {"skip_frozen": False},
+    "all of them": {"frozen_bn": "folded", "packed_levels": True, "skip_frozen": False},
+}
+CHANNELS_LAST = [False, True]
+
+
+def workload(**knobs: Scalar) -> RetinaNetTraining:
+    # 96 px, the least that a sweep may ask for: the coarsest level is one cell.
+    sizes = {"image_size": 96, "batch_size": 1, "num_classes": 4, "trainable_stages": 3}
+    return RetinaNetTraining(**{**sizes, **knobs})  # type: ignore[arg-type]
+
+
+def plain_model() -> RetinaNet:
+    """Return a model whose norms do something: fresh ones are the identity."""
+    model = workload().build_model()
+    generator = torch.Generator().manual_seed(1)
+    for norm in model.modules():
+        if isinstance(norm, FrozenBatchNorm2d):
+            for buffer in (norm.weight, norm.running_var):
+                buffer.uniform_(0.5, 1.5, generator=generator)
+            for buffer in (norm.bias, norm.running_mean):
+                buffer.uniform_(-0.2, 0.2, generator=generator)
+    return model
+
+
+@dataclass
+class Step:
+    """What one forward and backward pass gives."""
+
+    loss: Tensor
+    outputs: tuple[Tensor, Tensor]
+    gradients: dict[str, Tensor]
+
+    def error(self, truth: Step) -> float:
+        """Return the relative error of the whole gradient."""
+        wrong = sum((self.gradients[n] - g).square().sum() for n, g in truth.gradients.items())
+        return float((wrong / sum(g.square().sum() for g in truth.gradients.values())) ** 0.5)
+
+
+def one_step(dtype: torch.dtype, knobs: Mapping[str, Scalar], channels_last: bool = False) -> Step:
+    """bf16 means autocast, as in the stacks; float64 means all of it."""
+    job, model = workload(**knobs), plain_model()
+    bf16 = dtype is torch.bfloat16
+    model = job.transform(model if bf16 else model.to(dtype))
+    if channels_last:
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    batch = job.batch(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+        outputs = model(batch.images if bf16 else batch.images.to(dtype))
+    loss = job.loss(outputs, batch)
+    torch.autograd.backward(loss)
+    gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+    return Step(loss.detach(), tuple(o.detach() for o in outputs), gradients)
+
+
+@cache
+def plain(dtype: torch.dtype, channels_last: bool = False) -> Step:
+    return one_step(dtype, {}, channels_last)
+
+
+@pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
+def test_a_switch_is_exact_in_double_precision(knobs: Mapping[str, Scalar]) -> None:
+    """The same algebra: what differs is the order of sums of up to 10⁴ terms of 53 bits."""
+    step, expected = one_step(torch.float64, knobs), plain(torch.float64)
+    assert step.gradients.keys() == expected.gradients.keys()
+    torch.testing.assert_close(step.outputs, expected.outputs, rtol=1e-9, atol=1e-12)
+    for name, gradient in step.gradients.items():
+        # The loss is fp32, so its gradient is rounded where it enters; the same in both.
+        scale = expected.gradients[name].abs().max().item()
+        torch.testing.assert_close(
+            gradient, expected.gradients[name], rtol=0, atol=1e-6 * scale, msg=name
+        )
+
+
+@pytest.mark.parametrize("channels_last", CHANNELS_LAST)
+@pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
+def test_a_switch_rounds_in_fp32_and_no_more(
+    knobs: Mapping[str, Scalar], channels_last: bool
+) -> None:
+    """24 bits through 60 layers: a few times 1e-6 of the largest value is seen."""
+    step = one_step(torch.float32, knobs, channels_last)
+    expected = plain(torch.float32, channels_last)
+    torch.testing.assert_close(step.loss, expected.loss, rtol=1e-5, atol=0)
+    for mine, theirs in zip(step.outputs, expected.outputs, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=3e-5 * theirs.abs().max().item())
+    assert step.error(expected) < 3e-5
+
+
+@pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
+def test_a_switch_costs_no_accuracy_in_bf16(knobs: Mapping[str, Scalar]) -> None:
+    """8 bits a value: the gradient is some percent off, with a switch no more than without."""
+    truth = plain(torch.float32)
+    without = plain(torch.bfloat16, channels_last=True)
+    step = one_step(torch.bfloat16, knobs, channels_last=True)
+    assert without.error(truth) < 0.2
+    assert step.error(truth) < 1.25 * without.error(truth)
+    # The loss, in fp32, of logits of 8 bits each.
+    torch.testing.assert_close(step.loss, truth.loss, rtol=0.01, atol=0)
+
+
+def test_channels_last_is_the_same_in_fp32() -> None:
+    """Other kernels, so other orders of sums: 24 bits through 60 layers."""
+    assert plain(torch.float32, channels_last=True).error(plain(torch.float32)) < 3e-5
+
+
+def test_one_operator_stands_for_every_norm() -> None:
+    model = workload(frozen_bn="addcmul").build_model()
+    assert sum(isinstance(m, OneOpNorm) for m in model.modules()) == 53
+    assert not any(isinstance(m, FrozenBatchNorm2d) for m in model.modules())
+    norm = next(m for m in model.modules() if isinstance(m, OneOpNorm))
+    x = torch.ones(1, 64, 2, 2, dtype=torch.bfloat16)
+    assert norm(x).dtype == torch.bfloat16
+
+
+def test_folding_keeps_the_weights_that_learn_and_scales_the_others_for_good() -> None:
+    model, plain_weights = plain_model(), dict(plain_model().named_parameters())
+    assert fold(model) == 53
+    assert not any(isinstance(m, FrozenBatchNorm2d) for m in model.modules())
+    folded = [m for m in model.modules() if isinstance(m, FoldedConv2d)]
+    assert len(folded) == 42  # of layer2, layer3 and layer4
+    assert all(m.weight.requires_grad for m in folded)
+    learning = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    assert learning.keys() == {n for n, p in plain_weights.items() if p.requires_grad}
+    assert all(torch.equal(p, plain_weights[n]) for n, p in learning.items())
+
+
+def test_gradients_of_frozen_stages_are_worked_out_and_dropped() -> None:
+    job = workload(skip_frozen=False)
+    model = job.build_model()
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    traced: list[bool] = []
+    model.backbone.body.conv1.register_forward_hook(
+        lambda _module, _inputs, output: traced.append(output.requires_grad)
+    )
+    optimizer = job.build_optimizer(model)
+    torch.autograd.backward(job.loss(model(job.batch(0).images), job.batch(0)))
+    optimizer.step()
+
+    frozen = ("backbone.body.conv1.", "backbone.body.layer1.")
+    assert traced == [True]
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]) == name.startswith(frozen), name
+        assert (parameter.grad is None) == name.startswith(frozen), name

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import NotFound
+from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.result import Blame, Validity
+from controller.reports.views.model import Ranking, ReportView
+from controller.reports.views.sweep import sweep_view
+from tests.support.measured_sweep import (
+    MADE,
+    TARGET,
+    MeasuredSweep,
+    catalog,
+    failure,
+    queried,
+    repeats,
+    result,
+    trained,
+)
+
+
+def view_of(
+    results: list[StoredResult],
+    failures: list[StoredFailure] | None = None,
+    baseline: dict[str, Scalar] | None = None,
+) -> ReportView:
+    data = MeasuredSweep(baseline=baseline or {}).data(results, failures or [])
+    return sweep_view(data, catalog(), MADE)
+
+
+def only(view: ReportView) -> Ranking:
+    (ranking,) = view.rankings
+    return ranking
+
+
+def test_best_comes_first_and_the_verdict_says_by_how_much() -> None:
+    ranking = only(view_of([*repeats("slow", (2.0,) * 4), *repeats("fast", (1.0,) * 4)]))
+    assert [(row.rank, row.device.id) for row in ranking.rows] == [(1, "fast"), (2, "slow")]
+    assert ranking.verdicts == (
+        "fast is best: step time 1.000 s, 2.00× [2.00, 2.00] as fast as the next, slow.",
+    )
+    best, second = ranking.rows
+    assert best.vs_best is None
+    assert second.vs_best
+    assert (second.vs_best.value, second.vs_best.interval) == (0.5, (0.5, 0.5))
+
+
+def test_more_is_better_where_the_metric_says_so() -> None:
+    rows = [
+        result(device=device, scenario="offline", metrics={"throughput": metric["throughput"]})
+        for device, metric in {"slow": trained((2.0,) * 4), "fast": trained((1.0,) * 4)}.items()
+    ]
+    ranking = only(view_of(rows))
+    assert [row.device.id for row in ranking.rows] == ["fast", "slow"]
+    assert "fast is best: throughput 2.00 images/s, 2.00× [2.00, 2.00]" in ranking.verdicts[0]
+
+
+def test_no_difference_is_claimed_where_none_is_shown() -> None:
+    noisy = ((0.9, 1.0, 1.2, 1.1), (1.1, 0.95, 1.0, 1.05))
+    other = ((0.92, 1.02, 1.2, 1.1), (1.1, 0.95, 1.0, 1.07))
+    far = ((9.0, 9.1), (9.0, 9.1))
+    view = view_of([*repeats("a", *noisy), *repeats("b", *other), *repeats("c", *far)])
+    (verdict,) = only(view).verdicts
+    assert verdict.startswith("No difference shown between a (step time 1.02")
+    assert "the next, b (1.0" in verdict
+    assert "more" not in verdict
+
+
+def test_a_tie_of_three_counts_the_third() -> None:
+    same = ((0.9, 1.0, 1.2, 1.1), (1.1, 0.95, 1.0, 1.05))
+    view = view_of([*repeats("a", *same), *repeats("b", *same), *repeats("c", *same)])
+    assert ", nor to 1 more" in only(view).verdicts[0]
+
+
+def test_one_sample_gives_a_ratio_without_an_interval() -> None:
+    ranking = only(view_of([*repeats("a", (1.0,)), *repeats("b", (1.5,))]))
+    assert ranking.verdicts[0] == (
+        "a comes first: step time 1.000 s, 1.50× as fast as the next, b; "
+        "a single sample gives no interval."
+    )
+    assert [row.interval for row in ranking.rows] == [None, None]
+
+
+def test_what_failed_or_was_invalid_is_last_and_without_a_rank() -> None:
+    broken = repeats("a", (0.1, 0.1), validity=Validity.INVALID, reasons=("too hot",))
+    failed = failure(device="b", blame=Blame.DEVICE, message="unplugged", output="last words")
+    view = view_of([*broken, *repeats("c", (1.0, 1.0))], [failed])
+    ranking = only(view)
+    assert [(row.rank, row.device.id) for row in ranking.rows] == [
+        (1, "c"),
+        (None, "a"),
+        (None, "b"),
+    ]
+    assert [(row.valid, row.invalid, row.failed) for row in ranking.rows] == [
+        (1, 0, 0),
+        (0, 1, 0),
+        (0, 0, 1),
+    ]
+    assert ranking.verdicts == ("Only c was measured: step time 1.000 s.",)
+    assert [(r.device.id, r.validity, r.reasons) for r in view.rejected] == [
+        ("a", "INVALID", ("too hot",))
+    ]
+    assert [(f.device.id, f.blame, f.message, f.output) for f in view.failed] == [
+        ("b", "device", "unplugged", "last words")
+    ]
+
+
+def test_nothing_valid_is_said_plainly() -> None:
+    assert only(view_of([], [failure()])).verdicts == ("Nothing VALID was measured.",)
+
+
+def test_a_late_result_is_shown_and_not_used() -> None:
+    late = result(device="a", repeat=1, metrics=trained((9.0, 9.0)), counted=False)
+    view = view_of([*repeats("a", (1.0, 1.0)), late])
+    assert only(view).rows[0].median == 1.0
+    assert [r.validity for r in view.rejected] == ["VALID, late: not counted"]
+    assert dict(view.facts)["Results"] == "1 VALID, 1 late, not counted"
+
+
+def test_virtual_devices_are_ranked_apart_and_marked() -> None:
+    view = view_of([*repeats("real", (2.0, 2.0)), *repeats("v", (1.0, 1.0), virtual=True)])
+    assert [(r.virtual, [row.device.id for row in r.rows]) for r in view.rankings] == [
+        (False, ["real"]),
+        (True, ["v"]),
+    ]
+    assert view.any_virtual
+    assert "v (virtual)" in view.rankings[1].verdicts[0]
+    assert view.rankings[1].name.endswith(" · virtual")
+    assert dict(view.facts)["Devices"] == "2, of which 1 virtual"
+
+
+def test_a_virtual_device_is_never_compared_with_a_real_baseline() -> None:
+    results = [
+        *repeats("real", (2.0, 2.0)),
+        *repeats("v", (1.0, 1.0), virtual=True, knobs={"precision": "bf16"}),
+    ]
+    view = view_of(results, baseline={"precision": "fp32"})
+    assert [row.vs_reference for ranking in view.rankings for row in ranking.rows] == [None, None]
+
+
+def test_different_problems_are_never_ranked_together_but_number_formats_are() -> None:
+    results = [
+        *repeats("a", (1.0, 1.0), knobs={"size": 1, "numerics": "fp32"}),
+        *repeats("a", (0.5, 0.5), knobs={"size": 1, "numerics": "int8"}),
+        *repeats("a", (9.0, 9.0), knobs={"size": 2, "numerics": "fp32"}),
+    ]
+    small, large = view_of(results).rankings
+    assert (small.problem, large.problem) == ("size=1", "size=2")
+    assert [row.knobs for row in small.rows] == [("int8",), ("fp32",)]
+    assert small.columns.knobs == ("numerics",)
+    assert small.columns.fixed == ("stack=torch", "size=1", "precision=fp32")
+    assert [row.label for row in small.rows] == ["a · int8", "a · fp32"]
+    assert len(large.rows) == 1
+
+
+def test_each_device_has_its_own_baseline() -> None:
+    results = [
+        *repeats("a", (4.0, 4.0)),
+        *repeats("a", (2.0, 2.0), knobs={"precision": "bf16"}),
+        *repeats("b", (9.0, 9.0)),
+        *repeats("b", (3.0, 3.0), knobs={"precision": "bf16"}),
+    ]
+    ranking = only(view_of(results, baseline={"precision": "fp32"}))
+    assert ranking.reference == "baseline"
+    versus = {row.label: row.vs_reference.value for row in ranking.rows if row.vs_reference}
+    assert versus == {"a · bf16": 2.0, "b · bf16": 3.0}
+    assert {row.label for row in ranking.rows if row.is_reference} == {"a · fp32", "b · fp32"}
+    assert ranking.verdicts[0].endswith("b · bf16; against the baseline: 2.00× [2.00, 2.00].")
+
+
+def test_quality_and_raw_latencies_stand_beside_the_speed() -> None:
+    runs = [
+        result(scenario="single_stream", repeat=n, metrics=queried(tuple(range(1, 101)), top1))
+        for n, top1 in enumerate((0.75, 0.77))
+    ]
+    ranking = only(view_of(runs))
+    columns, (row,) = ranking.columns, ranking.rows
+    assert columns.quality
+    assert (columns.quality.metric.heading, columns.quality.target) == ("top-1", TARGET)
+    assert row.quality == pytest.approx(0.76)
+    assert [metric.name for metric in columns.details] == [
+        "latency_p50",
+        "latency_p99",
+        "peak_memory",
+    ]
+    assert row.details[:2] == (51.0, 100.0)
+    assert row.distribution
+    assert row.distribution.samples == 200
+    assert row.distribution.quantiles == pytest.approx((1.99, 25.75, 50.5, 75.25, 99.01))
+
+
+def test_offline_has_no_samples_to_show_a_distribution_of() -> None:
+    metrics = {"throughput": trained((1.0,))["throughput"].model_copy(update={"samples": ()})}
+    ranking = only(view_of([result(scenario="offline", metrics=metrics)]))
+    assert ranking.columns.distribution is None
+    assert ranking.rows[0].distribution is None
+
+
+def test_scenario_of_another_release_is_refused_with_its_name() -> None:
+    with pytest.raises(NotFound, match="no scenario server"):
+        view_of([result(scenario="server")])
+
+
+def test_workload_of_another_release_is_ranked_all_the_same() -> None:
+    assert only(view_of([result(workload="gone")])).workload_title == ""
+
+
+def test_scoreboard_shows_shares_of_the_best_and_sorts_by_them() -> None:
+    results = [
+        *repeats("a", (1.0, 1.0)),
+        *repeats("b", (2.0, 2.0)),
+        *repeats("b", (1.0, 1.0), workload="w2"),
+        *repeats("a", (1.25, 1.25), workload="w2"),
+        *repeats("c", (5.0, 5.0), workload="w2"),
+    ]
+    (board,) = view_of(results).scoreboards
+    shares = {name.id: [s and s.share for s in scores] for name, scores in board.rows}
+    assert shares == {"a": [1.0, 0.8], "b": [0.5, 1.0], "c": [None, 0.2]}
+    assert list(shares) == ["a", "b", "c"]
+
+
+def test_one_device_or_one_task_needs_no_scoreboard() -> None:
+    assert view_of([*repeats("a", (1.0,)), *repeats("b", (1.0,))]).scoreboards == ()
+    assert view_of([*repeats("a", (1.0,)), *repeats("a", (1.0,), workload="w2")]).scoreboards == ()
+
+
+def test_conditions_say_once_what_is_the_same_and_in_tables_what_is_not() -> None:
+    common = {"torch": "2.13", "governor": None, "memory_bytes": 2**35}
+    results = [
+        result(device="a", environment={**common, "isa": ("avx2", "amx"), "load": 0.5}),
+        result(device="a", repeat=1, environment={**common, "isa": ("avx2", "amx"), "load": 1.5}),
+        result(device="b", environment={**common, "isa": ("avx2",), "load": 0.25, "smt": True}),
+    ]
+    (conditions,) = view_of(results).conditions
+    assert (conditions.kind, [d.id for d in conditions.devices]) == ("Servers", ["a", "b"])
+    assert dict(conditions.same) == {
+        "torch": "2.13",
+        "governor": "not readable",
+        "memory_bytes": "32.00 GiB",
+        "isa, in all": "avx2",
+    }
+    between, within = conditions.differing
+    assert between.facts == ("isa", "smt")
+    assert [row.texts for row in between.rows] == [("1 in all, amx", "–"), ("1 in all", "yes")]
+    assert within.facts == ("load",)
+    assert [row.texts for row in within.rows] == [("0.5 – 1.5",), ("0.25",)]
+
+
+def test_servers_and_phones_have_conditions_of_their_own() -> None:
+    phone = {"manufacturer": "Acme", "model": "One", "soc": "S1", "charging": False}
+    results = [
+        result(device="a", environment={"cpu_model": "Xeon"}),
+        result(device="p", device_kind=DeviceKind.ANDROID, environment=phone),
+    ]
+    servers, phones = view_of(results).conditions
+    assert (servers.kind, dict(servers.same)) == ("Servers", {"cpu_model": "Xeon"})
+    assert (phones.kind, phones.devices[0].model) == ("Phones", "Acme One S1")
+    assert dict(phones.same)["charging"] == "no"
+
+
+def test_many_differing_facts_are_cut_into_tables_that_fit() -> None:
+    many = {f"fact{n}": n for n in range(8)}
+    results = [
+        result(device="a", environment=many),
+        result(device="b", environment={name: value + 1 for name, value in many.items()}),
+    ]
+    (conditions,) = view_of(results).conditions
+    assert [len(table.facts) for table in conditions.differing] == [6, 2]
+    assert conditions.differing[1].title == "Differs between devices, 2 of 2"

@@ -1,0 +1,68 @@
+"""Who may ask the controller what, and where it listens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.exporter import LOOPBACK, listening
+from controller.runtime.api import ApiOptions, serve_api, url_of
+from controller.runtime.feed import Feed
+from tests.support import builders
+from tests.support.farm import FarmBox
+
+TARGETS = [{"targets": ["127.0.0.1:1"], "labels": {"instance": "controller"}}]
+TOKENS = {"api": "0123", "metrics": "4567", "wrong": "89ab", "none": None}
+
+
+@asynccontextmanager
+async def api(folder: Path, port: int = 0) -> AsyncIterator[str]:
+    """Serve a farm of one server for a while; give the URL."""
+    box = FarmBox(folder / "store.sqlite")
+    box.farm.register(builders.registration())
+    options = ApiOptions(token="0123", metrics_token="4567", port=port)
+    runner = await serve_api(box.farm, Feed(), lambda: TARGETS, options)
+    yield url_of(runner)
+    await runner.cleanup()
+    box.close()
+
+
+async def ask(url: str, path: str, token: str | None, *, post: bool = False) -> tuple[int, object]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession(url, headers=headers) as session,
+        session.post(path, json={"sweep": builders.sweep().model_dump(mode="json")})
+        if post
+        else session.get(path) as answer,
+    ):
+        return answer.status, await answer.json() if answer.status == 200 else None
+
+
+@pytest.mark.parametrize(
+    ("token", "targets", "submission"),
+    [("api", 200, 200), ("metrics", 200, 401), ("wrong", 401, 401), ("none", 401, 401)],
+)
+async def test_the_token_of_metrics_opens_what_prometheus_asks_and_nothing_else(
+    tmp_path: Path, token: str, targets: int, submission: int
+) -> None:
+    async with api(tmp_path) as url:
+        status, found = await ask(url, TARGETS_PATH, TOKENS[token])
+        assert (status, found) == (targets, TARGETS if targets == 200 else None)
+        status, _ = await ask(url, "/v1/sweeps", TOKENS[token], post=True)
+        assert status == submission
+
+
+async def test_it_listens_where_it_is_told_if_that_is_free(tmp_path: Path) -> None:
+    async with api(tmp_path) as first:
+        port = int(first.rpartition(":")[2])
+    async with api(tmp_path, port) as again:
+        assert again == first
+    with listening(LOOPBACK) as taken:
+        async with api(tmp_path, taken.getsockname()[1]) as other:
+            assert int(other.rpartition(":")[2]) != taken.getsockname()[1]
+            assert (await ask(other, TARGETS_PATH, "4567"))[0] == 200
