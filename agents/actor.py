@@ -23,6 +23,7 @@ from agents.host.conditions import temperatures
 from agents.host.facts import agent_id, cpu_device, machine_id
 from agents.host.transport import CpuHost, host_transport
 from agents.metrics import AgentMetrics
+from agents.pairing.transport import alternating
 from agents.ray_link import RayLink
 from agents.stacks.environments import stacks_folder
 from controller.contracts.device import Agent, Device, DeviceKind
@@ -80,7 +81,7 @@ class AgentActor:
                 transports={
                     DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content, stacks)),
                     DeviceKind.ANDROID: PhoneTransport(
-                        OnDeviceRun(self._phones.remote_of, content),
+                        alternating(OnDeviceRun(self._phones.remote_of, content)),
                         self._phones,
                         self._metrics.read,
                     ),

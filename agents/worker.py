@@ -1,7 +1,8 @@
 """A worker: one attempt in a fresh process. Job in on standard input, JSON lines out.
 
-Standard output carries messages only; whatever libraries print there goes to standard error,
-which the agent keeps. When standard input ends, the agent is gone, and the worker ends too.
+If it measures in turns, a further line on standard input orders each of them. Standard output
+carries messages only; whatever libraries print there goes to standard error, which the agent
+keeps. When standard input ends, the agent is gone, and the worker ends too.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from importlib import import_module
+from queue import SimpleQueue
 from typing import IO, Any
 
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
-from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+from controller.contracts.wire import Progress, TrainingProgram, Turn, TurnOrder, WorkerSpec
 
 PROGRESS_PERIOD_S = 1.0
 
@@ -36,19 +39,42 @@ class Voice:
             self._last_progress = now
             self.say(progress)
 
-    def say(self, message: Progress | Result | Failure) -> None:
+    def say(self, message: Progress | Turn | Result | Failure) -> None:
         """Write one message as one line."""
         self._stream.write(message.model_dump_json() + "\n")
         self._stream.flush()
+
+
+class Orders:
+    """What the agent says after the job: when to take turns, and by its silence that it is gone."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[bytes] = SimpleQueue()
+
+    def listen(self) -> None:
+        """Take lines from standard input until its end, then end the worker's whole group."""
+        rest = b""
+        # Reads past Python's buffer: a thread inside its lock would abort the interpreter's exit.
+        while data := os.read(sys.stdin.fileno(), 4096):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._lines.put(line)
+        os.killpg(0, signal.SIGKILL)  # the agent has closed its end, or died
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the steps of each turn as it is ordered; waiting for it uses no CPU."""
+        while steps := TurnOrder.model_validate_json(self._lines.get()).steps:
+            yield steps
 
 
 def main() -> int:
     """Do the job on standard input; exit status 0 if it was measured, 1 if it failed."""
     voice = Voice(_claim_stdout())
     spec = WorkerSpec.model_validate_json(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_the_agent, daemon=True).start()
+    orders = Orders()
+    threading.Thread(target=orders.listen, daemon=True).start()
     try:
-        voice.say(run_job(spec, voice))
+        voice.say(run_job(spec, voice, orders))
     except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a Failure
         traceback.print_exc()
         voice.say(failure_of(error))
@@ -56,7 +82,7 @@ def main() -> int:
     return 0
 
 
-def run_job(spec: WorkerSpec, voice: Voice) -> Result:
+def run_job(spec: WorkerSpec, voice: Voice, orders: Orders) -> Result:
     """Build the workload and the backend, and hand both to the scenario."""
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
@@ -65,7 +91,10 @@ def run_job(spec: WorkerSpec, voice: Voice) -> Result:
     scenario = import_module(f"agents.scenarios.{job.scenario}")
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
-    result: Result = scenario.run(workload, backend, job.knobs, voice.progress)
+    if spec.turns:
+        result: Result = scenario.take_turns(workload, backend, job.knobs, orders, voice.say)
+    else:
+        result = scenario.run(workload, backend, job.knobs, voice.progress)
     return result
 
 
@@ -89,13 +118,6 @@ def _claim_stdout() -> IO[str]:
     stream = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return stream
-
-
-def _end_with_the_agent() -> None:
-    # Reads past Python's buffer: a thread inside its lock would abort the interpreter's exit.
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    os.killpg(0, signal.SIGKILL)  # the agent has closed its end, or died
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """What our harness costs a query: the runner under LoadGen against a bare loop of `invoke`.
 
-Both arms run the same loaded model with the same threads in one process, in pairs whose order
-alternates (A B, B A …), so that drift hits both alike. A sample is a period, the time from the
+Both arms run the same loaded model with the same threads in one process, in pairs; a coin decides
+which goes first in each, so that drift favours neither. A sample is a period, the time from the
 start of one query to the start of the next: it holds all that is ours and LoadGen's, which is
 dispatch, the copy of the input, the answer, the book-keeping and the progress thread.
 """
 
 from __future__ import annotations
 
-import json
+import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -27,18 +26,11 @@ from agents.android.runner.messages import told_every_second
 from agents.android.runner.model import LiteRtModel, Sample
 from agents.android.runner.session import Session, warm_up
 from agents.android.runner.spec import RunSpec
+from controller.contracts.bench import OverheadSamples
+from controller.contracts.pairs import Pair
 
 HELD_SAMPLES: Final = 64
 """Enough for LoadGen to draw from, few enough to be prepared at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class OverheadSamples:
-    """Periods in seconds: one tuple a pair, the n-th of both arms measured side by side."""
-
-    bare_s: tuple[tuple[float, ...], ...]
-    harness_s: tuple[tuple[float, ...], ...]
-    invokes_per_query: int
 
 
 class _Repeating:
@@ -104,13 +96,20 @@ def measure_overhead(
 def _interleaved(
     model: _Repeating, bare: Callable[[], None], harness: Callable[[], None], pairs: int
 ) -> OverheadSamples:
-    periods: dict[Callable[[], None], list[tuple[float, ...]]] = {bare: [], harness: []}
-    for pair in range(pairs):
-        for arm in (bare, harness) if pair % 2 == 0 else (harness, bare):
-            model.starts.clear()
-            arm()
-            periods[arm].append(tuple((np.diff(model.starts) / 1e9).tolist()))
-    return OverheadSamples(tuple(periods[bare]), tuple(periods[harness]), model.invokes)
+    coin = random.Random(pairs)
+
+    def periods(arm: Callable[[], None]) -> tuple[float, ...]:
+        model.starts.clear()
+        arm()
+        return tuple((np.diff(model.starts) / 1e9).tolist())
+
+    found = []
+    for _ in range(pairs):
+        bare_first = coin.random() < 0.5
+        arms = (bare, harness) if bare_first else (harness, bare)
+        taken = {arm: periods(arm) for arm in arms}
+        found.append(Pair(a=taken[bare], b=taken[harness], a_first=bare_first))
+    return OverheadSamples(pairs=tuple(found), invokes_per_query=model.invokes)
 
 
 def _spec(model: Path, dataset: Path, logs: str, threads: int, queries: int) -> RunSpec:
@@ -139,7 +138,7 @@ def main() -> int:
         getattr(import_module(module), name)(dataset)
         model = Path(str(files("models").joinpath(path)))
         samples = measure_overhead(model, dataset, pairs=int(pairs))
-    sys.stdout.write(json.dumps(asdict(samples)) + "\n")
+    sys.stdout.write(samples.model_dump_json() + "\n")
     return 0
 
 

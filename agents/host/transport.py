@@ -11,6 +11,7 @@ from agents.android.content import Content
 from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import exclusive_cores
+from agents.pairing.transport import alternating, turn_taking
 from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
@@ -46,7 +47,8 @@ def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> 
     """
     remote = LocalRemote.of(folder / "device", owner)
     workers = LocalProcess(owner, partial(stack_worker, stacks))
-    return ByProgram(workers, OnDeviceRun(lambda _: remote, content), remote)
+    on_device = OnDeviceRun(lambda _: remote, content)
+    return ByProgram(turn_taking(workers), alternating(on_device), remote)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,70 @@ from __future__ import annotations
 import math
 import resource
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Generic
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.disturbance import CpuWatch, environment_of
+from agents.host.disturbance import objections as disturbances
 from agents.host.energy import EnergyMeter, readable_domains
 from controller.contracts.base import Scalar
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress
+from controller.contracts.wire import Progress, Turn
 from models.training import Batch, Outputs, TrainingWorkload
 
 Steps = list[tuple[float, float]]
 """Seconds and loss of each step."""
+REST_S = 1.0
+"""The longest a process is waited for that doesn't come to rest."""
+LOOK_S = 5e-3
+
+
+class Trainer(Generic[Batch, Outputs]):
+    """A model that learns, step by step."""
+
+    def __init__(
+        self, workload: TrainingWorkload[Batch, Outputs], backend: TrainingBackend
+    ) -> None:
+        self._workload = workload
+        self._backend = backend
+        self._model, self._optimizer = backend.prepare(workload)
+        self._watch, self._meter = CpuWatch(), EnergyMeter(readable_domains())
+        self._done = 0
+
+    def step(self) -> tuple[float, float]:
+        """Do one whole training step; return its seconds and its loss."""
+        batch = self._workload.batch(self._done)
+        self._done += 1
+        started = time.perf_counter()
+        loss = self._backend.step(self._workload, self._model, self._optimizer, batch)
+        return time.perf_counter() - started, loss
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Watch cores and energy while the context lasts, of steps that count."""
+        with self._watch.timing(), self._meter.running():
+            yield
+
+    def result(self, steps: Steps, policy: str) -> Result:
+        """Return what timed steps come to; called once, after the last."""
+        timed = self._watch.timed
+        reasons = objections(steps) + disturbances(timed, policy)
+        return Result(
+            validity=Validity.INVALID if reasons else Validity.VALID,
+            reasons=reasons,
+            metrics={
+                **measure(steps, self._workload.batch_size, _peak_memory_bytes()),
+                **energy_of_a_step(self._meter, len(steps)),
+            },
+            environment={
+                **self._backend.environment(),
+                **environment_of(timed),
+                "energy_source": self._meter.source,
+            },
+        )
 
 
 def run(
@@ -28,27 +79,55 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    model, optimizer = backend.prepare(workload)
-    meter = EnergyMeter(readable_domains())
+    trainer = Trainer(workload, backend)
     steps: Steps = []
-    for index in range(warmup + timed):
-        batch = workload.batch(index)
-        with meter.running() if index >= warmup else nullcontext():
-            started = time.perf_counter()
-            loss = backend.step(workload, model, optimizer, batch)
-            steps.append((time.perf_counter() - started, loss))
-        phase = "warm-up" if index < warmup else "training"
-        on_progress(_progress(phase, index + 1, warmup + timed, steps[-1]))
-    reasons = objections(steps[warmup:])
-    return Result(
-        validity=Validity.INVALID if reasons else Validity.VALID,
-        reasons=reasons,
-        metrics={
-            **measure(steps[warmup:], workload.batch_size, _peak_memory_bytes()),
-            **energy_of_a_step(meter, timed),
-        },
-        environment={**backend.environment(), "energy_source": meter.source},
-    )
+
+    def train(phase: str, count: int) -> None:
+        for _ in range(count):
+            steps.append(trainer.step())
+            on_progress(_progress(phase, len(steps), warmup + timed, steps[-1]))
+
+    train("warm-up", warmup)
+    with trainer.timing():
+        train("training", timed)
+    return trainer.result(steps[warmup:], str(knobs.get("policy", "ci")))
+
+
+def take_turns(
+    workload: TrainingWorkload[Batch, Outputs],
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    orders: Iterable[int],
+    say: Callable[[Turn], None],
+) -> Result:
+    """Train in turns of so many counted steps as each order says, and rest in between.
+
+    The first step of a turn is not counted: it finds caches that the other side has filled.
+    """
+    trainer = Trainer(workload, backend)
+    steps: Steps = []
+    say(Turn())
+    rested = time.process_time()
+    for count in orders:
+        rest_cpu_s = time.process_time() - rested
+        trainer.step()
+        with trainer.timing():
+            turn = [trainer.step() for _ in range(count)]
+        steps += turn
+        come_to_rest()
+        rested = time.process_time()
+        say(Turn(samples=tuple(seconds for seconds, _ in turn), rest_cpu_s=rest_cpu_s))
+    return trainer.result(steps, str(knobs.get("policy", "ci")))
+
+
+def come_to_rest() -> None:
+    """Return when this process uses no CPU any more: OpenMP's threads spin before they sleep."""
+    give_up = time.monotonic() + REST_S
+    while time.monotonic() < give_up:
+        used = time.process_time()
+        time.sleep(LOOK_S)
+        if time.process_time() - used < LOOK_S / 10:
+            return
 
 
 def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measurement]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from controller.contracts.result import Failure, Result
-from controller.contracts.wire import MESSAGE, Progress
+from controller.contracts.wire import MESSAGE, Progress, Turn
 
 
 @dataclass(slots=True)
@@ -16,6 +16,8 @@ class Hearing:
     """What has been said so far."""
 
     on_progress: Callable[[Progress], None]
+    on_turn: Callable[[Turn], None] | None = None
+    """None where no turns are taken: a turn is no message then."""
     last: Result | Failure | None = None
     garbled: str | None = None
     """The first line that was no message."""
@@ -25,9 +27,12 @@ class Hearing:
         try:
             message = MESSAGE.validate_json(line)
         except ValidationError:
-            self.garbled = self.garbled or line.decode(errors="replace").strip()
-            return
+            message = None
         if isinstance(message, Progress):
             self.on_progress(message)
-        else:
+        elif isinstance(message, Turn) and self.on_turn:
+            self.on_turn(message)
+        elif isinstance(message, Result | Failure):
             self.last = message
+        else:
+            self.garbled = self.garbled or line.decode(errors="replace").strip()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.host.launch import launch_of
 from agents.host.tools import read_host_tools
+from agents.transports.conversation import Conversation
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
 from controller.contracts.errors import WorkerFault
@@ -25,6 +26,9 @@ OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
 
+Started = tuple[tuple[str, ...], Mapping[str, str]]
+"""A worker's command and its environment."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalProcess:
@@ -35,19 +39,24 @@ class LocalProcess:
     worker: Callable[[WorkerSpec], tuple[str, ...]]
     """Returns the command of a job's worker; raises WorkerFault if its stack is not there."""
 
-    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """See Transport.run."""
+    async def run(
+        self,
+        spec: WorkerSpec,
+        on_progress: Callable[[Progress], None],
+        turns: Conversation | None = None,
+    ) -> Outcome:
+        """See Transport.run; `turns` speaks with a worker that takes turns."""
         try:
-            command, environ = self._launch(spec)
+            launch = self._launch(spec)
         except WorkerFault as fault:
             return fault.failure
         oom_kills = _oom_kills()
-        said = Hearing(on_progress)
+        said = Hearing(on_progress, turns.take if turns else None)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said))
         try:
-            returncode, late = await self._work(spec, command, environ, speech)
+            returncode, late = await self._work(spec, launch, speech, turns)
         finally:
             name = _attempt_name(spec.job.ref)
             await asyncio.to_thread(end_marked, ATTEMPT_MARKER, name, grace_s=0.0)
@@ -68,9 +77,10 @@ class LocalProcess:
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, grace_s=0.0)
 
     async def _work(
-        self, spec: WorkerSpec, command: Sequence[str], environ: Mapping[str, str], speech: int
+        self, spec: WorkerSpec, launch: Started, speech: int, turns: Conversation | None
     ) -> tuple[int, bool]:
         """Run the worker and its process group; return its status, and whether it was late."""
+        command, environ = launch
         try:
             with _log(spec).open("wb") as output:
                 process = await asyncio.create_subprocess_exec(
@@ -84,14 +94,14 @@ class LocalProcess:
         finally:
             os.close(speech)
         try:
-            late = await _converse(process, spec)
+            late = await _converse(process, spec, turns)
         finally:
             _kill_group(process)
             returncode = await process.wait()
         return returncode, late
 
-    def _launch(self, spec: WorkerSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the worker's command and environment; raises WorkerFault."""
+    def _launch(self, spec: WorkerSpec) -> Started:
+        """Return how the worker is started; raises WorkerFault."""
         worker = self.worker(spec)
         tools = read_host_tools(Path(worker[0]).parent.parent)
         launch = launch_of(os.environ, spec.job.knobs, spec.device, tools)
@@ -99,11 +109,15 @@ class LocalProcess:
         return (*launch.prefix, *worker), launch.environ | markers
 
 
-async def _converse(process: asyncio.subprocess.Process, spec: WorkerSpec) -> bool:
+async def _converse(
+    process: asyncio.subprocess.Process, spec: WorkerSpec, turns: Conversation | None
+) -> bool:
     """Hand over the job and wait until the worker is gone; True if the deadline came first."""
     try:
         async with asyncio.timeout(spec.job.deadline_s):
             await _hand_over(process, spec)
+            if turns and process.stdin:
+                turns.attach(process.stdin)
             await process.wait()
     except TimeoutError:
         return True

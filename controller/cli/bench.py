@@ -1,4 +1,4 @@
-"""`benchfarm bench …`: what benchfarm itself costs."""
+"""`benchfarm bench …`: what benchfarm itself costs, and how far it can be trusted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, show_json
+from controller.cli.common import Json, show_json, show_table
 
-app = typer.Typer(help="What benchfarm itself costs.", no_args_is_help=True)
+app = typer.Typer(
+    help="What benchfarm itself costs, and how far to trust it.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -25,11 +27,55 @@ def harness(
     from controller.runtime.overhead import measure_overhead
 
     samples = measure_overhead(workload, numerics, pairs)
-    found = overhead_of(samples.harness_s, samples.bare_s)
+    found = overhead_of(samples.pairs)
     if json:
         show_json(found)
         return
     typer.echo(
         f"{found.query_s * 1e3:.2f} ms a query, {found.pairs} interleaved pairs: LoadGen and "
         f"our runner take {found.ratio:.4f}× [{found.ratio_low:.4f}, {found.ratio_high:.4f}] (95 %)"
+    )
+
+
+@app.command()
+def compare(
+    trials: Annotated[int, typer.Option(min=1, help="Comparisons of each planted effect.")] = 200,
+    effect: Annotated[
+        list[float] | None,
+        typer.Option(min=0, max=1, help="How much more work B does; may be repeated."),
+    ] = None,
+    loads: Annotated[
+        int | None, typer.Option(min=0, help="Processes of random load beside; one a core.")
+    ] = None,
+    width: Annotated[float, typer.Option(min=1e-4, help="As in `benchfarm compare`.")] = 0.03,
+    seed: Annotated[int, typer.Option(help="Of the load and of who goes first.")] = 0,
+    time_limit: Annotated[float, typer.Option(min=1, help="Seconds; then it is enough.")] = 900.0,
+    json: Json = False,
+) -> None:
+    """Compare real work of known difference beside a random load: how often is the interval right?
+
+    Planted are 0, 2, 5 and 10 % unless told otherwise.
+    """
+    import os
+
+    from controller.contracts.bench import PlantedTrials
+    from controller.reports.planted import judged, judged_table
+    from controller.runtime.planted import run_planted
+
+    wanted = PlantedTrials(
+        effects=tuple(effect or (0.0, 0.02, 0.05, 0.10)),
+        trials=trials,
+        loads=len(os.sched_getaffinity(0)) if loads is None else loads,
+        width=width,
+        seed=seed,
+        time_limit_s=time_limit,
+    )
+    found = judged(list(run_planted(wanted)))
+    if json:
+        show_json(found)
+        return
+    show_table(judged_table(found))
+    typer.echo(
+        f"{found.trials} comparisons: {found.coverage:.1%} of the intervals hold the truth, "
+        f"{found.false_verdicts:.1%} of the verdicts are false"
     )

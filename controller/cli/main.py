@@ -11,6 +11,7 @@ from controller.cli import (
     agent,
     bench,
     bundle,
+    compare,
     dashboards,
     demo,
     device,
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command("up")(farm.up)
 app.command("down")(farm.down)
 app.command("demo")(demo.demo)
+app.command("compare")(compare.compare)
 app.add_typer(agent.app, name="agent")
 app.add_typer(device.app, name="device")
 app.add_typer(sweep.app, name="sweep")

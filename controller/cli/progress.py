@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from controller.contracts.run import Run
+from controller.contracts.sweep import Side, side_labels
 from controller.contracts.wire import RunEvent
 from controller.runtime.watch import SweepView
 
@@ -25,6 +26,9 @@ def show_progress(views: Iterable[SweepView], runs: Mapping[str, Run], console: 
 def describe(run: Run, among: Iterable[Run]) -> str:
     """Name a run by what tells it from the others: workload, stack, differing knobs, repeat."""
     others = list(among)
+    if run.cell.versus:
+        one = Side(stack=run.cell.stack, knobs=run.cell.knobs)
+        return f"{run.cell.workload} {' vs '.join(side_labels(one, run.cell.versus))}"
     differing = [
         f"{name}={value}"
         for name, value in run.cell.knobs.items()

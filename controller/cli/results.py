@@ -9,6 +9,7 @@ import typer
 
 from controller.cli import report
 from controller.cli.common import Json, reading, show_json, show_table, write_file
+from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
 
 if TYPE_CHECKING:
     from controller.contracts.records import StoredFailure, StoredResult
@@ -62,6 +63,46 @@ def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = Fa
         return
     for record in found:
         show_table(outcome_table(record))
+
+
+@app.command()
+def compare(
+    a: SideA,
+    b: SideB,
+    workload: Workload,
+    scenario: Scenario = None,
+    device: Annotated[str | None, typer.Option("--device", help="Only this device's.")] = None,
+    knob: Knobs = None,
+    sweep: OfSweep = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare even what was measured under other conditions.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Compare two cells by what is stored: VALID results, interleaved ones where there are any."""
+    from controller.cli.compare import show_comparison
+    from controller.contracts.catalog import load_catalog
+    from controller.contracts.errors import UserError
+    from controller.reports.alike import difference
+    from controller.reports.comparison import compare_pairs, compare_runs
+    from controller.reports.selecting import choose, stray_knob
+
+    catalog = load_catalog()
+    wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
+    with reading() as store:
+        chosen = choose(store.results(sweep), wanted)
+    unlike = difference(chosen.paired or chosen.a, chosen.b) or stray_knob(chosen, wanted)
+    if unlike and not force:
+        remedy = "choose like ones (--device, --sweep, --knob), or compare anyway: --force"
+        raise UserError("comparing stored results", unlike, remedy)
+    metric = catalog.scenarios[wanted.scenario].metric
+    if chosen.paired:
+        found = compare_pairs(chosen.paired, metric, chosen.sides)
+    else:
+        found = compare_runs(chosen.a, chosen.b, metric)
+    show_comparison(found, json=json)
+    if unlike:
+        typer.echo(f"compared by force: {unlike}", err=True)
 
 
 @app.command()

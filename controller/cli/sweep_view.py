@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,6 +16,10 @@ from controller.contracts.records import SweepRecord, Timestamp
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
 from controller.store.protocol import StoreReader
+
+if TYPE_CHECKING:
+    from controller.contracts.records import StoredFailure
+    from controller.reports.comparison import Comparison
 
 
 class SweepStatus(Contract):
@@ -75,8 +81,9 @@ def show_status(store: StoreReader, *, json: bool) -> None:
 
 def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
     """Show what a sweep found: the table of its cells, then what went wrong."""
+    from controller.reports.comparison import compare_pairs
     from controller.reports.summary import summarise
-    from controller.reports.tables import summary_table
+    from controller.reports.tables import comparisons_table, summary_table
 
     record = record_of(store, sweep_id)
     status = status_of(store, record)
@@ -86,11 +93,30 @@ def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
     metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
     results, failures = store.results(sweep_id), store.failures(sweep_id)
     lines = summarise(results, failures, record.sweep.baseline, metric_of)
+    compared = [
+        compare_pairs([result], metric_of[result.scenario])
+        for result in results
+        if result.counted and result.versus
+    ]
     runs = ", ".join(f"{count} {state}" for state, count in status.runs.items() if count)
+    if compared:
+        show_table(comparisons_table(compared, f"{sweep_id}: {runs}"))
     if lines:
         show_table(summary_table(lines, f"{sweep_id}: {runs}"))
-    else:
+    if not (lines or compared):
         typer.echo(f"{sweep_id}: {runs}; nothing measured yet")
     for line in lines:
         for reason in line.reasons:
             typer.echo(f"  {line.device} {line.workload}: {reason}")
+    _show_troubles(compared, failures)
+
+
+def _show_troubles(compared: Sequence[Comparison], failures: Sequence[StoredFailure]) -> None:
+    """Say what went wrong in paired comparisons."""
+    for found in compared:
+        for reason in found.reasons:
+            typer.echo(f"  {', '.join(found.device)} {found.workload}: {reason}")
+    for failure in failures:
+        if failure.counted and failure.versus:
+            said = f"{failure.blame}: {failure.message}"
+            typer.echo(f"  {failure.device} {failure.workload}: {said}")

@@ -10,8 +10,9 @@ from pydantic import PlainSerializer
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import DeviceKind
+from controller.contracts.pairs import Pair
 from controller.contracts.result import Blame, Environment, Measurement, Validity
-from controller.contracts.sweep import Sweep
+from controller.contracts.sweep import Sweep, Versus
 
 Timestamp = Annotated[
     float,
@@ -48,6 +49,7 @@ class OutcomeOrigin(Contract):
     stack: str
     scenario: str
     knobs: dict[str, Scalar]
+    versus: Versus | None = None
     started_at: Timestamp
     counted: bool
 
@@ -60,6 +62,7 @@ class StoredResult(OutcomeOrigin):
     metrics: dict[str, Measurement]
     environment: Environment
     artefacts: dict[str, str]
+    pairs: tuple[Pair, ...] = ()
 
 
 class NewestResult(Contract):

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.pairs import Pair
 from controller.contracts.units import Unit
 
 Environment = dict[str, Scalar | tuple[Scalar, ...] | None]
@@ -54,6 +55,8 @@ class Result(Contract):
     environment: Environment
     artefacts: dict[str, str] = {}
     """Name → path of a file kept by the agent that ran it."""
+    pairs: tuple[Pair, ...] = ()
+    """Of a paired comparison: every pair that was measured, the first ones too, in order."""
 
 
 class Failure(Contract):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+import yaml
+from pydantic import BeforeValidator, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar, digest
 
@@ -21,18 +23,79 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 
 
+class Side(Contract):
+    """One of two things to compare: a stack, and the knobs that make it what it is.
+
+    Written as `torch`, `torch:precision=bf16,memory_format=channels_last`, or as a mapping.
+    """
+
+    stack: str = Field(min_length=1)
+    knobs: dict[str, Scalar] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parsed(cls, value: object) -> object:
+        return _side_of(value) if isinstance(value, str) else value
+
+
+def _side_of(text: str) -> dict[str, object]:
+    stack, colon, rest = text.partition(":")
+    knobs: dict[str, Scalar] = {}
+    for given in rest.split(",") if colon else ():
+        name, value = knob_of(given)
+        if name in knobs:
+            raise ValueError(f"it says {name} twice")
+        knobs[name] = value
+    return {"stack": stack, "knobs": knobs}
+
+
+def knob_of(text: str) -> tuple[str, Scalar]:
+    """Read NAME=VALUE, the value as in a sweep file; raises ValueError."""
+    name, equals, word = text.partition("=")
+    if not (name and equals and word):
+        raise ValueError(f"{text!r} is not KNOB=VALUE")
+    try:
+        value = yaml.safe_load(word)
+    except yaml.YAMLError:
+        value = None
+    if not isinstance(value, bool | int | float | str):
+        raise ValueError(f"the value of {text!r} is neither a number, a word, true nor false")
+    return name, value
+
+
+class Stopping(Contract):
+    """When a paired comparison has measured enough."""
+
+    width: float = Field(default=0.03, gt=0, lt=10)
+    """The interval of the ratio is narrower than this share of it."""
+    time_limit_s: float = Field(default=600.0, gt=0, le=86400)
+    """Or so many seconds of turns have passed."""
+
+
+class Paired(Stopping):
+    """Each of `b` is compared with `a`, in turns on one device."""
+
+    a: Side
+    b: Annotated[tuple[Side, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+
+
+class Versus(Side, Stopping):
+    """Side B of a cell that is a paired comparison."""
+
+
 class Sweep(Contract):
     """Axes × recipes × selectors × repeats, as a user writes them.
 
     A scalar may stand for a list of one. `recipes` are named bundles of knobs that change
     together; one that also names a `stack` runs on that one alone. `baseline` is the part of the
     knobs (or `workload`, `stack`, `device`) that marks the cell all others are compared with.
+    `paired` takes the place of these two and of `stack`.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     description: str = ""
     workload: Names
-    stack: Names
+    stack: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     scenario: Names
     knobs: dict[str, Values] = {}
     recipes: dict[str, dict[str, Scalar]] = {}
@@ -41,10 +104,12 @@ class Sweep(Contract):
     repeats: int = Field(default=1, ge=1, le=1000)
     deadline_s: float = Field(default=1800.0, gt=0, le=7 * 86400)
     baseline: dict[str, Scalar] = {}
+    paired: Paired | None = None
 
     def sweep_id(self, generation: int) -> str:
         """Return the id of this sweep's n-th submission; equal text gives equal ids."""
-        return f"{self.name}-{digest([self.model_dump(mode='json'), generation], 8)}"
+        text = self.model_dump(mode="json", exclude_none=True)
+        return f"{self.name}-{digest([text, generation], 8)}"
 
 
 class Cell(Contract):
@@ -56,11 +121,22 @@ class Cell(Contract):
     knobs: dict[str, Scalar]
     """Every knob the cell has, defaults written out, so that a changed default is a new cell."""
     selector: str
+    versus: Versus | None = None
+    """Side B, if the cell is a paired comparison; `stack` and `knobs` are then side A's."""
 
     @property
     def key(self) -> str:
         """First 16 hex digits of the SHA-256 of the cell's canonical JSON."""
-        return digest(self.model_dump(mode="json"))
+        return digest(self.model_dump(mode="json", exclude_none=True))
+
+    def sides(self) -> Iterator[Cell]:
+        """Yield the cells of one side each that are measured: both of a pair, or the cell."""
+        if self.versus is None:
+            yield self
+            return
+        other = {"stack": self.versus.stack, "knobs": self.versus.knobs}
+        yield self.model_copy(update={"versus": None})
+        yield self.model_copy(update={"versus": None, **other})
 
 
 Choice = tuple[str, str, str, dict[str, Scalar]]
@@ -88,3 +164,22 @@ def _recipes_on(stack: str, sweep: Sweep) -> list[tuple[str, dict[str, Scalar]]]
         elif stack == sweep.stack[0]:
             found.append((str(recipe["stack"]), knobs))
     return found
+
+
+def side_labels(a: Side, b: Side) -> tuple[str, str]:
+    """Name two sides by their stacks and what tells them apart."""
+    apart = sorted(
+        name
+        for name in a.knobs.keys() | b.knobs.keys()
+        if (name in a.knobs, a.knobs.get(name)) != (name in b.knobs, b.knobs.get(name))
+    )
+
+    def label(side: Side) -> str:
+        knobs = ",".join(f"{n}={_word(side.knobs[n])}" for n in apart if n in side.knobs)
+        return f"{side.stack}:{knobs}" if knobs else side.stack
+
+    return label(a), label(b)
+
+
+def _word(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

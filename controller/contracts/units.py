@@ -15,8 +15,14 @@ class Unit(StrEnum):
     BYTES = "bytes"
     JOULES = "J"
     LOSS = "loss"
+    RATIO = "ratio"
 
     @property
     def lower_is_better(self) -> bool:
         """Whether a smaller value of this unit is the better one."""
-        return self not in (Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION)
+        return self not in _HIGHER_IS_BETTER
+
+
+_HIGHER_IS_BETTER = frozenset(
+    {Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION, Unit.RATIO}
+)

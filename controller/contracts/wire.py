@@ -46,6 +46,21 @@ class OnDeviceProgram(Contract):
     quality_target: QualityTarget | None
 
 
+Program = Annotated[TrainingProgram | OnDeviceProgram, Field(discriminator="type")]
+
+
+class Rival(Contract):
+    """Side B of a paired comparison, and when to stop."""
+
+    stack: str
+    knobs: dict[str, Scalar]
+    program: Program
+    metric: str
+    """The scenario's: what is compared."""
+    width: float
+    time_limit_s: float
+
+
 class Job(Contract):
     """Everything needed to do one attempt."""
 
@@ -56,8 +71,10 @@ class Job(Contract):
     scenario: str
     knobs: dict[str, Scalar]
     """All of the cell's."""
-    program: Annotated[TrainingProgram | OnDeviceProgram, Field(discriminator="type")]
+    program: Program
     deadline_s: float
+    rival: Rival | None = None
+    """What it is compared with, in turns; `stack`, `knobs` and `program` are then side A's."""
 
 
 class Orders(Contract):
@@ -89,7 +106,7 @@ class Report(Contract):
     outcome: Outcome
 
 
-# --- worker → agent, JSON lines on the worker's standard output --------------------------------
+# --- agent ↔ worker, JSON lines on the worker's standard input and output ----------------------
 
 
 class Progress(Contract):
@@ -103,16 +120,35 @@ class Progress(Contract):
     """Live values by metric name: `loss`, `step_time` …"""
 
 
-Message = Annotated[Progress | Result | Failure, Field(discriminator="type")]
-MESSAGE: TypeAdapter[Progress | Result | Failure] = TypeAdapter(Message)
+class Turn(Contract):
+    """What a worker that takes turns says after each of them, and once when it is ready."""
+
+    type: Literal["turn"] = "turn"
+    samples: tuple[float, ...] = ()
+    """Seconds of each counted step; none when it is ready."""
+    rest_cpu_s: float = 0.0
+    """CPU seconds it has used between this turn and the one before, when it should rest."""
+
+
+Message = Annotated[Progress | Turn | Result | Failure, Field(discriminator="type")]
+MESSAGE: TypeAdapter[Progress | Turn | Result | Failure] = TypeAdapter(Message)
+
+
+class TurnOrder(Contract):
+    """A later line for a worker that takes turns."""
+
+    steps: int = Field(ge=0)
+    """Counted steps of the next turn; 0: there is none, say the Result."""
 
 
 class WorkerSpec(Contract):
-    """The one line a worker reads from its standard input."""
+    """The first line a worker reads from its standard input, and the only one unless `turns`."""
 
     job: Job
     device: Device
     artefact_dir: str
+    turns: bool = False
+    """Measure in turns, each when a TurnOrder comes."""
 
 
 class RunProgress(Contract):

@@ -62,10 +62,13 @@ class NewestResults:
 
 
 def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
-    """Return what an outcome adds to the newest results; None if it doesn't count or measure."""
-    if not record.counted or not isinstance(record.outcome, Result):
-        return None
+    """Return what an outcome adds to the newest results; None if it doesn't count or measure.
+
+    A paired comparison adds nothing: it is no result of one cell.
+    """
     cell = run.cell
+    if not record.counted or not isinstance(record.outcome, Result) or cell.versus:
+        return None
     return NewestResult(
         device=run.attempts[record.attempt - 1].device_id,
         workload=cell.workload,

@@ -42,17 +42,20 @@ class Group:
 def grouped(
     results: Iterable[StoredResult], failures: Iterable[StoredFailure], subject: str = ""
 ) -> list[Group]:
-    """Return a group for each (cell, device), in order of appearance; none of late outcomes."""
+    """Return a group for each (cell, device), in order of appearance.
+
+    None of late outcomes, and none of paired comparisons, which are of two cells.
+    """
     groups: dict[tuple[str, str], Group] = {}
 
     def group(origin: OutcomeOrigin) -> Group:
         return groups.setdefault((origin.cell_key, origin.device), Group([], [], subject))
 
     for result in results:
-        if result.counted:
+        if result.counted and result.versus is None:
             group(result).results.append(result)
     for failure in failures:
-        if failure.counted:
+        if failure.counted and failure.versus is None:
             group(failure).failures.append(failure)
     return list(groups.values())
 

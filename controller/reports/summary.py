@@ -50,7 +50,7 @@ def summarise(
     baseline: Mapping[str, Scalar],
     metric_of: Mapping[str, str],
 ) -> list[CellLine]:
-    """Return a line for each (cell, device), best first within each workload.
+    """Return a line for each (cell, device), best first within each workload; no paired ones.
 
     baseline: the sweep's; empty for none. metric_of: scenario → the metric that ranks it. A line
     is compared with the baseline on its own device where there is one.

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.table import Table
 
 from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.sweep import side_labels
 from controller.contracts.units import Unit
+from controller.reports.comparison import Comparison, sides_of
 from controller.reports.statistics import Ratio
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
 
@@ -19,6 +21,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
     Unit.JOULES: lambda v: f"{v:.4g} J",
     Unit.LOSS: lambda v: f"{v:.4g}",
+    Unit.RATIO: lambda v: f"{v:.3f}×",
 }
 HEADINGS = {
     "step_time": "step time",
@@ -72,17 +75,41 @@ def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str])
     """Return one line a result, oldest first."""
     table = Table("run", "device", "workload", "stack", "scenario", "result", "validity", "started")
     for result in results:
-        metric = result.metrics.get(metric_of.get(result.scenario, ""))
+        metric = result.metrics.get(
+            "ratio" if result.versus else metric_of.get(result.scenario, "")
+        )
         table.add_row(
             result.run_id,
             f"{result.device} (virtual)" if result.virtual else result.device,
             result.workload,
-            result.stack,
+            " vs ".join(side_labels(*sides_of(result))) if result.versus else result.stack,
             result.scenario,
             shown(metric.value, metric.unit) if metric else "",
             result.validity if result.counted else f"{result.validity} (late, not counted)",
             started(result),
         )
+    return table
+
+
+def comparison_table(found: Comparison) -> Table:
+    """Return one line a side: what it is, and what its metric came to."""
+    which = ", ".join(found.device) + (" (virtual)" if found.virtual else "")
+    how = f"pairs: {found.pairs}" if found.pairs else f"separate runs: {len(found.runs)}"
+    title = f"{found.workload} {found.scenario} on {which}, {how}"
+    table = Table("", "side", found.metric, title=title, title_justify="left")
+    table.add_row("A", found.a, shown(found.value_a, found.unit))
+    table.add_row("B", found.b, shown(found.value_b, found.unit))
+    return table
+
+
+def comparisons_table(found: Sequence[Comparison], title: str) -> Table:
+    """Return one line a paired comparison."""
+    table = Table(title=title, title_justify="left")
+    for column in ("device", "workload", "A", "B", "pairs", "validity", "verdict"):
+        table.add_column(column, overflow="fold")
+    for c in found:
+        device = ", ".join(c.device) + (" (virtual)" if c.virtual else "")
+        table.add_row(device, c.workload, c.a, c.b, str(c.pairs), c.validity, c.verdict)
     return table
 
 
@@ -127,7 +154,7 @@ def _speedup(line: CellLine) -> str:
 def ratio_text(ratio: Ratio) -> str:
     """Return a ratio with its interval for people, or that no difference is shown."""
     if ratio.interval is None:
-        return f"{ratio.value:.2f}× (one sample)"
+        return f"{ratio.value:.2f}× (one run)"
     interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
     if not ratio.shown:
         return f"no difference shown {interval}"
@@ -144,6 +171,8 @@ def outcome_table(record: StoredResult | StoredFailure) -> Table:
             for metric, m in record.metrics.items():
                 count = f" ({len(m.samples)} samples)" if m.samples else ""
                 table.add_row(metric, f"{shown(m.value, m.unit)}{count}")
+        elif name == "pairs":
+            table.add_row(name, f"{len(value)} (results show --json has their samples)")
         elif isinstance(value, dict):
             for key, inner in value.items():
                 table.add_row(f"{name}.{key}", str(inner))

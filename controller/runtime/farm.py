@@ -52,7 +52,7 @@ from controller.scheduling.lifecycle import (
 )
 from controller.scheduling.placement import place
 from controller.scheduling.policy import RetryPolicy
-from controller.scheduling.program import program_of
+from controller.scheduling.program import program_of, rival_of
 from controller.store.protocol import Store
 
 
@@ -271,6 +271,7 @@ class Farm:
             knobs=cell.knobs,
             program=program_of(cell, self._catalog),
             deadline_s=run.deadline_s,
+            rival=rival_of(cell, self._catalog),
         )
 
     def _place(self) -> None:

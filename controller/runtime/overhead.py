@@ -5,17 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from controller.contracts.base import Contract
+from controller.contracts.bench import OverheadSamples
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
-
-
-class OverheadSamples(Contract):
-    """Periods in seconds, one tuple a pair; the n-th of both arms were measured side by side."""
-
-    bare_s: tuple[tuple[float, ...], ...]
-    harness_s: tuple[tuple[float, ...], ...]
-    invokes_per_query: int
 
 
 def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSamples:

@@ -11,9 +11,9 @@ from controller.contracts.catalog import Catalog, Knob
 from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice, SweepInvalid
 from controller.contracts.run import Run, RunState
-from controller.contracts.sweep import Cell, Sweep, choices
+from controller.contracts.sweep import Cell, Paired, Side, Sweep, Versus, choices
 from controller.scheduling.placement import objections
-from controller.scheduling.program import program_of
+from controller.scheduling.program import program_of, rival_of
 from controller.scheduling.selector import parse_selector
 
 MAX_RUNS = 100_000
@@ -36,7 +36,20 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
     _check_shape(sweep, source)
     for selector in sweep.devices:
         parse_selector(selector)
-    cells = [
+    if sweep.paired is None:
+        cells = _single_cells(sweep, catalog, source)
+    else:
+        cells = _paired_cells(sweep, sweep.paired, catalog, source)
+    _check_scenarios(cells, catalog, source)
+    for cell in cells:
+        rival_of(cell, catalog, source)
+        program_of(cell, catalog, source)
+    _check_baseline(sweep, cells, source)
+    return list({cell.key: cell for cell in cells}.values())
+
+
+def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
+    return [
         Cell(
             workload=workload,
             stack=stack,
@@ -47,11 +60,25 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
         for workload, stack, scenario, given in choices(sweep)
         for selector in sweep.devices
     ]
-    _check_scenarios(cells, catalog, source)
-    for cell in cells:
-        program_of(cell, catalog, source)
-    _check_baseline(sweep, cells, source)
-    return list({cell.key: cell for cell in cells}.values())
+
+
+def _paired_cells(sweep: Sweep, paired: Paired, catalog: Catalog, source: str) -> list[Cell]:
+    """Return a cell for each side B and each point of the axes, which are the same for all."""
+
+    def cells_of_side(key: str, side: Side) -> list[Cell]:
+        _check_side(side, sweep, catalog, f"{source}: key {key}")
+        knobs = {**sweep.knobs, **{name: (value,) for name, value in side.knobs.items()}}
+        alone = sweep.model_copy(update={"stack": (side.stack,), "knobs": knobs})
+        return _single_cells(alone, catalog, source)
+
+    stopping = paired.model_dump(include={"width", "time_limit_s"})
+    return [
+        a.model_copy(update={"versus": Versus(stack=b.stack, knobs=b.knobs, **stopping)})
+        for side in paired.b
+        for a, b in zip(
+            cells_of_side("paired.a", paired.a), cells_of_side("paired.b", side), strict=True
+        )
+    ]
 
 
 def place_cells(
@@ -96,8 +123,13 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
 
 
 def _check_shape(sweep: Sweep, source: str) -> None:
-    axes = (sweep.workload, sweep.stack, sweep.scenario, sweep.devices, *sweep.knobs.values())
-    runs = math.prod(map(len, axes)) * max(1, len(sweep.recipes)) * sweep.repeats
+    stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stack)
+    axes = (sweep.workload, sweep.scenario, sweep.devices, *sweep.knobs.values())
+    if sweep.paired is None and not sweep.stack:
+        raise SweepInvalid(f"{source}: key stack", "it is missing", "name one, or give paired")
+    if sweep.paired:
+        _check_paired(sweep, sweep.paired, source)
+    runs = stacks * math.prod(map(len, axes)) * max(1, len(sweep.recipes)) * sweep.repeats
     if runs > MAX_RUNS:
         raise SweepInvalid(source, f"it asks for {runs} runs", f"the most is {MAX_RUNS}")
     for recipe, given in sweep.recipes.items():
@@ -107,6 +139,33 @@ def _check_shape(sweep: Sweep, source: str) -> None:
                 f"it sets {both[0]}, and so does knobs",
                 "keep it in one of the two",
             )
+
+
+def _check_paired(sweep: Sweep, paired: Paired, source: str) -> None:
+    for key in ("stack", "recipes", "baseline"):
+        if getattr(sweep, key):
+            raise SweepInvalid(
+                f"{source}: key {key}", "paired takes its place", "say it in paired.a and paired.b"
+            )
+    if sweep.deadline_s <= paired.time_limit_s:
+        raise SweepInvalid(
+            f"{source}: key deadline_s",
+            f"{sweep.deadline_s:g} s end before paired.time_limit_s, {paired.time_limit_s:g} s",
+            "leave time to start both sides, too",
+        )
+
+
+def _check_side(side: Side, sweep: Sweep, catalog: Catalog, place: str) -> None:
+    if side.stack not in catalog.stacks:
+        raise SweepInvalid(
+            place,
+            f"there is no stack {side.stack!r}",
+            f"known: {', '.join(sorted(catalog.stacks))}",
+        )
+    if both := sorted(side.knobs.keys() & sweep.knobs.keys()):
+        raise SweepInvalid(
+            place, f"it sets {both[0]}, and so does knobs", "keep it in one of the two"
+        )
 
 
 def _require(

@@ -13,11 +13,13 @@ from controller.scheduling.selector import parse_selector
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     """Return everything that keeps a cell off a device, whether or not it is free now."""
-    if cell.stack not in catalog.stacks or cell.workload not in catalog.workloads:
-        return [f"this release, which has no {cell.workload} on stack {cell.stack}"]
-    kinds = catalog.stacks[cell.stack].device_kinds
-    wrong_kind = f"stack {cell.stack} (it runs on {' or '.join(kinds)})"
-    found = [wrong_kind] if device.kind not in kinds else []
+    found = []
+    for stack in dict.fromkeys(side.stack for side in cell.sides()):
+        if stack not in catalog.stacks or cell.workload not in catalog.workloads:
+            return [f"this release, which has no {cell.workload} on stack {stack}"]
+        kinds = catalog.stacks[stack].device_kinds
+        if device.kind not in kinds:
+            found.append(f"stack {stack} (it runs on {' or '.join(kinds)})")
     if selector := parse_selector(cell.selector).objection(device):
         found.append(selector)
     return found

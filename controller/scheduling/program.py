@@ -5,7 +5,28 @@ from __future__ import annotations
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Cell
-from controller.contracts.wire import OnDeviceProgram, TrainingProgram
+from controller.contracts.wire import OnDeviceProgram, Rival, TrainingProgram
+
+
+def rival_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Rival | None:
+    """Return side B of a paired cell; raises SweepInvalid if it measures otherwise than side A."""
+    if cell.versus is None:
+        return None
+    a, b = (program_of(side, catalog, source) for side in cell.sides())
+    if a.type != b.type:
+        raise SweepInvalid(
+            f"{source}: key paired",
+            f"stack {cell.stack} and stack {cell.versus.stack} measure in different ways",
+            "compare stacks that train, or stacks that run on a device's own runtime",
+        )
+    return Rival(
+        stack=cell.versus.stack,
+        knobs=cell.versus.knobs,
+        program=b,
+        metric=catalog.scenarios[cell.scenario].metric,
+        width=cell.versus.width,
+        time_limit_s=cell.versus.time_limit_s,
+    )
 
 
 def program_of(

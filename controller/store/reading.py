@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, null, select
 
 from controller.contracts.device import RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
@@ -43,6 +43,7 @@ _ORIGINS = (
         tables.runs.c.cell_key,
         tables.runs.c.repeat,
         tables.runs.c.knobs,
+        tables.runs.c.versus,
     )
     .join_from(tables.outcomes, tables.attempts)
     .join(tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
@@ -51,7 +52,11 @@ _ORIGINS = (
 _NEWEST = (
     select(func.max(tables.outcomes.c.number))
     .join_from(tables.outcomes, tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
-    .where(tables.outcomes.c.type == "result", tables.outcomes.c.counted)
+    .where(
+        tables.outcomes.c.type == "result",
+        tables.outcomes.c.counted,
+        tables.runs.c.versus.is_(null()),
+    )
     .group_by(
         *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
         func.coalesce(*(tables.runs.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
@@ -103,7 +108,8 @@ class SqliteReader:
     def newest_results(self) -> list[NewestResult]:
         """Return the newest VALID and the newest INVALID result that count, oldest first.
 
-        Of each device, workload, stack, scenario and number format.
+        Of each device, workload, stack, scenario and number format; paired comparisons are no
+        result of one.
         """
         found = _ORIGINS.where(tables.outcomes.c.number.in_(_NEWEST))
         measured = (

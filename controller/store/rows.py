@@ -15,6 +15,7 @@ from controller.contracts.records import (
 )
 from controller.contracts.result import Result
 from controller.contracts.run import Attempt, OutcomeRecord, Run
+from controller.contracts.sweep import Cell
 
 Row = Mapping[str, Any]
 """A row by column name; what a contract says goes through its own validation on the way back."""
@@ -58,7 +59,7 @@ def run_of(row: Row, attempts: list[Row]) -> Run:
     return Run.model_validate(
         {
             **_only(row, Run.model_fields),
-            "cell": _only(row, ("workload", "stack", "scenario", "knobs", "selector")),
+            "cell": _only(row, Cell.model_fields),
             "attempts": [_only(attempt, Attempt.model_fields) for attempt in attempts],
         }
     )

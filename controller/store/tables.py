@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
 
 # Named, so that a migration can drop a constraint on SQLite.
@@ -86,6 +86,8 @@ runs = Table(
     Column("deadline_s", Float, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("state", String, nullable=False, index=True),
+    # Side B of a paired comparison.
+    Column("versus", JSON(none_as_null=True)),
     Index("ix_runs_queue", "sweep_id", "position"),
     Index("ix_runs_series", "workload", "stack", "scenario"),
 )

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import StoreConflict
+from controller.contracts.pairs import Pair
 from controller.contracts.result import Blame, Validity
 from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
+from controller.contracts.sweep import Versus
+from controller.scheduling.expansion import runs_of
 from controller.scheduling.lifecycle import (
     Cancelled,
     Event,
@@ -269,6 +272,7 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
         "stack": "eager",
         "scenario": "training",
         "knobs": {"batch": 2, "channels_last": True, "dtype": "bf16", "lr": 0.1},
+        "versus": None,
         "started_at": "1970-01-01T00:33:20.500+00:00",
         "counted": True,
         "validity": "INVALID",
@@ -285,7 +289,26 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
             "smt": False,
         },
         "artefacts": {"profile": "artefacts/profile.json"},
+        "pairs": [],
     }
+
+
+def test_a_paired_comparison_comes_back_whole(store: Store) -> None:
+    record = sweep_record("paired", repeats=1)
+    (run,) = runs_for(record)
+    versus = Versus(stack="ipex", knobs={"dtype": "fp32", "fused": True}, width=0.02)
+    cell = run.cell.model_copy(update={"versus": versus})
+    assert cell.key != run.cell.key
+    (paired,) = runs_of(record.sweep, record.sweep_id, [cell], now=1000.5)
+    store.save_agent(AGENT, [CPU])
+    assert store.add_sweep(record, [paired]) == [paired]
+    pairs = (Pair(a=(0.25, 0.5), b=(0.125,), a_first=True), Pair(a=(1.0,), b=(2.0,), a_first=False))
+    store.save_runs([report(grant(paired).run, result().model_copy(update={"pairs": pairs}))])
+    (stored,) = store.results(record.sweep_id)
+    assert (stored.versus, stored.pairs) == (versus, pairs)
+    (again,) = store.runs(record.sweep_id)
+    assert again.cell == cell
+    assert store.newest_results() == [], "it is a result of two cells"
 
 
 def test_a_failure_comes_back_whole(store: Store, runs: list[Run]) -> None:

@@ -17,9 +17,9 @@ def test_pairs_are_complete(tmp_path: Path) -> None:
     shapes.write_evaluation_set(tmp_path / "set.npz")
     samples = measure_overhead(MODEL, tmp_path / "set.npz", query_s=1e-3, pairs=10, queries=64)
     assert samples.invokes_per_query >= 1
-    for arm in (samples.bare_s, samples.harness_s):
-        assert [len(periods) for periods in arm] == [63] * 10
-        assert all(period > 0 for periods in arm for period in periods)
+    assert len(samples.pairs) == 10
+    for pair in samples.pairs:
+        assert (len(pair.a), len(pair.b)) == (63, 63)
 
 
 @pytest.mark.parametrize(("pairs", "queries"), [(9, 64), (10, 63)])

@@ -18,7 +18,7 @@ from agents.android.bundle.build import Bundle, build_bundle, content_sha256
 from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
 from controller.contracts.catalog import OnDevice, load_catalog
 from controller.contracts.result import Failure, Result, Validity
-from controller.contracts.wire import MESSAGE, Progress
+from controller.contracts.wire import MESSAGE, Progress, Turn
 from models.mobile.classifier import shapes
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ LOADER = load_recipe("litert", "x86_64").loader
 MODELS = Path(shapes.__file__).parents[2]
 TIMEOUT_S = 120
 
-Message = Progress | Result | Failure
+Message = Progress | Turn | Result | Failure
 
 
 def _workload() -> OnDevice:

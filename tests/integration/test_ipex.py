@@ -65,7 +65,7 @@ async def test_norms_that_are_not_there_cannot_be_swapped(
 @pytest.mark.long
 @pytest.mark.parametrize("size", [96, 256])
 def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, size: int) -> None:
-    command = [ipex.python, "-m", "tests.support.against_torchvision", str(size)]
+    command = [str(ipex.python), "-m", "tests.support.against_torchvision", str(size)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
     differences = json.loads(done.stdout)

@@ -48,6 +48,7 @@ def _contents(view: ReportView) -> list[tuple[str, str]]:
     listed = [("verdict", "Verdict")]
     listed += [("scoreboard", "Devices at a glance")] if view.scoreboards else []
     listed += [(ranking.anchor, ranking.name) for ranking in view.rankings]
+    listed += [("compared", "Compared in turns")] if view.compared else []
     return [
         *listed,
         ("validity", "Validity"),

@@ -9,9 +9,11 @@ from datetime import UTC, datetime
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
+from controller.contracts.sweep import side_labels
+from controller.reports.comparison import compare_pairs, sides_of
 from controller.reports.groups import Group
 from controller.reports.views.conditions import conditions_of, device_name
-from controller.reports.views.model import DeviceName, Failed, Rejected, ReportView
+from controller.reports.views.model import Compared, DeviceName, Failed, Rejected, ReportView
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Reference
 from controller.reports.views.scoreboard import scoreboards_of
@@ -45,7 +47,8 @@ def view_of(
         facts=tuple((name, value) for name, value in facts.items() if value),
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
-        rejected=tuple(_rejected(r, names) for r in results if _is_rejected(r)),
+        compared=tuple(_compared(r, names, catalog) for r in results if r.versus and _counts(r)),
+        rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
         conditions=conditions_of(groups),
         any_virtual=any(name.virtual for name in names.values()),
@@ -78,8 +81,20 @@ def _of(results: Iterable[StoredResult], device: str) -> Iterable[StoredResult]:
     return (result for result in results if result.device == device)
 
 
-def _is_rejected(result: StoredResult) -> bool:
-    return result.validity is Validity.INVALID or not result.counted
+def _counts(result: StoredResult) -> bool:
+    return result.validity is Validity.VALID and result.counted
+
+
+def _compared(result: StoredResult, names: Mapping[str, DeviceName], catalog: Catalog) -> Compared:
+    found = compare_pairs([result], catalog.scenarios[result.scenario].metric)
+    return Compared(
+        device=names[result.device],
+        task=f"{result.workload} · {result.scenario}",
+        a=found.a,
+        b=found.b,
+        pairs=found.pairs,
+        verdict=found.verdict,
+    )
 
 
 def _rejected(result: StoredResult, names: Mapping[str, DeviceName]) -> Rejected:
@@ -107,4 +122,5 @@ def _failed(failure: StoredFailure, names: Mapping[str, DeviceName]) -> Failed:
 
 
 def _cell(origin: OutcomeOrigin) -> str:
-    return f"{origin.workload} · {origin.stack} · {origin.scenario}"
+    what = " vs ".join(side_labels(*sides_of(origin))) if origin.versus else origin.stack
+    return f"{origin.workload} · {what} · {origin.scenario}"

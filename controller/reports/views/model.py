@@ -125,6 +125,19 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """A VALID paired comparison: two cells that took turns on one device."""
+
+    device: DeviceName
+    task: str
+    """Workload and scenario."""
+    a: str
+    b: str
+    pairs: int
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """How a device's best row stands in one ranking: 1 is the best of all."""
 
@@ -205,6 +218,7 @@ class ReportView:
     """What was run and when, as name and value."""
     scoreboards: tuple[Scoreboard, ...]
     rankings: tuple[Ranking, ...]
+    compared: tuple[Compared, ...]
     rejected: tuple[Rejected, ...]
     failed: tuple[Failed, ...]
     conditions: tuple[Conditions, ...]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.run import Run
+from controller.contracts.sweep import Sweep, side_labels
 from controller.reports.groups import grouped
 from controller.reports.views.common import Made, measured_facts, moment, view_of
 from controller.reports.views.model import ReportView
@@ -43,6 +44,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         "Scenarios": ", ".join(sweep.scenario),
         "Knobs": "; ".join(axes),
         "Recipes": "; ".join(recipes),
+        "Paired": _paired(sweep),
         "Baseline": ", ".join(f"{name}={value}" for name, value in sweep.baseline.items()),
         "Repeats": str(sweep.repeats),
         "Asked for": f"{' or '.join(sweep.devices)} ({sweep.run_on})",
@@ -58,3 +60,10 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         reference=Baseline(sweep.baseline),
         catalog=catalog,
     )
+
+
+def _paired(sweep: Sweep) -> str:
+    if sweep.paired is None:
+        return ""
+    pairs = [" vs ".join(side_labels(sweep.paired.a, b)) for b in sweep.paired.b]
+    return f"{'; '.join(pairs)}, to a width of {sweep.paired.width:g}"

@@ -24,7 +24,7 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
     if lead.interval is None:
         return (
             f"{best.label} comes first: {_figure(best, columns)}, {lead.value:.2f}× as fast as the "
-            f"next, {second.label}; a single sample gives no interval."
+            f"next, {second.label}; a single run gives no interval."
         )
     if not lead.shown:
         return _tie(measured, lead, columns)
@@ -46,7 +46,7 @@ def subject_verdicts(rows: Sequence[Row], columns: Columns, reference: str) -> l
             said.append(f"{row.label}: {reference} has nothing to compare it with.")
         elif row.vs_reference.interval is None:
             times = f"{row.vs_reference.value:.2f}× as fast as {reference}"
-            said.append(f"{row.label}: {times}; a single sample gives no interval.")
+            said.append(f"{row.label}: {times}; a single run gives no interval.")
         elif row.vs_reference.shown:
             times = f"{ratio_text(row.vs_reference)} as fast as {reference}"
             said.append(f"{row.label}: {times} ({_figure(row, columns)}).")

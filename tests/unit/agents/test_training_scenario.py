@@ -1,16 +1,22 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.host import disturbance
+from agents.host.disturbance import CpuTimes
 from agents.host.energy import readable_domains
 from agents.scenarios import training
+from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress
+from controller.contracts.wire import Progress, Turn
 from tests.support.workloads import Line, Plain
 
 
@@ -36,6 +42,7 @@ def test_timed_steps_are_the_samples() -> None:
     assert rates.samples == tuple(4 / seconds for seconds in times.samples)
     assert rates.unit is Unit.IMAGES_PER_SECOND
     assert result.environment["backend"] == "plain"
+    assert {"timed_s", "timed_other_cores", "timed_steal_share"} < result.environment.keys()
 
 
 def test_the_loss_is_that_of_the_timed_steps_as_it_ended() -> None:
@@ -129,3 +136,53 @@ def test_any_loss_that_is_not_finite_is_objected_to(loss: float) -> None:
         f"the loss of timed step 2 of 3 is {loss}",
     )
     assert training.objections([(0.1, 1.0)]) == ()
+
+
+def turns_of(workload: Line, orders: list[int]) -> tuple[Result, list[Turn]]:
+    said: list[Turn] = []
+    return training.take_turns(workload, Plain({}), {}, orders, said.append), said
+
+
+def test_a_turn_is_the_counted_steps_after_one_that_is_not() -> None:
+    workload = Line()
+    result, said = turns_of(workload, [1, 3])
+    assert [len(turn.samples) for turn in said] == [0, 1, 3], "ready, then each turn"
+    assert workload.asked_for == list(range(1 + 1 + 1 + 3))
+    samples = result.metrics["step_time"].samples
+    assert samples == tuple(seconds for turn in said for seconds in turn.samples)
+    assert result.validity is Validity.VALID
+
+
+def test_what_is_used_between_turns_is_told() -> None:
+    def restless() -> Iterator[int]:
+        yield 1
+        until = time.process_time() + 0.05
+        while time.process_time() < until:
+            pass
+        yield 1
+
+    said: list[Turn] = []
+    training.take_turns(Line(), Plain({}), {}, restless(), said.append)
+    assert said[1].rest_cpu_s < 0.05 <= said[2].rest_cpu_s
+
+
+def test_a_loss_that_is_no_number_makes_turns_invalid() -> None:
+    result, _ = turns_of(Line(nan_from=3), [3])
+    assert result.reasons == ("the loss of timed step 3 of 3 is nan",)
+
+
+@pytest.mark.parametrize("policy", ["ci", "lab"])
+def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks say that others used a whole core of two."""
+    ticks = count()
+
+    def clocks() -> CpuTimes:
+        now = float(next(ticks))
+        return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, steal_s=0.0, own_s=0.5 * now)
+
+    monkeypatch.setattr(disturbance, "read_cpu_times", clocks)
+    knobs: dict[str, Scalar] = {"warmup_steps": 0, "steps": 2, "policy": policy}
+    result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
+    assert result.environment["timed_other_cores"] == 1.0
+    assert (result.validity is Validity.INVALID) == (policy == "lab")
+    assert len(result.reasons) == (policy == "lab")

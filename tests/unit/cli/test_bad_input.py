@@ -36,6 +36,15 @@ BAD_FILES = {
     "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "allowed: fp32, bf16"),
     "bad selector": (GOOD + b"devices: cores >\n", "device selector 'cores >'"),
     "bad baseline": (GOOD + b"baseline: {precision: bf16}\n", "key baseline.precision"),
+    "paired and stack": (
+        GOOD + b"paired: {a: torch, b: torch}\n",
+        "key stack: paired takes its place",
+    ),
+    "bad side": (
+        GOOD.replace(b"stack: torch\n", b"paired: {a: 'torch:x', b: torch}\n"),
+        "key paired.a: 'torch:x' is not allowed; Value error, 'x' is not KNOB=VALUE",
+    ),
+    "no stack": (GOOD.replace(b"stack: torch\n", b""), "key stack: it is missing"),
     "alias bomb": (
         b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n" + GOOD,
         "there is no such key",
@@ -54,9 +63,31 @@ def test_bad_sweep_file(case: str, tmp_path: Path) -> None:
     assert complaint.startswith(f"benchfarm: {file}") or "selector" in case
 
 
+COMPARE = ("compare", "torch", "torch:precision=bf16")
+RETINANET = ("--workload", "retinanet_resnext50")
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
+        ((*COMPARE, *RETINANET), "no farm is up here; run: benchfarm up"),
+        (
+            (*COMPARE, "--workload", "retinanet"),
+            "option --workload retinanet: there is none; known",
+        ),
+        ((*COMPARE, *RETINANET, "--scenario", "offline"), "does not run under 'offline'"),
+        ((*COMPARE, "--workload", "shapes_classifier"), "--scenario: single_stream, offline"),
+        ((*COMPARE, *RETINANET, "--knob", "steps"), "option --knob: 'steps' is not KNOB=VALUE"),
+        ((*COMPARE, *RETINANET, "--knob", "a=[1"), "neither a number, a word, true nor false"),
+        ((*COMPARE, *RETINANET, "--knob", "colour=red"), "there is no knob 'colour'"),
+        (
+            (*COMPARE, *RETINANET, "--knob", "precision=fp32"),
+            "it sets precision, and so does knobs",
+        ),
+        (("compare", "torch", "torch:", *RETINANET), "side B 'torch:': '' is not KNOB=VALUE"),
+        (("compare", "torch", "jax", *RETINANET), "key paired.b: there is no stack 'jax'"),
+        (("compare", "torch", "litert", *RETINANET), "does not run on stack litert"),
+        (("results", "compare", "torch", "torch", *RETINANET), "nothing is stored yet"),
         (("sweep", "validate", "no/such.yaml"), "reading sweep no/such.yaml: No such file"),
         (("sweep", "validate", "."), "Is a directory"),
         (("sweep", "watch", "x"), "nothing is stored yet"),

@@ -22,8 +22,8 @@ def only(view: ReportView) -> Ranking:
 def test_devices_are_compared_where_they_ran_the_same() -> None:
     view = compared(
         ["a", "b"],
-        repeats("a", (1.0, 1.0)),
-        repeats("b", (2.0, 2.0)),
+        repeats("a", (1.0, 1.0), (1.0, 1.0)),
+        repeats("b", (2.0, 2.0), (2.0, 2.0)),
         repeats("b", (1.0, 1.0), knobs={"precision": "bf16"}),
         repeats("c", (0.1, 0.1)),
     )
@@ -41,8 +41,8 @@ def test_sweeps_are_compared_on_the_same_device_with_the_same_cell() -> None:
         ["s1", "s2"],
         repeats("a", (1.0, 1.1, 0.9), (1.0, 1.1, 0.9), sweep_id="s1"),
         repeats("a", (1.0, 1.1, 0.9), (1.0, 1.1, 0.9), sweep_id="s2"),
-        repeats("b", (3.0, 3.0), sweep_id="s1"),
-        repeats("b", (1.0, 1.0), sweep_id="s2"),
+        repeats("b", (3.0, 3.0), (3.0, 3.0), sweep_id="s1"),
+        repeats("b", (1.0, 1.0), (1.0, 1.0), sweep_id="s2"),
     )
     assert dict(view.facts)["sweep 1"] == "s1"
     same, faster = sorted(only(view).verdicts)
@@ -51,8 +51,8 @@ def test_sweeps_are_compared_on_the_same_device_with_the_same_cell() -> None:
 
 
 def test_cells_are_compared_on_the_same_device() -> None:
-    plain = repeats("a", (2.0, 2.0))
-    tuned = repeats("a", (1.0, 1.0), knobs={"precision": "bf16"})
+    plain = repeats("a", (2.0, 2.0), (2.0, 2.0))
+    tuned = repeats("a", (1.0, 1.0), (1.0, 1.0), knobs={"precision": "bf16"})
     view = compared([plain[0].cell_key, tuned[0].cell_key], plain, tuned)
     (verdict,) = only(view).verdicts
     assert "bf16: 2.00× [2.00, 2.00] as fast as " in verdict
@@ -63,7 +63,7 @@ def test_virtual_devices_are_marked_in_a_comparison_too() -> None:
         ["v", "w"], repeats("v", (1.0,), virtual=True), repeats("w", (2.0,), virtual=True)
     )
     assert only(view).verdicts == (
-        "w (virtual): 0.50× as fast as v (virtual); a single sample gives no interval.",
+        "w (virtual): 0.50× as fast as v (virtual); a single run gives no interval.",
     )
     assert dict(view.facts)["device 1"] == "v (virtual)"
 

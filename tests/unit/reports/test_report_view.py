@@ -5,8 +5,12 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound
+from controller.contracts.pairs import Pair
 from controller.contracts.records import StoredFailure, StoredResult
-from controller.contracts.result import Blame, Validity
+from controller.contracts.result import Blame, Measurement, Validity
+from controller.contracts.sweep import Versus
+from controller.contracts.units import Unit
+from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.measured_sweep import (
@@ -31,13 +35,18 @@ def view_of(
     return sweep_view(data, catalog(), MADE)
 
 
+def twice(seconds: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the step times of two runs, which give an interval."""
+    return ((seconds,) * 4,) * 2
+
+
 def only(view: ReportView) -> Ranking:
     (ranking,) = view.rankings
     return ranking
 
 
 def test_best_comes_first_and_the_verdict_says_by_how_much() -> None:
-    ranking = only(view_of([*repeats("slow", (2.0,) * 4), *repeats("fast", (1.0,) * 4)]))
+    ranking = only(view_of([*repeats("slow", *twice(2.0)), *repeats("fast", *twice(1.0))]))
     assert [(row.rank, row.device.id) for row in ranking.rows] == [(1, "fast"), (2, "slow")]
     assert ranking.verdicts == (
         "fast is best: step time 1.000 s, 2.00× [2.00, 2.00] as fast as the next, slow.",
@@ -50,8 +59,11 @@ def test_best_comes_first_and_the_verdict_says_by_how_much() -> None:
 
 def test_more_is_better_where_the_metric_says_so() -> None:
     rows = [
-        result(device=device, scenario="offline", metrics={"throughput": metric["throughput"]})
-        for device, metric in {"slow": trained((2.0,) * 4), "fast": trained((1.0,) * 4)}.items()
+        result(
+            device=device, repeat=n, scenario="offline", metrics={"throughput": rate["throughput"]}
+        )
+        for device, rate in {"slow": trained((2.0,) * 4), "fast": trained((1.0,) * 4)}.items()
+        for n in range(2)
     ]
     ranking = only(view_of(rows))
     assert [row.device.id for row in ranking.rows] == ["fast", "slow"]
@@ -79,7 +91,7 @@ def test_one_sample_gives_a_ratio_without_an_interval() -> None:
     ranking = only(view_of([*repeats("a", (1.0,)), *repeats("b", (1.5,))]))
     assert ranking.verdicts[0] == (
         "a comes first: step time 1.000 s, 1.50× as fast as the next, b; "
-        "a single sample gives no interval."
+        "a single run gives no interval."
     )
     assert [row.interval for row in ranking.rows] == [None, None]
 
@@ -158,10 +170,10 @@ def test_different_problems_are_never_ranked_together_but_number_formats_are() -
 
 def test_each_device_has_its_own_baseline() -> None:
     results = [
-        *repeats("a", (4.0, 4.0)),
-        *repeats("a", (2.0, 2.0), knobs={"precision": "bf16"}),
-        *repeats("b", (9.0, 9.0)),
-        *repeats("b", (3.0, 3.0), knobs={"precision": "bf16"}),
+        *repeats("a", *twice(4.0)),
+        *repeats("a", *twice(2.0), knobs={"precision": "bf16"}),
+        *repeats("b", *twice(9.0)),
+        *repeats("b", *twice(3.0), knobs={"precision": "bf16"}),
     ]
     ranking = only(view_of(results, baseline={"precision": "fp32"}))
     assert ranking.reference == "baseline"
@@ -270,3 +282,24 @@ def test_many_differing_facts_are_cut_into_tables_that_fit() -> None:
     (conditions,) = view_of(results).conditions
     assert [len(table.facts) for table in conditions.differing] == [6, 2]
     assert conditions.differing[1].title == "Differs between devices, 2 of 2"
+
+
+def test_paired_comparisons_are_told_and_not_ranked() -> None:
+    versus = Versus(stack="torch", knobs={"precision": "bf16"})
+    pairs = tuple(Pair(a=(2.0,), b=(1.0,), a_first=n % 2 == 0) for n in range(12))
+    metrics = {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)}
+    paired = result(device="v", virtual=True, metrics=metrics).model_copy(
+        update={"versus": versus, "pairs": pairs, "knobs": {"precision": "fp32"}}
+    )
+    broken = paired.model_copy(update={"validity": Validity.INVALID, "reasons": ("too hot",)})
+    view = view_of([paired, broken])
+    assert view.rankings == ()
+    (compared,) = view.compared
+    assert (str(compared.device), compared.pairs) == ("v (virtual)", 12)
+    assert (compared.a, compared.b) == ("torch:precision=fp32", "torch:precision=bf16")
+    assert compared.verdict == "B is 2.00× faster, 95 % [2.00, 2.00]"
+    (rejected,) = view.rejected
+    assert "torch:precision=fp32 vs torch:precision=bf16" in rejected.cell
+    html = report_html(view)
+    assert compared.verdict in html
+    assert "Nothing has been measured yet" not in html

@@ -117,7 +117,7 @@ def test_failed_cell_has_a_line_with_its_reason() -> None:
 
 
 def test_table_says_virtual_validity_and_ratio() -> None:
-    results = [result("fp32", "v1", 1.0), result("bf16", "v1", 0.5)]
+    results = [result(p, "v1", s, n) for p, s in (("fp32", 1.0), ("bf16", 0.5)) for n in range(2)]
     lines = summarise(results, [], {"precision": "fp32"}, METRICS)
     assert varying_knobs(lines) == ["precision"]
     console = Console(width=200, file=io.StringIO())
@@ -125,7 +125,7 @@ def test_table_says_virtual_validity_and_ratio() -> None:
         console.print(summary_table(lines, "sweep"))
     text = captured.get()
     assert text.index("bf16") < text.index("fp32"), "best first"
-    for expected in ("v1 (virtual)", "1 VALID", "baseline", "2.00× [2.00, 2.00]", "500 ms"):
+    for expected in ("v1 (virtual)", "2 VALID", "baseline", "2.00× [2.00, 2.00]", "500 ms"):
         assert expected in text
 
 

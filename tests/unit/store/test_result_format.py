@@ -17,9 +17,10 @@ TEXT = (Path(__file__).parents[3] / "docs" / "result-format.md").read_text()
 EXAMPLES = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)]
 
 
-@pytest.mark.parametrize(
-    ("example", "kind"), list(zip(EXAMPLES, [StoredResult, StoredFailure], strict=True))
-)
+KINDS: list[type[Contract]] = [StoredResult, StoredFailure]
+
+
+@pytest.mark.parametrize(("example", "kind"), list(zip(EXAMPLES, KINDS, strict=True)))
 def test_the_example_is_what_is_shown(example: dict[str, object], kind: type[Contract]) -> None:
     parsed = kind.model_validate({**example, "started_at": 0.0})
     shown = parsed.model_dump(mode="json")

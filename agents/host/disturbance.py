@@ -1,0 +1,148 @@
+"""How much others used the cores while something was timed, and whether that was too much.
+
+What the kernel says of the cores this process may use (/proc/stat) less what the process has used
+itself. docs/run-rules.md has the bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from controller.contracts.result import Environment
+
+OTHER_BOUND: Final = 0.15
+"""Cores that others may keep busy, however many there are, since threads that wait for each other
+are as slow as the slowest; Ray's head, controller and agent at rest keep about 0.07 busy."""
+STEAL_BOUND: Final = 0.02
+"""Share of the cores' time."""
+ENFORCED: Final = MappingProxyType({"ci": False, "lab": True})
+"""Run policy → whether the bounds decide on validity."""
+_TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_BUSY: Final = (0, 1, 2, 5, 6)
+"""Columns of /proc/stat: user, nice, system, irq, softirq."""
+_STEAL: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """Seconds, of the cores this process may use."""
+
+    elapsed_s: float = 0.0
+    cores: int = 0
+    busy_s: float = 0.0
+    """CPU time used by anyone."""
+    steal_s: float = 0.0
+    """CPU time the hypervisor gave to others."""
+    own_s: float = 0.0
+    """CPU time used by this process, all its threads."""
+
+    def since(self, start: CpuTimes) -> CpuTimes:
+        """Return what has passed from a start to here."""
+        return CpuTimes(
+            self.elapsed_s - start.elapsed_s,
+            self.cores,
+            self.busy_s - start.busy_s,
+            self.steal_s - start.steal_s,
+            self.own_s - start.own_s,
+        )
+
+    def plus(self, other: CpuTimes) -> CpuTimes:
+        """Return both together."""
+        return CpuTimes(
+            self.elapsed_s + other.elapsed_s,
+            other.cores,
+            self.busy_s + other.busy_s,
+            self.steal_s + other.steal_s,
+            self.own_s + other.own_s,
+        )
+
+    @property
+    def other_cores(self) -> float | None:
+        """How many cores others kept busy on average; None if nothing was timed.
+
+        The kernel counts in ticks of 10 ms, so that others may seem to have used less than none.
+        """
+        if not self.elapsed_s:
+            return None
+        return round(max(0.0, self.busy_s - self.own_s) / self.elapsed_s, 4)
+
+    @property
+    def steal_share(self) -> float | None:
+        """Share of the cores' time that the hypervisor took; None if nothing was timed."""
+        if not self.elapsed_s:
+            return None
+        return round(self.steal_s / (self.elapsed_s * self.cores), 4)
+
+
+class CpuWatch:
+    """Adds up what the cores did while something was timed."""
+
+    def __init__(self) -> None:
+        self.timed = CpuTimes()
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Watch while the context lasts; may be entered again and again."""
+        start = read_cpu_times()
+        yield
+        self.timed = self.timed.plus(read_cpu_times().since(start))
+
+
+def read_cpu_times(stat: Path = Path("/proc/stat")) -> CpuTimes:
+    """Read the clocks now; raises OSError where there is no /proc."""
+    cores = os.sched_getaffinity(0)
+    busy, steal = cpu_ticks(stat.read_text(), frozenset(cores))
+    return CpuTimes(
+        elapsed_s=time.monotonic(),
+        cores=len(cores),
+        busy_s=busy / _TICKS_PER_S,
+        steal_s=steal / _TICKS_PER_S,
+        own_s=time.process_time(),
+    )
+
+
+def cpu_ticks(stat: str, cores: frozenset[int]) -> tuple[int, int]:
+    """Return ticks that were used and ticks that were stolen, of some cores, from /proc/stat."""
+    wanted = {f"cpu{core}" for core in cores}
+    busy = steal = 0
+    for name, *fields in map(str.split, stat.splitlines()):
+        if name in wanted:
+            ticks = [int(field) for field in fields]
+            busy += sum(ticks[column] for column in _BUSY)
+            steal += ticks[_STEAL]
+    return busy, steal
+
+
+def environment_of(timed: CpuTimes) -> Environment:
+    """Return the facts that tell how much a timed section was disturbed."""
+    return {
+        "timed_s": round(timed.elapsed_s, 3),
+        "timed_other_cores": timed.other_cores,
+        "timed_steal_share": timed.steal_share,
+    }
+
+
+def objections(timed: CpuTimes, policy: str) -> tuple[str, ...]:
+    """Say why a run is INVALID under a policy: others used the cores while it was timed."""
+    if not ENFORCED[policy]:
+        return ()
+    found = []
+    if (timed.other_cores or 0.0) > OTHER_BOUND:
+        found.append(
+            f"other processes kept {timed.other_cores:.2f} of {timed.cores} cores busy while it "
+            f"was timed ({timed.busy_s - timed.own_s:.2f} CPU s in {timed.elapsed_s:.2f} s); "
+            f"policy {policy} allows {OTHER_BOUND:g}"
+        )
+    if (timed.steal_share or 0.0) > STEAL_BOUND:
+        found.append(
+            f"the hypervisor took {timed.steal_share:.1%} of the cores' time while it was timed; "
+            f"policy {policy} allows {STEAL_BOUND:.0%}"
+        )
+    return tuple(found)

@@ -1,0 +1,41 @@
+"""`python -m agents.pairing.load SEED`: load a core at random until standard input ends.
+
+Busy and idle times are drawn log-uniformly from 1 to 300 ms: some bursts are shorter than a turn,
+some hold whole pairs, so that the load is neither steady nor averages out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import sys
+import threading
+import time
+
+SHORTEST_S, LONGEST_S = 1e-3, 0.3
+
+
+def main() -> None:
+    """Burn and sleep in turns; ends with whoever started it."""
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    generator = random.Random(sys.argv[1])
+    while True:
+        until = time.perf_counter() + _duration(generator)
+        while time.perf_counter() < until:
+            pass
+        time.sleep(_duration(generator))
+
+
+def _duration(generator: random.Random) -> float:
+    return math.exp(generator.uniform(math.log(SHORTEST_S), math.log(LONGEST_S)))
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What a paired comparison comes to: one Result for both sides. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from agents.pairing.interleave import Standing
+from controller.contracts.pairs import MIN_PAIRS, Pair, times_better
+from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.units import Unit
+
+REST_BOUND = 0.02
+"""CPU time, as a share of one core, that a side may use while the other is timed."""
+
+
+def paired_result(
+    metric: str,
+    a: Result,
+    b: Result,
+    standing: Standing,
+    rest_cpu_s: tuple[float | None, float | None],
+) -> Result:
+    """Return the result of a comparison; INVALID for what makes a side's INVALID, and more.
+
+    rest_cpu_s: CPU seconds that A and B have used when it was not their turn, as a Side tells.
+    """
+    unit = a.metrics[metric].unit
+    a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in standing.pairs])
+    b_share = _rest_share(rest_cpu_s[1], [pair.a for pair in standing.pairs])
+    reasons = (
+        *(f"side A: {reason}" for reason in a.reasons),
+        *(f"side B: {reason}" for reason in b.reasons),
+        *_restless("A", a_share),
+        *_restless("B", b_share),
+        *_too_few(standing),
+    )
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        metrics={
+            **_ratio(standing, unit),
+            **_sides(metric, unit, standing),
+            **_named(a, "a", metric),
+            **_named(b, "b", metric),
+        },
+        environment={
+            **both(a.environment, b.environment),
+            "pairs": standing.ratio.pairs,
+            "warmup_pairs": standing.ratio.warmup_pairs,
+            "compared_s": round(standing.elapsed_s, 3),
+            "a.rest_cpu_share": a_share,
+            "b.rest_cpu_share": b_share,
+        },
+        artefacts={
+            f"{side}_{name}": path
+            for side, result in (("a", a), ("b", b))
+            for name, path in result.artefacts.items()
+        },
+        pairs=standing.pairs,
+    )
+
+
+def both(a: Environment, b: Environment) -> Environment:
+    """Return the facts of two sides: once where they agree, else as `a.name` and `b.name`."""
+    facts: Environment = {}
+    for name in {**a, **b}:
+        if name in a and name in b and a[name] == b[name]:
+            facts[name] = a[name]
+        else:
+            facts |= {f"{side}.{name}": of[name] for side, of in (("a", a), ("b", b)) if name in of}
+    return facts
+
+
+def _ratio(standing: Standing, unit: Unit) -> dict[str, Measurement]:
+    found = times_better(standing.ratio, unit)
+    each = [median(pair.b) / median(pair.a) for pair in _steady(standing)]
+    better = tuple(1 / r if unit.lower_is_better else r for r in each)
+    metrics = {"ratio": Measurement(value=found.value, unit=Unit.RATIO, samples=better)}
+    if found.bounded:
+        metrics["ratio_low"] = Measurement(value=found.low, unit=Unit.RATIO)
+        metrics["ratio_high"] = Measurement(value=found.high, unit=Unit.RATIO)
+    return metrics
+
+
+def _sides(metric: str, unit: Unit, standing: Standing) -> dict[str, Measurement]:
+    """Return the compared metric of both sides, from all samples of the steady pairs."""
+    steady = _steady(standing)
+    samples = {
+        "a": tuple(sample for pair in steady for sample in pair.a),
+        "b": tuple(sample for pair in steady for sample in pair.b),
+    }
+    return {f"{metric}_{s}": Measurement.of_samples(found, unit) for s, found in samples.items()}
+
+
+def _named(result: Result, side: str, metric: str) -> dict[str, Measurement]:
+    others = {name: m for name, m in result.metrics.items() if name != metric}
+    return {f"{name}_{side}": m.model_copy(update={"samples": ()}) for name, m in others.items()}
+
+
+def _steady(standing: Standing) -> Sequence[Pair]:
+    return standing.pairs[standing.ratio.warmup_pairs :]
+
+
+def _rest_share(cpu_s: float | None, others: Sequence[tuple[float, ...]]) -> float | None:
+    """Return the share of a core that a side used during the other one's turns."""
+    if cpu_s is None:
+        return None
+    return round(cpu_s / sum(seconds for turn in others for seconds in turn), 4)
+
+
+def _restless(name: str, share: float | None) -> list[str]:
+    if share is None or share <= REST_BOUND:
+        return []
+    used = f"side {name} used {share:.1%} of a core while the other was timed"
+    return [f"{used}, more than {REST_BOUND:.0%}: its threads don't sleep between turns"]
+
+
+def _too_few(standing: Standing) -> list[str]:
+    if standing.ratio.bounded:
+        return []
+    found = f"{standing.ratio.pairs} steady pairs in {standing.elapsed_s:.0f} s"
+    return [f"{found}: an interval takes {MIN_PAIRS}; give it more time"]

@@ -1,0 +1,110 @@
+"""Comparisons of known outcome: real timed work, planted differences, a real random load beside it.
+
+B does more work of the same kind than A, so the true ratio of their times is known without
+measuring it; times are never touched. Turns, pairs, statistics and the decision to stop are those
+of every comparison, only shorter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product, repeat
+
+from agents.pairing.interleave import Plan, interleave
+from controller.contracts.bench import PlantedTrial, PlantedTrials
+
+STEP_S = 0.5e-3
+"""How long a step of A takes on an undisturbed core."""
+TURN_S = 4e-3
+TRIAL_S = 0.6
+"""The time limit of one comparison."""
+TRIES = 200
+"""For the one that nothing disturbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A Side that adds ones: its time grows with their number, and with nothing else."""
+
+    amount: int
+
+    async def turn(self, steps: int) -> tuple[float, ...]:
+        """See Side.turn."""
+        return tuple(_seconds(self.amount) for _ in range(steps))
+
+
+def calibrated_amount(step_s: float) -> int:
+    """Return the amount of work that takes step_s seconds where nothing disturbs it."""
+    tried = 10_000
+    fastest = min(_seconds(tried) for _ in range(TRIES))
+    return max(1000, round(tried * step_s / fastest))
+
+
+def compare_planted(amount: int, effect: float, width: float, seed: str) -> PlantedTrial:
+    """Compare an amount of work with more of it."""
+    more = round(amount * (1 + effect))
+    plan = Plan(width=width, time_limit_s=TRIAL_S, seed=seed, turn_s=TURN_S)
+    standing = asyncio.run(interleave(Work(amount), Work(more), plan))
+    found = standing.ratio
+    return PlantedTrial(
+        effect=effect,
+        truth=more / amount,
+        ratio=found.value,
+        low=found.low if found.bounded else None,
+        high=found.high if found.bounded else None,
+        direction=found.direction,
+        pairs=len(standing.pairs),
+    )
+
+
+def trials(wanted: PlantedTrials) -> Iterator[PlantedTrial]:
+    """Run comparisons until all are done or time is up; effects take turns, to meet equal loads."""
+    ends_at = time.monotonic() + wanted.time_limit_s
+    amount = calibrated_amount(STEP_S)
+    with background(wanted.loads, wanted.seed):
+        for number, effect in product(range(wanted.trials), wanted.effects):
+            seed = f"{wanted.seed}/{number}/{effect}"
+            yield compare_planted(amount, effect, wanted.width, seed)
+            if time.monotonic() >= ends_at:
+                return
+
+
+@contextmanager
+def background(processes: int, seed: int) -> Iterator[None]:
+    """Load the host at random while the context lasts."""
+    command = [sys.executable, "-m", "agents.pairing.load"]
+    started = [
+        subprocess.Popen([*command, f"{seed}/{number}"], stdin=subprocess.PIPE)
+        for number in range(processes)
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def _seconds(amount: int) -> float:
+    started = time.perf_counter()
+    sum(repeat(1, amount))
+    return time.perf_counter() - started
+
+
+def main() -> int:
+    """`python -m agents.pairing.planted PLANTED_TRIALS`, in and out JSON: print a trial a line."""
+    wanted = PlantedTrials.model_validate_json(sys.argv[1])
+    for trial in trials(wanted):
+        sys.stdout.write(trial.model_dump_json() + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""`benchfarm compare`: two cells in turns on one device."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.common import Json, home, reading, show_json, show_table
+from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+
+if TYPE_CHECKING:
+    from controller.contracts.sweep import Stopping, Sweep
+    from controller.reports.comparison import Comparison
+    from controller.reports.selecting import Wanted
+
+SETTING_UP_S = 1800.0
+"""What an attempt may take beyond its turns: to start both sides, build and compile."""
+
+
+def compare(
+    a: SideA,
+    b: SideB,
+    workload: Workload,
+    scenario: Scenario = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Device id; else any that can run both.")
+    ] = None,
+    knob: Knobs = None,
+    width: Annotated[
+        float,
+        typer.Option(min=1e-4, max=9, help="Stop at an interval narrower than this share of it."),
+    ] = 0.03,
+    time_limit: Annotated[
+        float, typer.Option(min=1, max=86400, metavar="SECONDS", help="Or after so long a time.")
+    ] = 600.0,
+    json: Json = False,
+) -> None:
+    """Compare two cells, in turns on one device, until their ratio is known well enough.
+
+    Exit status 0 if the comparison is VALID, whatever it shows.
+    """
+    from controller.contracts.catalog import load_catalog
+    from controller.contracts.sweep import Stopping
+    from controller.runtime.client import FarmClient
+    from controller.scheduling.expansion import cells_of
+
+    catalog = load_catalog()
+    wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
+    sweep = _sweep(wanted, Stopping(width=width, time_limit_s=time_limit))
+    cells_of(sweep, catalog, "compare")  # complain before asking the farm
+    submission = FarmClient(home()).submit(sweep, again=True)
+    sys.exit(_follow(submission.sweep_id, json=json))
+
+
+def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
+    from controller.contracts.sweep import Paired, Sweep
+
+    return Sweep(
+        name="compare",
+        workload=(wanted.workload,),
+        scenario=(wanted.scenario,),
+        knobs={name: (value,) for name, value in wanted.knobs.items()},
+        devices=(f'device == "{wanted.device}"' if wanted.device else "any",),
+        deadline_s=stopping.time_limit_s + SETTING_UP_S,
+        paired=Paired(a=wanted.a, b=(wanted.b,), **stopping.model_dump()),
+    )
+
+
+def _follow(sweep_id: str, *, json: bool) -> int:
+    """Follow a comparison to its end and show what came out; return the exit status."""
+    from rich.console import Console
+
+    from controller.cli.common import console
+    from controller.cli.progress import show_progress
+    from controller.runtime.client import FarmClient
+    from controller.runtime.watch import follow, runs_of
+
+    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
+    shown_on = Console(stderr=True) if json else console()
+    try:
+        show_progress(follow(home(), FarmClient(home()), sweep_id), runs, shown_on)
+    except KeyboardInterrupt:
+        typer.echo(f"\nit goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        return 130
+    return _show(sweep_id, json=json)
+
+
+def _show(sweep_id: str, *, json: bool) -> int:
+    from controller.contracts.catalog import load_catalog
+    from controller.contracts.result import Validity
+    from controller.reports.comparison import compare_pairs
+
+    with reading() as store:
+        results, failures = store.results(sweep_id), store.failures(sweep_id)
+    results = [result for result in results if result.counted]
+    if not results:
+        for failure in failures:
+            typer.echo(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+        typer.echo(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
+        return 1
+    metric = load_catalog().scenarios[results[0].scenario].metric
+    found = compare_pairs(results, metric)
+    show_comparison(found, json=json)
+    return 0 if found.validity is Validity.VALID else 1
+
+
+def show_comparison(found: Comparison, *, json: bool) -> None:
+    """Print a comparison: as JSON, or in a few lines."""
+    from controller.reports.tables import comparison_table
+
+    if json:
+        show_json(found)
+        return
+    show_table(comparison_table(found))
+    typer.echo(found.verdict)
+    for reason in found.reasons:
+        typer.echo(f"{found.validity}: {reason}")

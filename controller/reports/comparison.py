@@ -1,0 +1,186 @@
+"""How A and B compare, from what is stored: the numbers and a plain verdict. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from controller.contracts.base import Contract, Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.pairs import CONFIDENCE, Pair, ratio_of_pairs, times_better
+from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.result import Environment, Validity
+from controller.contracts.sweep import Side, side_labels
+from controller.contracts.units import Unit
+from controller.reports.statistics import Ratio, Runs, ratio_of_medians, spread
+
+
+class Comparison(Contract):
+    """Two sides and how they compare; the format of `compare --json`, see docs/comparison.md."""
+
+    a: str
+    b: str
+    """The sides by their stacks and the knobs that tell them apart."""
+    metric: str
+    ratio: float
+    """How many times better B is than A."""
+    ratio_low: float | None
+    ratio_high: float | None
+    """The 95 % interval; None where too little was measured to make one."""
+    pairs: int
+    """Interleaved pairs it is made from, warm-up left out; 0 if it compares separate runs."""
+    verdict: str
+    workload: str
+    scenario: str
+    device: tuple[str, ...]
+    device_kind: tuple[DeviceKind, ...]
+    virtual: bool
+    unit: Unit
+    value_a: float
+    """Median of the metric."""
+    value_b: float
+    knobs: dict[str, Scalar]
+    """What both sides share."""
+    validity: Validity
+    reasons: tuple[str, ...]
+    runs: tuple[str, ...]
+    """Ids of the runs it is made from."""
+    environment: Environment
+    """The facts that all these runs agree in."""
+
+
+def compare_pairs(
+    results: Sequence[StoredResult], metric: str, sides: tuple[Side, Side] | None = None
+) -> Comparison:
+    """Compare by one or more paired results of two sides; without `sides`, as the first has them.
+
+    A result that has the sides the other way round is turned.
+    """
+    a, b = sides or sides_of(results[0])
+    sessions = [_oriented(result, a) for result in results]
+    unit = results[0].metrics[f"{metric}_a"].unit
+    found = times_better(ratio_of_pairs(*sessions), unit)
+    ratio = Ratio(found.value, (found.low, found.high) if found.bounded else None)
+    pairs = [pair for session in sessions for pair in session]
+    samples = [pair.a for pair in pairs], [pair.b for pair in pairs]
+    return _comparison(results, (a, b), metric, unit, samples, ratio, found.pairs)
+
+
+def compare_runs(
+    ours: Sequence[StoredResult], theirs: Sequence[StoredResult], metric: str
+) -> Comparison:
+    """Compare by results of two sides that were measured in separate runs."""
+    unit = ours[0].metrics[metric].unit
+    samples = _samples(ours, metric), _samples(theirs, metric)
+    over, under = samples if unit.lower_is_better else samples[::-1]
+    sides = side_of(ours[0]), side_of(theirs[0])
+    ratio = ratio_of_medians(over, under)
+    return _comparison((*ours, *theirs), sides, metric, unit, samples, ratio, 0)
+
+
+def side_of(record: OutcomeOrigin) -> Side:
+    """Return the side that a result is of; side A of a paired one."""
+    return Side(stack=record.stack, knobs=record.knobs)
+
+
+def sides_of(record: OutcomeOrigin) -> tuple[Side, Side]:
+    """Return both sides of a paired result; raises ValueError for another."""
+    if record.versus is None:
+        raise ValueError(f"run {record.run_id} is no paired comparison")
+    return side_of(record), Side(stack=record.versus.stack, knobs=record.versus.knobs)
+
+
+def verdict(ratio: Ratio) -> str:
+    """Say in plain words what a ratio of B's merit to A's shows."""
+    if ratio.interval is None:
+        return f"no verdict: {ratio.value:.2f}×, and too little was measured for an interval"
+    low, high = ratio.interval
+    if not ratio.shown:
+        return f"no difference shown, {_interval(low, high)}"
+    if ratio.value > 1:
+        return f"B is {_times(ratio.value, low, high)} faster, {_interval(low, high)}"
+    low, high, value = 1 / high, 1 / low, 1 / ratio.value
+    return f"A is {_times(value, low, high)} faster, {_interval(low, high)}"
+
+
+def _comparison(
+    results: Sequence[StoredResult],
+    sides: tuple[Side, Side],
+    metric: str,
+    unit: Unit,
+    samples: tuple[Runs, Runs],
+    ratio: Ratio,
+    pairs: int,
+) -> Comparison:
+    first, (a, b) = results[0], side_labels(*sides)
+    low, high = ratio.interval or (None, None)
+    return Comparison(
+        a=a,
+        b=b,
+        metric=metric,
+        ratio=ratio.value,
+        ratio_low=low,
+        ratio_high=high,
+        pairs=pairs,
+        verdict=verdict(ratio),
+        workload=first.workload,
+        scenario=first.scenario,
+        device=_distinct(result.device for result in results),
+        device_kind=_distinct(result.device_kind for result in results),
+        virtual=any(result.virtual for result in results),
+        unit=unit,
+        value_a=spread(samples[0]).median,
+        value_b=spread(samples[1]).median,
+        knobs=_agreed([side.knobs for side in sides]),
+        validity=_validity(results),
+        reasons=_distinct(reason for result in results for reason in result.reasons),
+        runs=_distinct(result.run_id for result in results),
+        environment=_agreed([result.environment for result in results]),
+    )
+
+
+def _oriented(result: StoredResult, a: Side) -> Sequence[Pair]:
+    return result.pairs if side_of(result) == a else [pair.swapped() for pair in result.pairs]
+
+
+def _samples(results: Sequence[StoredResult], metric: str) -> Runs:
+    found = [result.metrics[metric] for result in results]
+    return [m.samples or (m.value,) for m in found]
+
+
+def _validity(results: Sequence[StoredResult]) -> Validity:
+    valid = all(result.validity is Validity.VALID for result in results)
+    return Validity.VALID if valid else Validity.INVALID
+
+
+Item = TypeVar("Item")
+
+
+def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(items))
+
+
+def _agreed(mappings: Sequence[Mapping[str, Item]]) -> dict[str, Item]:
+    """Return what all mappings hold with the same value."""
+    first, *others = mappings
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in other and other[name] == value for other in others)
+    }
+
+
+def _times(value: float, low: float, high: float) -> str:
+    return f"{value:.{_decimals(low, high)}f}×"
+
+
+def _interval(low: float, high: float) -> str:
+    places = _decimals(low, high)
+    return f"{CONFIDENCE:.0%} [{low:.{places}f}, {high:.{places}f}]".replace("%", " %", 1)
+
+
+def _decimals(low: float, high: float) -> int:
+    """Return as many places as tell the ends of an interval apart, and from 1."""
+    least = min(high - low, abs(low - 1) or 1.0, abs(high - 1) or 1.0)
+    return min(4, max(2, math.ceil(-math.log10(least)))) if least > 1e-6 else 2

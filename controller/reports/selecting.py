@@ -1,0 +1,117 @@
+"""Which stored results are meant by sides such as `torch:precision=bf16`. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.base import Scalar
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Validity
+from controller.contracts.sweep import Side
+from controller.reports.comparison import side_of, sides_of
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to compare, as a user says it."""
+
+    a: Side
+    """A knob may be left out if all that is stored has one value of it."""
+    b: Side
+    workload: str
+    scenario: str
+    knobs: Mapping[str, Scalar]
+    """Of both sides."""
+    device: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The VALID results that are meant: paired ones, or, without any, those of each side."""
+
+    sides: tuple[Side, Side]
+    paired: tuple[StoredResult, ...] = ()
+    a: tuple[StoredResult, ...] = ()
+    b: tuple[StoredResult, ...] = ()
+
+
+def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
+    """Choose results; raises NotFound if there are none, UserError if a side could mean several."""
+    usable = [result for result in results if _is_usable(result, wanted)]
+    turned = [(r, sides) for r in usable if r.versus and (sides := _turned(r, wanted))]
+    if turned:
+        sides = _only([a for _, (a, _) in turned], "A"), _only([b for _, (_, b) in turned], "B")
+        return Chosen(sides, paired=tuple(result for result, _ in turned))
+    alone = [result for result in usable if not result.versus]
+    a, b = _of_side(alone, wanted, wanted.a, "A"), _of_side(alone, wanted, wanted.b, "B")
+    sides = _only([side_of(r) for r in a], "A"), _only([side_of(r) for r in b], "B")
+    return Chosen(sides, a=tuple(a), b=tuple(b))
+
+
+def stray_knob(chosen: Chosen, wanted: Wanted) -> str | None:
+    """Return the first knob that differs between the sides though nobody asked for that."""
+    a, b = (side.knobs for side in chosen.sides)
+    named = wanted.a.knobs.keys() | wanted.b.knobs.keys()
+    for name in sorted((a.keys() & b.keys()) - named):
+        if a[name] != b[name]:
+            return f"{name} differs: {a[name]} and {b[name]}"
+    return None
+
+
+def _is_usable(result: StoredResult, wanted: Wanted) -> bool:
+    return (
+        result.counted
+        and result.validity is Validity.VALID
+        and (result.workload, result.scenario) == (wanted.workload, wanted.scenario)
+        and wanted.device in (None, result.device)
+    )
+
+
+def _turned(result: StoredResult, wanted: Wanted) -> tuple[Side, Side] | None:
+    """Return a paired result's sides in the order of the user's, if they are meant."""
+    one, other = sides_of(result)
+    for a, b in ((one, other), (other, one)):
+        if _is_meant(a, wanted.a, wanted) and _is_meant(b, wanted.b, wanted):
+            return a, b
+    return None
+
+
+def _is_meant(side: Side, meant: Side, wanted: Wanted) -> bool:
+    named = {**wanted.knobs, **meant.knobs}
+    return side.stack == meant.stack and all(
+        side.knobs.get(name) == value for name, value in named.items()
+    )
+
+
+def _of_side(
+    results: Sequence[StoredResult], wanted: Wanted, meant: Side, name: str
+) -> list[StoredResult]:
+    found = [result for result in results if _is_meant(side_of(result), meant, wanted)]
+    if not found:
+        knobs = " ".join(f"{k}={v}" for k, v in {**wanted.knobs, **meant.knobs}.items())
+        where = f" on {wanted.device}" if wanted.device else ""
+        raise NotFound(
+            f"looking for results of side {name}",
+            f"nothing VALID is stored of {wanted.workload} under {wanted.scenario} with stack "
+            f"{meant.stack} {knobs}".rstrip()
+            + where,
+            "see: benchfarm results list",
+        )
+    return found
+
+
+def _only(sides: Sequence[Side], name: str) -> Side:
+    """Return the one side that all are; raises UserError naming a knob that tells them apart."""
+    first = sides[0]
+    for other in sides:
+        for knob in sorted(first.knobs.keys() | other.knobs.keys()):
+            one, two = first.knobs.get(knob), other.knobs.get(knob)
+            if one != two:
+                raise UserError(
+                    f"choosing results of side {name}",
+                    f"several cells are stored, with {knob} {one} and {two}",
+                    f"say which, such as {first.stack}:{knob}={one} or --knob {knob}={one}",
+                )
+    return first

@@ -1,0 +1,84 @@
+"""How much others used the cores, and when that makes a run INVALID."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.host.disturbance import (
+    OTHER_BOUND,
+    STEAL_BOUND,
+    CpuTimes,
+    CpuWatch,
+    cpu_ticks,
+    environment_of,
+    objections,
+)
+
+STAT = """\
+cpu  50 1 30 900 7 2 3 4 0 0
+cpu0 10 1 10 400 7 1 1 1 0 0
+cpu1 40 0 20 500 0 1 2 3 5 0
+cpu10 999 0 0 0 0 0 0 99 0 0
+intr 1 2 3
+"""
+
+
+def timed(other_s: float = 0.0, steal_s: float = 0.0) -> CpuTimes:
+    """Return ten seconds on two cores, of which this process used fifteen CPU seconds."""
+    return CpuTimes(10.0, 2, busy_s=15.0 + other_s, steal_s=steal_s, own_s=15.0)
+
+
+def test_ticks_of_the_cores_that_are_asked_for() -> None:
+    assert cpu_ticks(STAT, frozenset({0})) == (23, 1)
+    assert cpu_ticks(STAT, frozenset({0, 1})) == (86, 4)
+    assert cpu_ticks(STAT, frozenset()) == (0, 0)
+
+
+def test_others_are_counted_in_cores_and_what_was_stolen_as_a_share() -> None:
+    assert timed(other_s=1.0).other_cores == 0.1
+    assert timed(steal_s=0.4).steal_share == 0.02
+    assert timed(other_s=-0.1).other_cores == 0.0, "ticks are coarse"
+    assert (CpuTimes().other_cores, CpuTimes().steal_share) == (None, None)
+
+
+def test_timed_sections_add_up() -> None:
+    both = CpuTimes().plus(timed(1.0, 0.2)).plus(timed(3.0, 0.4))
+    assert (both.elapsed_s, both.cores) == (20.0, 2)
+    assert (both.other_cores, both.steal_share) == (0.2, 0.015)
+
+
+@pytest.mark.parametrize("policy", ["ci", "lab"])
+def test_within_the_bounds_nothing_is_objected_to(policy: str) -> None:
+    quiet = timed(other_s=10 * OTHER_BOUND, steal_s=20 * STEAL_BOUND)
+    assert objections(quiet, policy) == ()
+    assert objections(CpuTimes(), policy) == ()
+
+
+def test_beyond_them_the_reason_has_the_figures() -> None:
+    (other,) = objections(timed(other_s=2.5), "lab")
+    assert other == (
+        "other processes kept 0.25 of 2 cores busy while it was timed "
+        "(2.50 CPU s in 10.00 s); policy lab allows 0.15"
+    )
+    (steal,) = objections(timed(steal_s=0.8), "lab")
+    assert "the hypervisor took 4.0% of the cores' time" in steal
+    assert len(objections(timed(2.5, 0.8), "lab")) == 2
+
+
+def test_under_ci_it_is_recorded_and_not_enforced() -> None:
+    disturbed = timed(other_s=9.0, steal_s=9.0)
+    assert objections(disturbed, "ci") == ()
+    facts = environment_of(disturbed)
+    assert facts == {"timed_s": 10.0, "timed_other_cores": 0.9, "timed_steal_share": 0.45}
+
+
+def test_a_watch_counts_this_process_as_own() -> None:
+    watch = CpuWatch()
+    with watch.timing():
+        sum(range(10**6))
+    first = watch.timed
+    assert 0 < first.own_s <= first.elapsed_s * 1.01 + 0.01
+    with watch.timing():
+        sum(range(10**6))
+    assert watch.timed.own_s > first.own_s
+    assert watch.timed.cores == first.cores > 0

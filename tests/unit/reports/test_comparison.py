@@ -1,0 +1,208 @@
+"""What is stored of two sides, compared: verdicts, the choice of results, unlike environments."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.pairs import Pair
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Environment, Measurement, Validity
+from controller.contracts.sweep import Side, Versus
+from controller.contracts.units import Unit
+from controller.reports.alike import difference
+from controller.reports.comparison import compare_pairs, compare_runs, verdict
+from controller.reports.selecting import Wanted, choose, stray_knob
+from controller.reports.statistics import Ratio
+
+HOST: Environment = {"cpu_model": "Xeon", "kernel": "6.1", "torch": "2.13.0", "threads": 2}
+
+
+def stored(
+    seconds: float = 1.0,
+    *,
+    run_id: str = "r",
+    stack: str = "torch",
+    versus: Versus | None = None,
+    pairs: tuple[Pair, ...] = (),
+    environment: Environment | None = None,
+    device: str = "cpu-1",
+    validity: Validity = Validity.VALID,
+    **knobs: Scalar,
+) -> StoredResult:
+    name = "step_time_a" if versus else "step_time"
+    return StoredResult(
+        run_id=run_id,
+        sweep_id="s",
+        cell_key="k",
+        repeat=0,
+        attempt=1,
+        device=device,
+        device_kind=DeviceKind.CPU_HOST,
+        virtual=False,
+        workload="w",
+        stack=stack,
+        scenario="training",
+        knobs={"precision": "fp32", "size": 256, **knobs},
+        versus=versus,
+        started_at=0.0,
+        counted=True,
+        validity=validity,
+        reasons=() if validity is Validity.VALID else ("too loud",),
+        metrics={name: Measurement.of_samples((seconds, seconds * 1.01), Unit.SECONDS)},
+        environment={**HOST, **(environment or {})},
+        artefacts={},
+        pairs=pairs,
+    )
+
+
+def paired(ratio: float = 1.5, count: int = 12, run_id: str = "p", **knobs: Scalar) -> StoredResult:
+    """Return a comparison of fp32 with bf16, which takes 1 / ratio of the time."""
+    pairs = tuple(
+        Pair(a=(1.0 + n % 3 / 1000,), b=((1.0 + n % 3 / 1000) / ratio,), a_first=n % 2 == 0)
+        for n in range(count)
+    )
+    shared: dict[str, Scalar] = {"precision": "fp32", "size": 256, **knobs}
+    versus = Versus(stack="torch", knobs={**shared, "precision": "bf16"})
+    result = stored(run_id=run_id, versus=versus, pairs=pairs)
+    return result.model_copy(update={"knobs": shared})
+
+
+def wanted(
+    a: str = "torch:precision=fp32",
+    b: str = "torch:precision=bf16",
+    device: str | None = None,
+    **knobs: Scalar,
+) -> Wanted:
+    return Wanted(
+        Side.model_validate(a), Side.model_validate(b), "w", "training", knobs, device
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "said"),
+    [
+        (1.31, (1.27, 1.36), "B is 1.31× faster, 95 % [1.27, 1.36]"),
+        (0.5, (0.4, 0.625), "A is 2.00× faster, 95 % [1.60, 2.50]"),
+        (1.01, (0.99, 1.03), "no difference shown, 95 % [0.99, 1.03]"),
+        (1.004, (1.0012, 1.0071), "B is 1.004× faster, 95 % [1.001, 1.007]"),
+        (1.25, (1.25, 1.25), "B is 1.25× faster, 95 % [1.25, 1.25]"),
+        (1.3, None, "no verdict: 1.30×, and too little was measured for an interval"),
+    ],
+)
+def test_verdicts_are_plain(
+    value: float, interval: tuple[float, float] | None, said: str
+) -> None:  # fmt: skip
+    assert verdict(Ratio(value, interval)) == said
+
+
+def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
+    found = compare_pairs([paired(1.5)], "step_time")
+    assert (found.a, found.b) == ("torch:precision=fp32", "torch:precision=bf16")
+    assert found.ratio == pytest.approx(1.5)
+    assert found.ratio_low is not None
+    assert found.ratio_high is not None
+    assert found.ratio_low <= 1.5 <= found.ratio_high
+    assert found.verdict.startswith("B is 1.50× faster")
+    assert (found.pairs, found.metric, found.knobs) == (12, "step_time", {"size": 256})
+    assert found.value_b == pytest.approx(found.value_a / 1.5)
+    assert found.environment == HOST
+
+
+def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
+    one = paired(1.5, run_id="1")
+    other = one.model_copy(
+        update={
+            "run_id": "2",
+            "knobs": {"precision": "bf16", "size": 256},
+            "versus": Versus(stack="torch", knobs={"precision": "fp32", "size": 256}),
+            "pairs": tuple(pair.swapped() for pair in one.pairs),
+        }
+    )
+    chosen = choose([one, other], wanted())
+    found = compare_pairs(chosen.paired, "step_time", chosen.sides)
+    assert found.ratio == pytest.approx(1.5)
+    assert (found.pairs, found.runs) == (24, ("1", "2"))
+    turned = choose([one, other], wanted("torch:precision=bf16", "torch:precision=fp32"))
+    back = compare_pairs(turned.paired, "step_time", turned.sides)
+    assert back.ratio == pytest.approx(1 / 1.5)
+    assert back.a == "torch:precision=bf16"
+
+
+def test_separate_runs_are_compared_by_their_medians() -> None:
+    ours = [stored(1.0), stored(1.02)]
+    theirs = [stored(0.5, precision="bf16"), stored(0.51, precision="bf16")]
+    found = compare_runs(ours, theirs, "step_time")
+    assert found.ratio == pytest.approx(2.0)
+    assert (found.pairs, found.b) == (0, "torch:precision=bf16")
+    assert found.verdict.startswith("B is 2.00× faster")
+    assert compare_runs(ours[:1], theirs, "step_time").ratio_low is None
+
+
+def test_interleaved_results_are_preferred_and_only_valid_ones_taken() -> None:
+    alone = [stored(1.0), stored(0.5, precision="bf16")]
+    loud = paired().model_copy(update={"validity": Validity.INVALID})
+    late = paired().model_copy(update={"counted": False})
+    assert choose([*alone, paired(), loud, late], wanted()).paired == (paired(),)
+    chosen = choose([*alone, loud, late], wanted())
+    assert (chosen.paired, chosen.a, chosen.b) == ((), (alone[0],), (alone[1],))
+
+
+def test_nothing_stored_is_said_with_what_was_looked_for() -> None:
+    with pytest.raises(NotFound, match=r"side B.*with stack torch precision=bf16 on cpu-1"):
+        choose([stored()], wanted(device="cpu-1"))
+
+
+def test_a_side_that_could_mean_several_cells_is_refused() -> None:
+    results = [stored(), stored(size=512), stored(precision="bf16")]
+    with pytest.raises(
+        UserError, match=r"side A: several cells.*size 256 and 512.*--knob size=256"
+    ):
+        choose(results, wanted())
+    assert choose(results, wanted(size=256)).a == (results[0],)
+    with pytest.raises(UserError, match="several cells"):
+        choose([paired(), paired(size=512)], wanted())
+
+
+def test_a_knob_nobody_asked_about_must_not_differ() -> None:
+    chosen = choose([stored(), stored(size=512, precision="bf16")], wanted())
+    assert stray_knob(chosen, wanted()) == "size differs: 256 and 512"
+    asked = wanted("torch:size=256,precision=fp32", "torch:precision=bf16")
+    assert stray_knob(choose([stored(), stored(size=512, precision="bf16")], asked), asked) is None
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "said"),
+    [
+        ("cpu_model", "EPYC", "cpu_model differs: Xeon and EPYC"),
+        ("kernel", None, "kernel differs: 6.1 and unknown"),
+        ("governor", "powersave", "governor differs: unknown and powersave"),
+        ("torch", "2.8.0", "torch differs: 2.13.0 and 2.8.0"),
+    ],
+)
+def test_unlike_environments_are_told_by_the_fact_that_differs(
+    fact: str, value: Scalar | None, said: str
+) -> None:
+    other = stored(precision="bf16", environment={fact: value})
+    assert difference([stored()], [other]) == said
+    assert difference([stored()], [stored(precision="bf16")]) is None
+
+
+def test_another_device_is_another_environment() -> None:
+    assert difference([stored()], [stored(device="cpu-2")]) == "device differs: cpu-1 and cpu-2"
+
+
+def test_stacks_may_differ_in_software_and_sides_in_how_they_are_launched() -> None:
+    ipex = stored(stack="ipex", environment={"torch": "2.8.0"})
+    assert difference([stored()], [ipex]) is None
+    threads = stored(environment={"threads": 1})
+    assert difference([stored()], [threads]) is None
+    assert difference([stored(), threads], [stored()]) == "threads differs: 2 and 1"
+
+
+def test_paired_results_have_to_agree_side_by_side() -> None:
+    one, two = (paired().model_copy(update={"environment": {"b.torch": v}}) for v in ("1", "2"))
+    assert difference([one, two]) == "b.torch differs: 1 and 2"
+    assert difference([one, one]) is None
