@@ -95,7 +95,7 @@ def test_a_switch_is_exact_in_double_precision(knobs: Mapping[str, Scalar]) -> N
     torch.testing.assert_close(step.outputs, expected.outputs, rtol=1e-9, atol=1e-12)
     # The plain loss is fp32, so its gradient is rounded where it enters; the same in both, unless
     # the fused loss takes the plain one's place, which keeps double precision.
-    error = 1e-5 if "focal_loss" in knobs else 1e-6
+    error = 3e-5 if "focal_loss" in knobs else 1e-6
     for name, gradient in step.gradients.items():
         scale = expected.gradients[name].abs().max().item()
         torch.testing.assert_close(
