@@ -30,10 +30,12 @@ struct Positive {
 };
 struct Soft {
   Vec y;
+  // So are most of a detector's targets, a whole Vec at a time.
+  bool is_negative() const { return all(equal(y, splat(0.0f))); }
   Vec blend(Vec one, Vec zero) const { return fma(y, one, (1.0f - y) * zero); }
   Vec linear(Vec x) const {
     Vec below = min(x, splat(0.0f));
-    return select(is_negative(x), -y, 1.0f - y) * x + (below - below);
+    return select(::is_negative(x), -y, 1.0f - y) * x + (below - below);
   }
 };
 
@@ -43,12 +45,18 @@ template <class Precision, Gamma gamma_is> struct Focal {
   float weight_one, weight_zero, gamma;
 
   template <class Target> Vec loss(Vec x, Target y) const {
+    if constexpr (std::is_same_v<Target, Soft>) {
+      if (y.is_negative()) return loss(x, Negative{});
+    }
     Decision d = decide(x);
     Vec weight = y.blend(splat(weight_one), splat(weight_zero));
     return weight * power_of<0>(y.blend(d.q, d.p)) * bce(x, y, d);
   }
 
   template <class Target> Vec slope(Vec x, Target y) const {
+    if constexpr (std::is_same_v<Target, Soft>) {
+      if (y.is_negative()) return slope(x, Negative{});
+    }
     Decision d = decide(x);
     if constexpr (gamma_is == Gamma::zero) {
       return y.blend(splat(weight_one), splat(weight_zero)) * y.blend(-d.q, d.p);
@@ -70,10 +78,10 @@ template <class Precision, Gamma gamma_is> struct Focal {
   static Decision decide(Vec x) {
     Vec minus_magnitude = bits<Vec>(bits<Int>(x) | bits<Int>(splat(-0.0f)));
     Vec e = exp<Precision>(max(splat(-120.0f), minus_magnitude));
-    Vec rough = 1.0f / (1.0f + e), smaller = e * rough;
+    Vec rough = reciprocal<Precision>(1.0f + e), smaller = e * rough;
     // fp32: without the error of rounding 1 + e.
-    Vec larger = std::is_same_v<Precision, Fine> ? fma(-e, rough, splat(1.0f)) : rough;
-    Mask negative = is_negative(x);
+    Vec larger = Precision::is_fine ? fma(-e, rough, splat(1.0f)) : rough;
+    Mask negative = ::is_negative(x);
     return {e, select(negative, smaller, larger), select(negative, larger, smaller)};
   }
 

@@ -68,6 +68,8 @@ inline int count_of(All) { return lanes; }
 inline int count_of(First first) { return first.count; }
 template <class Part> inline unsigned lanes_in(Part part) { return (1u << count_of(part)) - 1; }
 
+inline bool all(Mask mask) { return lanes_of(mask) == lanes_in(All{}); }
+
 // v with 0 in all other lanes.
 inline Vec only(Vec v, All) { return v; }
 inline Vec only(Vec v, First first) {

@@ -35,6 +35,8 @@ constexpr bool fma_rounds_once = true;
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec round(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT); }
 inline Vec scale(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
+// Relative error 2^-14.
+inline Vec reciprocal_14_bits(Vec v) { return _mm512_rcp14_ps(v); }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 

@@ -8,6 +8,7 @@ namespace {
 // How much a result is worth: fp32 takes all the bits there are, bf16 keeps 8. exp is e^x for
 // |x| <= ln 2 / 2, log1p is log(1 + x) / x for x in [0, 1].
 struct Fine {
+  static constexpr bool is_fine = true;
   // relative error 1.9e-9
   static constexpr float exp[] = {1.00000000e+00f, 1.00000004e+00f, 4.99999921e-01f,
                                   1.66664202e-01f, 4.16682256e-02f, 8.37481580e-03f,
@@ -18,6 +19,7 @@ struct Fine {
                                     7.92045485e-02f,  -3.00658003e-02f, 5.36482632e-03f};
 };
 struct Coarse {
+  static constexpr bool is_fine = false;
   // relative error 7.5e-5
   static constexpr float exp[] = {9.99928074e-01f, 1.00016419e+00f, 5.04963264e-01f,
                                   1.65668423e-01f};
@@ -26,9 +28,14 @@ struct Coarse {
                                     -1.61363035e-01f, 4.31062581e-02f};
 };
 
-// c[0] + c[1] x + c[2] x² + …, its even and its odd terms side by side: half the depth of one chain
-// for one multiplication more.
+// c[0] + c[1] x + c[2] x² + …: a short one as one chain, a long one with its even and its odd terms
+// side by side, which is half as deep for one multiplication more.
 template <int n> inline Vec polynomial(Vec x, const float (&c)[n]) {
+  if constexpr (n <= 5) {
+    Vec value = splat(c[n - 1]);
+    for (int k = n - 2; k >= 0; --k) value = fma(value, x, splat(c[k]));
+    return value;
+  }
   const Vec square = x * x;
   Vec last = splat(c[n - 1]), other = splat(c[n - 2]);
   for (int k = n - 3; k >= 0; --k) {
@@ -48,6 +55,14 @@ template <class Precision> inline Vec exp(Vec v) {
   Vec r = fma(n, splat(-most), v);
   if constexpr (rest != 0) r = fma(n, splat(-rest), r);
   return scale(polynomial(r, Precision::exp), n);
+}
+
+// 1 / v for v in [1, 2].
+template <class Precision> inline Vec reciprocal(Vec v) {
+#if defined(__AVX512F__)
+  if constexpr (!Precision::is_fine) return reciprocal_14_bits(v);
+#endif
+  return 1.0f / v;
 }
 
 // addend + log(1 + v) for v in [0, 1].
