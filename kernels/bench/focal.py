@@ -121,9 +121,9 @@ def _objections(
     bound = 2.0**-8 if loss.dtype == torch.bfloat16 else LOSS_ERROR[dtype]
     if not error <= bound:
         found.append(f"loss: relative error {error:.2e}, bound {bound:.0e}")
-    ours, theirs = (_norm_error(s, exact.grad) for s in (slopes, plain_slopes))
+    ours, theirs = (_largest_error(s, exact.grad) for s in (slopes, plain_slopes))
     if not ours <= theirs:
-        found.append(f"gradient: relative error {ours:.2e}, the eager reference's {theirs:.2e}")
+        found.append(f"gradient: largest error {ours:.2e}, the eager reference's {theirs:.2e}")
     return found
 
 
@@ -135,8 +135,8 @@ def _double_loss(logits: Tensor, target: Tensor) -> Tensor:
     )
 
 
-def _norm_error(mine: Tensor, truth: Tensor) -> float:
-    return ((mine.double() - truth).norm() / truth.norm()).item()
+def _largest_error(mine: Tensor, truth: Tensor) -> float:
+    return (mine.double() - truth).abs().max().item()
 
 
 def _logits(rows: int) -> Tensor:

@@ -18,13 +18,16 @@ from tests.support import builders
 CATALOG = load_catalog()
 
 
-async def run_cell(cell: Cell, folder: Path, stacks: Path, deadline_s: float) -> Outcome:
+async def run_cell(
+    cell: Cell, folder: Path, stacks: Path, deadline_s: float, scenario: str = "training"
+) -> Outcome:
     """Run a cell on this host; stacks: the folder of the stacks' environments."""
     folder.mkdir(exist_ok=True)
     job = builders.job(deadline_s=deadline_s).model_copy(
         update={
             "workload": cell.workload,
             "stack": cell.stack,
+            "scenario": scenario,
             "knobs": cell.knobs,
             "program": program_of(cell, CATALOG),
         }
