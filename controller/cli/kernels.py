@@ -10,7 +10,7 @@ import typer
 from controller.cli.common import Json, show_json, show_table
 
 if TYPE_CHECKING:
-    from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+    from controller.contracts.kernels import KernelBench, KernelRow
 
 app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
 
@@ -22,9 +22,7 @@ Variant = Annotated[
 
 
 @app.command()
-def check(
-    op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Json = False
-) -> None:
+def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Json = False) -> None:
     """Compare each operator's results with the reference's; exit status 1 if one is wrong."""
     from rich.table import Table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -26,7 +27,8 @@ class Case:
     kernel: Work
     baselines: Mapping[str, Work]
     """`eager`: the reference in plain torch; `compile`: the same by torch.compile, static shapes.
-    Compiled on the first call; absent where the reference's shapes depend on the data."""
+    Compiled on the first call; absent where the reference's shapes depend on the data.
+    `compile_rewritten`: a reference written anew for the compiler, which training code isn't."""
 
     moved_bytes: int
     """What no implementation can do without: inputs read once, results written once."""
@@ -67,9 +69,14 @@ def operators() -> Mapping[str, Operator]:
 
 
 def compiled(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a function by torch.compile with static shapes."""
-    made: Callable[..., object] = torch.compile(function, dynamic=False)
-    return made
+    """Return a function by torch.compile with static shapes; made when it is first called."""
+
+    @cache
+    def made() -> Callable[..., object]:
+        compiled_function: Callable[..., object] = torch.compile(function, dynamic=False)
+        return compiled_function
+
+    return lambda *arguments: made()(*arguments)
 
 
 def bytes_of(*tensors: Tensor | None) -> int:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from models.retinanet.head import HeadOutputs
-
-if TYPE_CHECKING:
-    from kernels.reference.detection import Detections
 
 SCORE_THRESHOLD = 0.05
 CANDIDATES_PER_LEVEL = 1000
@@ -19,11 +16,25 @@ NMS_IOU = 0.5
 DETECTIONS_PER_IMAGE = 300
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Detections:
+    """What is found in one image, best score first, at most 300."""
+
+    boxes: Tensor
+    """[N, 4] in pixels, clipped to the image."""
+
+    scores: Tensor
+    """[N] in 0.05..1."""
+
+    labels: Tensor
+    """[N] int64."""
+
+
 @torch.no_grad()
 def detect(
     outputs: HeadOutputs, level_anchors: Sequence[Tensor], image_shape: tuple[int, int]
 ) -> list[Detections]:
-    """Return the detections in each image of a batch, best score first, at most 300.
+    """Return the detections in each image of a batch.
 
     Compiled where kernels are, see `kernels.capabilities`; plain torch gives the same.
 
@@ -36,16 +47,18 @@ def detect(
 
     anchors, sizes = torch.cat(tuple(level_anchors)), [len(level) for level in level_anchors]
     return [
-        detection_postprocess(
-            logits,
-            regression,
-            anchors,
-            sizes,
-            image_shape,
-            SCORE_THRESHOLD,
-            CANDIDATES_PER_LEVEL,
-            NMS_IOU,
-            DETECTIONS_PER_IMAGE,
+        Detections(
+            *detection_postprocess(
+                logits,
+                regression,
+                anchors,
+                sizes,
+                image_shape,
+                SCORE_THRESHOLD,
+                CANDIDATES_PER_LEVEL,
+                NMS_IOU,
+                DETECTIONS_PER_IMAGE,
+            )
         )
         for logits, regression in zip(outputs.cls_logits, outputs.bbox_regression, strict=True)
     ]
