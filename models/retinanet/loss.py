@@ -35,6 +35,25 @@ def reference_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
     return sigmoid_focal_loss(logits, wanted, ALPHA, GAMMA, reduction="sum")
 
 
+def focal_loss_by_labels(logits: Tensor, classes: Tensor) -> Tensor:
+    """Compute it as if all were background, and put right what is not; see FocalLoss."""
+    from kernels.reference.boxes import IGNORED
+    from models.retinanet.background_loss import background_focal_loss
+
+    counted = classes != IGNORED
+    foreground = (classes >= 0).nonzero()[:, 0]
+    positive = logits[foreground, classes[foreground]].float()
+    background = background_focal_loss(logits, counted, ALPHA)
+    return background + positive_instead(positive).sum()
+
+
+def positive_instead(logits: Tensor) -> Tensor:
+    """Return the loss [F] of positive decisions less what they are as negative ones."""
+    p = logits.sigmoid()
+    as_positive = ALPHA * (1 - p) ** GAMMA * functional.softplus(-logits)
+    return as_positive - (1 - ALPHA) * p**GAMMA * functional.softplus(logits)
+
+
 def fused_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
     """Compute the focal loss in one pass, without a dense target; see FocalLoss."""
     from kernels import sigmoid_focal_loss_from_labels
@@ -47,6 +66,7 @@ def fused_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
 
 FOCAL_LOSSES: Mapping[str, FocalLoss] = {
     "reference": reference_focal_loss,
+    "by_labels": focal_loss_by_labels,
     "fused": fused_focal_loss,
 }
 """Values of the knob `focal_loss`."""

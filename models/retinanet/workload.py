@@ -19,6 +19,7 @@ from models.retinanet.head import HeadOutputs
 from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
+from models.retinanet.pointwise import use_matmul
 
 if TYPE_CHECKING:
     from models.retinanet.torchvision_reference import TorchvisionTraining
@@ -68,6 +69,7 @@ class RetinaNetTraining:
         skip_frozen: no gradient work for the stages that don't learn; otherwise their gradients
             are worked out and dropped.
         frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
+        pointwise: 1x1 convolutions as `convolution` or as `matmul`.
         packed_levels: run the heads on all pyramid levels in one call.
         focal_loss: one of `loss.FOCAL_LOSSES`.
         matching: one of `loss.MATCHINGS`.
@@ -84,6 +86,7 @@ class RetinaNetTraining:
         trainable_stages: int = 3,
         skip_frozen: bool = True,
         frozen_bn: str = "mul_add",
+        pointwise: str = "convolution",
         packed_levels: bool = False,
         focal_loss: str = "reference",
         matching: str = "reference",
@@ -96,6 +99,7 @@ class RetinaNetTraining:
         self.is_plain = (
             skip_frozen
             and frozen_bn == "mul_add"
+            and pointwise == "convolution"
             and not packed_levels
             and focal_loss == matching == "reference"
         )
@@ -104,6 +108,7 @@ class RetinaNetTraining:
         self._num_classes = num_classes
         self._skip_frozen = skip_frozen
         self._frozen_bn = frozen_bn
+        self._pointwise = pointwise
         self._packed_levels = packed_levels
         self._focal_loss = FOCAL_LOSSES[focal_loss]
         self._matching = MATCHINGS[matching]
@@ -132,6 +137,8 @@ class RetinaNetTraining:
                 parameter.requires_grad_()
                 parameter.register_post_accumulate_grad_hook(_drop_gradient)  # type: ignore[no-untyped-call]
         apply_frozen_bn(model, self._frozen_bn)
+        if self._pointwise == "matmul":
+            use_matmul(model)
         if self._packed_levels:
             model.head = PackedHead(model.head, grid_shapes(self.image_size, self.image_size))
         return model

@@ -1,0 +1,119 @@
+"""1x1 convolutions as matrix products, the other value of the knob `pointwise`.
+
+Channels-last, a 1x1 convolution is one product of [B * H * W, in] by [in, out], and so are its
+gradients.
+oneDNN's convolutions of such shapes bring the weights into a layout of their own every step, and
+are far from the machine's speed where the map is small; its matrix products are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from models.retinanet.frozen_norm import FoldedConv2d
+
+
+class PointwiseConv2d(nn.Module):
+    """A 1x1 convolution, or one with a frozen norm folded in, as matrix products.
+
+    Its parameters are the convolution's own, by their names. It computes in the dtype of autocast,
+    if that is on, and gives channels-last.
+
+    Args:
+        conv: what it stands for from now on; 1x1, without groups or padding.
+    """
+
+    def __init__(self, conv: nn.Conv2d | FoldedConv2d) -> None:
+        super().__init__()
+        self.stride = conv.stride[0]
+        self.weight = conv.weight
+        self.scale: Tensor | None
+        self.bias: Tensor | None
+        folded = isinstance(conv, FoldedConv2d)
+        self.register_buffer("scale", conv.scale.flatten(1) if folded else None)
+        if folded:
+            self.register_buffer("bias", conv.shift)
+        else:
+            self.bias = conv.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x [B, in, H, W] to [B, out, H / stride, W / stride]."""
+        dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+        x = x[:, :, :: self.stride, :: self.stride].to(dtype)
+        x = x.contiguous(memory_format=torch.channels_last)
+        y: Tensor = _Pointwise.apply(x, self.weight, self.scale, self.bias)  # type: ignore[no-untyped-call]
+        return y
+
+
+class _Pointwise(torch.autograd.Function):
+    """Writes into tensors it has laid out itself: autograd of views would copy to and fro."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,  # noqa: ANN401 - torch's own
+        x: Tensor,
+        weight: Tensor,
+        scale: Tensor | None,
+        bias: Tensor | None,
+    ) -> Tensor:
+        kernel = _scaled(weight.flatten(1), scale, x.dtype)
+        y = _like(x, kernel.shape[0])
+        if bias is None:
+            torch.mm(_rows(x), kernel.t(), out=_rows(y))
+        else:
+            torch.addmm(bias.to(x.dtype), _rows(x), kernel.t(), out=_rows(y))
+        ctx.save_for_backward(x, kernel, scale)
+        ctx.weight = weight.shape, weight.dtype
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
+        x, kernel, scale = ctx.saved_tensors
+        of_x = of_weight = of_bias = None
+        rows = _rows(gradient.contiguous(memory_format=torch.channels_last))
+        if ctx.needs_input_grad[0]:
+            of_x = _like(x, x.shape[1])
+            torch.mm(rows, kernel, out=_rows(of_x))
+        shape, dtype = ctx.weight
+        if ctx.needs_input_grad[1]:
+            of_weight = _scaled(rows.t() @ _rows(x), scale, dtype).view(shape)
+        if ctx.needs_input_grad[3]:
+            of_bias = rows.sum(0, dtype=dtype)
+        return of_x, of_weight, None, of_bias
+
+
+def use_matmul(model: nn.Module) -> int:
+    """Turn every 1x1 convolution of a model into matrix products; return how many there were."""
+    found = [(name, m) for name, m in model.named_modules() if _is_pointwise(m)]
+    for name, module in found:
+        model.set_submodule(name, PointwiseConv2d(module))
+    return len(found)
+
+
+def _is_pointwise(module: nn.Module) -> bool:
+    if not isinstance(module, nn.Conv2d | FoldedConv2d):
+        return False
+    plain = module.groups == 1 and module.padding in ((0, 0), 0)
+    return plain and tuple(module.weight.shape[2:]) == (1, 1)
+
+
+def _scaled(weight: Tensor, scale: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """Return weight [out, in] times scale [out, 1] in a dtype, in one pass."""
+    if scale is None:
+        return weight.to(dtype)
+    result = torch.empty(weight.shape, dtype=dtype, device=weight.device)
+    return torch.mul(weight, scale, out=result)
+
+
+def _like(x: Tensor, channels: int) -> Tensor:
+    """Return a channels-last tensor of the shape of x [B, C, H, W] with other channels."""
+    shape = (x.shape[0], channels, *x.shape[2:])
+    return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Return the view [B * H * W, C] of a channels-last tensor [B, C, H, W]."""
+    return x.permute(0, 2, 3, 1).flatten(0, 2)
