@@ -8,6 +8,10 @@ declare -rA PACKAGE_FOR=(
   [has_libgomp]=libgomp1
   [has_prometheus]=prometheus
 )
+# Wished for, not needed: without it the kernels run in plain torch.
+readonly COMPILER_PACKAGE=g++
+has_compiler() { "${CXX:-c++}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null; }
+
 # Wished for, not needed: launch settings that ask for one are refused where it is absent.
 declare -rA LAUNCH_PACKAGE_FOR=(
   [has_jemalloc]=libjemalloc2
@@ -94,6 +98,14 @@ get_others() {
     unpack_packages "$DEPS/root" "$@" 2>/dev/null
   fi || fail "can't get $*; run as root:" \
     "apt-get update && apt-get install -y --no-install-recommends $*"
+}
+
+# An unpacked compiler would not find its headers: without root it has to be there already.
+wish_for_compiler() {
+  has_compiler && return
+  ((EUID != 0)) || (get_packages "$COMPILER_PACKAGE") && has_compiler && return
+  say "warning: there is no C++ compiler: kernels will run in plain torch; to have them compiled," \
+    "run as root: apt-get install -y --no-install-recommends $COMPILER_PACKAGE"
 }
 
 # Only tests need a browser: `make test` asks for it, `make setup` does not.

@@ -55,6 +55,7 @@ provide_packages() {
   # shellcheck disable=SC1091 # written just now
   . "$DEPS/env"
   python=$(find_python) || fail_without_python
+  wish_for_compiler
   mapfile -t missing < <(missing_packages)
   ((${#missing[@]} == 0)) || fail "$python still lacks what ${missing[*]} should give it"
 }
@@ -139,6 +140,11 @@ print(f"setup: Python {platform.python_version()}, {installed}")
 PY
 }
 
+# Quick when they are up to date, as they are after set_up wherever they can be.
+build_kernels() {
+  "$VENV/bin/python" -m kernels.build 2>"$PIP_LOG" || say "warning: $(<"$PIP_LOG")"
+}
+
 set_up() {
   create_venv
   install_torch
@@ -159,6 +165,7 @@ main() {
     provide_packages
     set_up
   fi
+  build_kernels
   if [[ ${1:-} == --for-tests ]] && ! has_chromium; then
     get_chromium
     write_env

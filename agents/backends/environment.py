@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from controller.contracts.result import Environment
+from kernels.library import capabilities
 
 _ALLOCATORS = re.compile(r"/(libjemalloc|libtcmalloc)[^/]*$")
 _OPENMP = re.compile(r"/(libgomp|libiomp5|libomp)[-.][^/]*$")
@@ -24,6 +25,7 @@ def torch_environment() -> Environment:
     """Return the facts that go with every result of a torch stack."""
     onednn, isa = onednn_said(_call_onednn)
     loaded = _loaded_libraries()
+    kernels = capabilities()
     allocators = [Path(path).name for path in loaded if _ALLOCATORS.search(path)]
     return {
         "python": platform.python_version(),
@@ -40,6 +42,8 @@ def torch_environment() -> Environment:
         "openmp": tuple(sorted({Path(path).name for path in loaded if _OPENMP.search(path)})),
         "settings": tuple(f"{k}={v}" for k, v in sorted(os.environ.items()) if _is_setting(k)),
         "huge_page_bytes": _huge_page_bytes(),
+        "kernels": kernels.variant,
+        "kernels_reason": kernels.reason,
     }
 
 

@@ -16,6 +16,7 @@ from controller.cli import (
     demo,
     device,
     farm,
+    kernels,
     phone,
     prometheus,
     results,
@@ -44,6 +45,7 @@ app.add_typer(dashboards.app, name="dashboards")
 app.add_typer(bundle.app, name="bundle")
 app.add_typer(stacks.app, name="stacks")
 app.add_typer(bench.app, name="bench")
+app.add_typer(kernels.app, name="kernels")
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,7 +24,7 @@ def sigmoid_focal_loss(
 
     Args:
         logits: any shape.
-        targets: the same shape and dtype, 0 or 1.
+        targets: the same shape and dtype, 0 or 1, or in between.
         alpha: weight of positives, 1 - alpha that of negatives; below 0 neither is weighted.
         gamma: focusing exponent, >= 0; below 1 the gradient is not finite where p_t rounds to 1.
         reduction: "none" keeps the shape, "mean" and "sum" give a scalar; else ValueError.
@@ -34,16 +35,68 @@ def sigmoid_focal_loss(
     loss = cross_entropy * (1 - agreement) ** gamma
     if alpha >= 0:
         loss = (alpha * targets + (1 - alpha) * (1 - targets)) * loss
-    return _reduce(loss, reduction)
+    return reduce(loss, reduction)
 
 
-def _reduce(loss: Tensor, reduction: Reduction) -> Tensor:
+def sigmoid_focal_loss_from_labels(
+    logits: Tensor,
+    labels: Tensor,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: Reduction = "sum",
+    ignore_index: int = -1,
+    background: int | None = None,
+) -> Tensor:
+    """Return the focal loss of rows that have one class each, or none, or don't count.
+
+    Args:
+        logits: [N, C].
+        labels: [N] integers: a class from 0 to C - 1, `background` or `ignore_index`.
+        alpha: as in `sigmoid_focal_loss`.
+        gamma: as in `sigmoid_focal_loss`.
+        reduction: "none" gives [N, C] with 0 in ignored rows; "sum" and "mean" are over the other
+            rows, and in fp32 if the logits have less.
+        ignore_index: label of rows left out.
+        background: label of rows without a class; C if not given.
+
+    Raises:
+        IndexError: a label is none of these.
+        ValueError: shapes don't fit, or `background` is `ignore_index`.
+    """
+    background = check_labels(logits, labels, ignore_index, background)
+    counted = labels != ignore_index
+    chosen, classes = logits[counted], labels[counted]
+    foreground = classes != background
+    if ((classes < 0) & foreground).any():
+        raise IndexError("labels: negative ones are neither background nor ignored")
+    targets = torch.zeros_like(chosen)
+    targets[foreground, classes[foreground]] = 1
+    loss = sigmoid_focal_loss(chosen, targets, alpha, gamma)
+    if reduction == "none":
+        return torch.zeros_like(logits).index_put((counted,), loss)
+    return reduce(loss, reduction, torch.promote_types(loss.dtype, torch.float32))
+
+
+def check_labels(logits: Tensor, labels: Tensor, ignore_index: int, background: int | None) -> int:
+    """Return the label of background; raises ValueError if shapes or labels don't fit."""
+    if logits.dim() != 2 or labels.shape != logits.shape[:1]:
+        raise ValueError(
+            f"logits {list(logits.shape)}, labels {list(labels.shape)}: expected [N, C] and [N]"
+        )
+    background = logits.shape[1] if background is None else background
+    if background == ignore_index:
+        raise ValueError(f"label {background} can't mean both background and ignored")
+    return background
+
+
+def reduce(loss: Tensor, reduction: Reduction, dtype: torch.dtype | None = None) -> Tensor:
+    """Return the loss as `reduction` says, added up in `dtype` if one is given."""
     match reduction:
         case "none":
             return loss
         case "mean":
-            return loss.mean()
+            return loss.mean(dtype=dtype)
         case "sum":
-            return loss.sum()
+            return loss.sum(dtype=dtype)
         case _:
             raise ValueError(f"reduction {reduction!r}: expected 'none', 'mean' or 'sum'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional
 
-from models.retinanet.frozen_norm import FrozenBatchNorm2d
+from models.retinanet.frozen_norm import FrozenBatchNorm2d, norm_then_relu
 
 STAGES_FROM_THE_TOP = ("layer4", "layer3", "layer2", "layer1", "conv1")
 """Stages in the order in which they are made trainable."""
@@ -40,11 +40,10 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [B, in_channels, H, W] to [B, 4 * planes, H / stride, W / stride]."""
-        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
-        y = functional.relu(self.bn2(self.conv2(y)), inplace=True)
-        y = self.bn3(self.conv3(y))
-        y += x if self.downsample is None else self.downsample(x)
-        return functional.relu(y, inplace=True)
+        y = norm_then_relu(self.bn1, self.conv1(x))
+        y = norm_then_relu(self.bn2, self.conv2(y))
+        y = self.conv3(y)
+        return norm_then_relu(self.bn3, y, x if self.downsample is None else self.downsample(x))
 
 
 class ResNeXt50(nn.Module):
@@ -78,7 +77,7 @@ class ResNeXt50(nn.Module):
 
     def forward(self, images: Tensor) -> list[Tensor]:
         """Return C3, C4, C5 of images [B, 3, H, W]: strides 8, 16, 32."""
-        x = functional.relu(self.bn1(self.conv1(images)), inplace=True)
+        x = norm_then_relu(self.bn1, self.conv1(images))
         x = functional.max_pool2d(x, kernel_size=3, stride=2, padding=1)
         c3 = self.layer2(self.layer1(x))
         c4 = self.layer3(c3)

@@ -96,11 +96,53 @@ class FoldedConv2d(nn.Module):
         )
 
 
+class FusedNorm(nn.Module):
+    """A frozen norm with the residual and the ReLU after it, in one pass over memory.
+
+    Args:
+        norm: the plain form, which it stands for from now on.
+    """
+
+    def __init__(self, norm: FrozenBatchNorm2d) -> None:
+        super().__init__()
+        self.scale: Tensor
+        self.shift: Tensor
+        scale, shift = norm.scale_and_shift()
+        self.register_buffer("scale", scale)
+        self.register_buffer("shift", shift)
+
+    def forward(self, x: Tensor, residual: Tensor | None = None, relu: bool = False) -> Tensor:
+        """Normalise x [B, C, H, W], add a residual of its shape, cut at 0; keeps x's dtype."""
+        from kernels import frozen_batch_norm
+
+        return frozen_batch_norm(x, self.scale, self.shift, residual, relu)
+
+
+def norm_then_relu(norm: nn.Module, x: Tensor, residual: Tensor | None = None) -> Tensor:
+    """Return the ReLU of norm(x), of any form, plus a residual; the result is a new tensor."""
+    if isinstance(norm, FusedNorm):
+        y: Tensor = norm(x, residual, relu=True)
+        return y
+    y = norm(x)
+    if residual is not None:
+        y += residual
+    return functional.relu(y, inplace=True)
+
+
 def use_one_op(model: nn.Module, operator: ScaleShift) -> int:
     """Turn every frozen norm of a model into one operator; return how many there were."""
+    return _replace_norms(model, lambda norm: OneOpNorm(norm, operator))
+
+
+def fuse(model: nn.Module) -> int:
+    """Turn every frozen norm of a model into a FusedNorm; return how many there were."""
+    return _replace_norms(model, FusedNorm)
+
+
+def _replace_norms(model: nn.Module, form: Callable[[FrozenBatchNorm2d], nn.Module]) -> int:
     found = [(name, m) for name, m in model.named_modules() if isinstance(m, FrozenBatchNorm2d)]
     for name, norm in found:
-        model.set_submodule(name, OneOpNorm(norm, operator))
+        model.set_submodule(name, form(norm))
     return len(found)
 
 
@@ -143,12 +185,14 @@ def addcmul(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 ONE_OP: Mapping[str, ScaleShift] = {"addcmul": addcmul}
-"""Values of `frozen_bn` that are one operator; a kernel that does it better goes here."""
+"""Values of `frozen_bn` that are one operator of torch's."""
 
 
 def apply_frozen_bn(model: nn.Module, form: str) -> None:
     """Bring the frozen norms of a model with its weights in place into the form of `frozen_bn`."""
     if form == "folded":
         fold(model)
+    elif form == "fused":
+        fuse(model)
     elif form != "mul_add":
         use_one_op(model, ONE_OP[form])

@@ -54,11 +54,43 @@ def positive_instead(logits: Tensor) -> Tensor:
     return as_positive - (1 - ALPHA) * p**GAMMA * functional.softplus(logits)
 
 
+def fused_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
+    """Compute the focal loss in one pass, without a dense target; see FocalLoss."""
+    from kernels import sigmoid_focal_loss_from_labels
+    from kernels.reference.boxes import BACKGROUND, IGNORED
+
+    return sigmoid_focal_loss_from_labels(
+        logits, classes, ALPHA, GAMMA, "sum", ignore_index=IGNORED, background=BACKGROUND
+    )
+
+
 FOCAL_LOSSES: Mapping[str, FocalLoss] = {
     "reference": reference_focal_loss,
     "by_labels": focal_loss_by_labels,
+    "fused": fused_focal_loss,
 }
-"""Values of the knob `focal_loss`; a kernel that is faster goes here."""
+"""Values of the knob `focal_loss`."""
+
+Matching = Callable[[Tensor, DetectionTarget], Tensor]
+"""Anchors [A, 4] and an image's boxes → each anchor's match, int64 [A], as `box_match` says."""
+
+
+def reference_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
+    """Match anchors through the matrix of all overlaps; see Matching."""
+    from kernels.reference.boxes import box_match
+
+    return box_match(anchors, target.boxes, FOREGROUND_IOU, BACKGROUND_IOU, allow_low_quality=True)
+
+
+def fused_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
+    """Match anchors without that matrix; see Matching."""
+    from kernels import box_match
+
+    return box_match(anchors, target.boxes, FOREGROUND_IOU, BACKGROUND_IOU, allow_low_quality=True)
+
+
+MATCHINGS: Mapping[str, Matching] = {"reference": reference_matching, "fused": fused_matching}
+"""Values of the knob `matching`."""
 
 
 def detection_loss(
@@ -66,6 +98,7 @@ def detection_loss(
     targets: Sequence[DetectionTarget],
     anchors: Tensor,
     focal_loss: FocalLoss = reference_focal_loss,
+    matching: Matching = reference_matching,
 ) -> Tensor:
     """Return classification plus box loss in fp32, averaged over the images.
 
@@ -76,25 +109,17 @@ def detection_loss(
         targets: ground truth of each image; an image may have no boxes.
         anchors: [A, 4], the same for all images.
         focal_loss: one of FOCAL_LOSSES.
+        matching: one of MATCHINGS.
     """
     losses = []
     images = zip(outputs.cls_logits, outputs.bbox_regression, targets, strict=True)
     for logits, regression, target in images:
-        matches = match_anchors(anchors, target)
+        matches = matching(anchors, target)
         foreground = (matches >= 0).nonzero()[:, 0]
         loss = focal_loss(logits, anchor_classes(matches, foreground, target))
         loss = loss + box_loss(regression, target, anchors, matches, foreground)
         losses.append(loss / max(1, foreground.numel()))
     return torch.stack(losses).mean()
-
-
-def match_anchors(anchors: Tensor, target: DetectionTarget) -> Tensor:
-    """Return the match of each anchor, int64 [A], as `box_match` defines it."""
-    from kernels.reference.boxes import box_match
-
-    return box_match(
-        anchors, target.boxes, high=FOREGROUND_IOU, low=BACKGROUND_IOU, allow_low_quality=True
-    )
 
 
 def anchor_classes(matches: Tensor, foreground: Tensor, target: DetectionTarget) -> Tensor:

@@ -16,7 +16,7 @@ from models.retinanet.backbone import STAGES_FROM_THE_TOP
 from models.retinanet.data import DetectionBatch, SyntheticDetectionData
 from models.retinanet.frozen_norm import apply_frozen_bn
 from models.retinanet.head import HeadOutputs
-from models.retinanet.loss import FOCAL_LOSSES, detection_loss
+from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 from models.retinanet.pointwise import use_matmul
@@ -72,6 +72,7 @@ class RetinaNetTraining:
         pointwise: 1x1 convolutions as `convolution` or as `matmul`.
         packed_levels: run the heads on all pyramid levels in one call.
         focal_loss: one of `loss.FOCAL_LOSSES`.
+        matching: one of `loss.MATCHINGS`.
         optimizer: one of `optimizers.build_optimizer`; MLPerf's is Adam.
         fused_optimizer: its fused form.
         seed: of weights and data.
@@ -88,6 +89,7 @@ class RetinaNetTraining:
         pointwise: str = "convolution",
         packed_levels: bool = False,
         focal_loss: str = "reference",
+        matching: str = "reference",
         optimizer: str = "adam",
         fused_optimizer: bool = False,
         seed: int = 0,
@@ -99,7 +101,7 @@ class RetinaNetTraining:
             and frozen_bn == "mul_add"
             and pointwise == "convolution"
             and not packed_levels
-            and focal_loss == "reference"
+            and focal_loss == matching == "reference"
         )
         """Whether all switches of model and loss are at the values that torchvision has."""
         self._batch_size = batch_size
@@ -109,6 +111,7 @@ class RetinaNetTraining:
         self._pointwise = pointwise
         self._packed_levels = packed_levels
         self._focal_loss = FOCAL_LOSSES[focal_loss]
+        self._matching = MATCHINGS[matching]
         self._optimizer = optimizer
         self._fused_optimizer = fused_optimizer
         self._seed = seed
@@ -162,7 +165,9 @@ class RetinaNetTraining:
 
     def loss(self, outputs: HeadOutputs, batch: DetectionBatch) -> Tensor:
         """Return the scalar fp32 loss, classification plus boxes."""
-        return detection_loss(outputs, batch.targets, self._anchors, self._focal_loss)
+        return detection_loss(
+            outputs, batch.targets, self._anchors, self._focal_loss, self._matching
+        )
 
 
 def _drop_gradient(parameter: Tensor) -> None:

@@ -18,7 +18,9 @@ from tests.support import builders
 CATALOG = load_catalog()
 
 
-async def run_cell(cell: Cell, folder: Path, stacks: Path, deadline_s: float) -> Outcome:
+async def run_cell(
+    cell: Cell, folder: Path, stacks: Path, deadline_s: float, scenario: str = "training"
+) -> Outcome:
     """Run a cell on this host; stacks: the folder of the stacks' environments."""
     folder.mkdir(exist_ok=True)
     # A name of its own: whatever ends the workers of an attempt leaves those of others alone.
@@ -27,6 +29,7 @@ async def run_cell(cell: Cell, folder: Path, stacks: Path, deadline_s: float) ->
         update={
             "workload": cell.workload,
             "stack": cell.stack,
+            "scenario": scenario,
             "knobs": cell.knobs,
             "program": program_of(cell, CATALOG),
         }

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 
 from controller.contracts.base import Scalar
-from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, OneOpNorm, fold
+from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, FusedNorm, OneOpNorm, fold
 from models.retinanet.model import RetinaNet
 from models.retinanet.workload import RetinaNetTraining
 
 SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
     "norms as one operator": {"frozen_bn": "addcmul"},
     "norms folded": {"frozen_bn": "folded"},
+    "norms fused": {"frozen_bn": "fused"},
+    "loss and matching fused": {"focal_loss": "fused", "matching": "fused"},
     "1x1 convolutions as matrix products": {"pointwise": "matmul"},
     "focal loss by labels": {"focal_loss": "by_labels"},
     "levels packed": {"packed_levels": True},
@@ -28,6 +30,13 @@ SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
         "focal_loss": "by_labels",
         "packed_levels": True,
         "skip_frozen": False,
+    },
+    "all kernels": {
+        "frozen_bn": "fused",
+        "pointwise": "matmul",
+        "focal_loss": "fused",
+        "matching": "fused",
+        "packed_levels": True,
     },
 }
 CHANNELS_LAST = [False, True]
@@ -141,6 +150,18 @@ def test_one_operator_stands_for_every_norm() -> None:
     norm = next(m for m in model.modules() if isinstance(m, OneOpNorm))
     x = torch.ones(1, 64, 2, 2, dtype=torch.bfloat16)
     assert norm(x).dtype == torch.bfloat16
+
+
+def test_a_fused_norm_stands_for_every_norm_and_takes_the_relu_along() -> None:
+    model = workload(frozen_bn="fused").build_model()
+    assert sum(isinstance(m, FusedNorm) for m in model.modules()) == 53
+    assert not any(isinstance(m, FrozenBatchNorm2d) for m in model.modules())
+    with torch.profiler.profile() as profile:
+        model.backbone.body.layer1(torch.ones(1, 64, 4, 4))
+    called = {event.key: event.count for event in profile.key_averages()}
+    assert called["benchfarm::frozen_batch_norm"] == 10
+    assert "aten::relu_" not in called
+    assert "aten::add_" not in called
 
 
 def test_folding_keeps_the_weights_that_learn_and_scales_the_others_for_good() -> None:

@@ -1,0 +1,128 @@
+"""One operator against one baseline, in turns within one process."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+import torch
+
+from agents.pairing.interleave import Plan, Standing, interleave
+from controller.contracts.kernels import KernelRow
+from controller.contracts.pairs import times_better
+from controller.contracts.units import Unit
+from kernels.bench.cases import Case, Work
+
+TURN_S = 0.15
+COPIES = 11
+
+
+@dataclass(frozen=True, slots=True)
+class TimedWork:
+    """A Side: runs of one function, the first of each turn uncounted."""
+
+    work: Work
+
+    async def turn(self, steps: int) -> tuple[float, ...]:
+        """See Side.turn."""
+        self.work()
+        return tuple(seconds(self.work) for _ in range(steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which row it is."""
+
+    op: str
+    dtype: str
+    variant: str
+
+
+def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> KernelRow:
+    """Measure a case's kernel against one of its baselines; the first run of each is left out."""
+    other = case.baselines[baseline]
+    for _ in range(2):
+        other()
+        case.kernel()
+    standing = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
+    copy_s = copy_seconds(case.moved_bytes)
+    memory = extra_memory(case.kernel)
+    better = times_better(standing.ratio, Unit.SECONDS)
+    theirs, mine = _percentiles(standing)
+    return KernelRow(
+        op=identity.op,
+        dtype=identity.dtype,
+        shape=case.shape,
+        variant=identity.variant,
+        baseline=baseline,
+        ratio=better.value,
+        ratio_low=better.low if better.bounded else None,
+        ratio_high=better.high if better.bounded else None,
+        pairs=better.pairs,
+        bytes=case.moved_bytes,
+        gbps=case.moved_bytes / mine[1] / 1e9,
+        copy_gbps=case.moved_bytes / copy_s / 1e9,
+        p20_s=mine[0],
+        p50_s=mine[1],
+        p80_s=mine[2],
+        baseline_p20_s=theirs[0],
+        baseline_p50_s=theirs[1],
+        baseline_p80_s=theirs[2],
+        memory_bytes=memory,
+        baseline_memory_bytes=extra_memory(other),
+        memory_share=memory / case.largest_bytes,
+        threads=torch.get_num_threads(),
+        torch=torch.__version__,
+        malloc=os.environ.get("GLIBC_TUNABLES", os.environ.get("LD_PRELOAD", "")),
+    )
+
+
+def seconds(work: Work) -> float:
+    """Return how long one run takes."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def copy_seconds(moved_bytes: int) -> float:
+    """Return the median time of a copy that reads and writes so many bytes together."""
+    source = torch.zeros(max(1, moved_bytes // 2), dtype=torch.uint8)
+    target = torch.zeros_like(source)
+    return median(seconds(lambda: target.copy_(source)) for _ in range(COPIES))
+
+
+def extra_memory(work: Work) -> int:
+    """Return by how many bytes one run raises the resident memory at its highest.
+
+    Unused memory is given back to the system first, so that what the run takes has to be mapped.
+    """
+    work()
+    # Results that were kept from the run before (gradients) are replaced by this one's.
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
+    before = _status("VmRSS")
+    work()
+    return max(0, _status("VmHWM") - before)
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {name}")
+
+
+def _percentiles(standing: Standing) -> tuple[list[float], list[float]]:
+    """Return p20, p50, p80 of all samples of both sides."""
+    sides = [s for p in standing.pairs for s in p.a], [s for p in standing.pairs for s in p.b]
+    theirs, mine = (quantiles(side, n=10, method="inclusive") for side in map(_two, sides))
+    return [theirs[at] for at in (1, 4, 7)], [mine[at] for at in (1, 4, 7)]
+
+
+def _two(samples: list[float]) -> list[float]:
+    return samples if len(samples) > 1 else samples * 2

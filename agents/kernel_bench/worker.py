@@ -1,0 +1,63 @@
+"""`python -m agents.kernel_bench.worker KERNEL_BENCH`: one variant, in a process launched for it.
+
+Prints a KernelCheck or a KernelRow a line, as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import torch
+
+from agents.kernel_bench.measure import TURN_S, Identity, compare
+from agents.pairing.interleave import Plan
+from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+from kernels.bench.cases import Case, operators
+from kernels.library import capabilities
+
+
+def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
+    """Yield the cases asked for, one at a time: their inputs are large."""
+    for op, operator in operators().items():
+        for dtype in operator.dtypes:
+            if op in (wanted.operators or (op,)) and dtype in (wanted.dtypes or (dtype,)):
+                for shape in operator.shapes:
+                    identity = Identity(op, dtype, capabilities().variant)
+                    yield identity, operator.case(dtype, shape)
+
+
+def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
+    """Check or measure what is asked for."""
+    plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", turn_s=TURN_S)
+    for identity, case in cases(wanted):
+        if wanted.verb == "check":
+            yield check(identity, case)
+        else:
+            for baseline in case.baselines:
+                yield compare(identity, case, baseline, plan)
+
+
+def check(identity: Identity, case: Case) -> KernelCheck:
+    """Compare a case's results with the reference's."""
+    return KernelCheck(
+        op=identity.op,
+        dtype=identity.dtype,
+        shape=case.shape,
+        variant=identity.variant,
+        objections=tuple(case.objections()),
+    )
+
+
+def main() -> int:
+    """Do what the argument asks for; exit status 0."""
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    for row in found(KernelBench.model_validate_json(sys.argv[1])):
+        sys.stdout.write(row.model_dump_json() + "\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

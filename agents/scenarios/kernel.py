@@ -1,0 +1,70 @@
+"""The kernel scenario: is one operator right, and how much faster is it than its reference?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agents.backends.protocol import TrainingBackend
+from agents.kernel_bench.measure import TURN_S, Identity, compare
+from agents.pairing.interleave import Plan
+from controller.contracts.base import Scalar
+from controller.contracts.kernels import KernelRow
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import Progress
+from kernels.bench.workload import KernelWorkload
+
+
+def run(
+    workload: KernelWorkload,
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    on_progress: Callable[[Progress], None],
+) -> Result:
+    """Check the operator, then measure it in turns with each baseline; wrong output is INVALID."""
+    plan = Plan(
+        width=float(knobs["kernel_width"]),
+        time_limit_s=float(knobs["kernel_time_limit"]),
+        seed="0",
+        turn_s=TURN_S,
+    )
+    case = workload.case()
+    objections = tuple(f"{workload.op}: {objection}" for objection in case.objections())
+    baselines = ["eager", *(["compile"] if knobs["compiled_baseline"] else [])]
+    wanted = [name for name in baselines if name in case.baselines]
+    identity = Identity(workload.op, workload.dtype, workload.in_use.variant)
+    rows = []
+    for number, baseline in enumerate(wanted, start=1):
+        rows.append(compare(identity, case, baseline, plan))
+        on_progress(Progress(phase="measuring", done=number, total=len(wanted)))
+    return Result(
+        validity=Validity.INVALID if objections else Validity.VALID,
+        reasons=objections,
+        metrics=metrics_of(rows),
+        environment={
+            **backend.environment(),
+            "kernel_shape": case.shape,
+            "kernel_variant": workload.in_use.variant,
+        },
+    )
+
+
+def metrics_of(rows: list[KernelRow]) -> dict[str, Measurement]:
+    """Return the metrics of an operator from its rows, the first of which is against eager."""
+    first = rows[0]
+    metrics = {
+        "kernel_time": Measurement(value=first.p50_s, unit=Unit.SECONDS),
+        "kernel_time_p20": Measurement(value=first.p20_s, unit=Unit.SECONDS),
+        "kernel_time_p80": Measurement(value=first.p80_s, unit=Unit.SECONDS),
+        "moved_bytes": Measurement(value=first.bytes, unit=Unit.BYTES),
+        "copy_share": Measurement(value=first.gbps / first.copy_gbps, unit=Unit.FRACTION),
+        "extra_memory": Measurement(value=first.memory_bytes, unit=Unit.BYTES),
+    }
+    for row in rows:
+        bounds = {"": row.ratio, "_low": row.ratio_low, "_high": row.ratio_high}
+        metrics |= {
+            f"{row.baseline}_ratio{name}": Measurement(value=value, unit=Unit.RATIO)
+            for name, value in bounds.items()
+            if value is not None
+        }
+    return metrics

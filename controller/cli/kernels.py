@@ -1,0 +1,120 @@
+"""`benchfarm kernels …`: are our operators right, and how fast are they here?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from controller.cli.common import Json, show_json, show_table
+
+if TYPE_CHECKING:
+    from controller.contracts.kernels import KernelBench, KernelRow
+
+app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
+
+Op = Annotated[str | None, typer.Argument(help="An operator; all if left out.")]
+Dtype = Annotated[str | None, typer.Option(help="fp32 or bf16; both if left out.")]
+Variant = Annotated[
+    str | None, typer.Option(help="Such as avx2, or best; all that this CPU can run if left out.")
+]
+
+
+@app.command()
+def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Json = False) -> None:
+    """Compare each operator's results with the reference's; exit status 1 if one is wrong."""
+    from rich.table import Table
+
+    from controller.contracts.kernels import KernelCheck
+    from controller.runtime.kernels import run_kernels
+
+    wanted = _wanted("check", op, dtype, variant)
+    found = [row for row in run_kernels(wanted) if isinstance(row, KernelCheck)]
+    if json:
+        show_json(found)
+    else:
+        table = Table("operator", "dtype", "shape", "variant", "result")
+        for row in found:
+            result = "; ".join(row.objections) or "right"
+            table.add_row(row.op, row.dtype, row.shape, row.variant, result)
+        show_table(table)
+    sys.exit(1 if any(row.objections for row in found) else 0)
+
+
+@app.command()
+def bench(
+    op: Op = None,
+    dtype: Dtype = None,
+    variant: Variant = "best",
+    width: Annotated[float, typer.Option(min=1e-4, help="As in `benchfarm compare`.")] = 0.05,
+    time_limit: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Of one comparison.")
+    ] = 20.0,
+    json: Json = False,
+) -> None:
+    """Measure each operator in turns with its reference, eager and by torch.compile.
+
+    Times are of forward and backward together; both sides have the same threads and malloc.
+    """
+    from controller.contracts.kernels import KernelRow
+    from controller.runtime.kernels import run_kernels
+
+    wanted = _wanted("bench", op, dtype, variant, width, time_limit)
+    found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    if json:
+        show_json(found)
+        return
+    _show(found)
+
+
+def _wanted(
+    verb: Literal["check", "bench"],
+    op: str | None,
+    dtype: str | None,
+    variant: str | None,
+    width: float = 0.05,
+    time_limit_s: float = 20.0,
+) -> KernelBench:
+    """Return what is asked for; raises UserError for names that don't exist."""
+    from controller.contracts.catalog import load_catalog
+    from controller.contracts.errors import UserError
+    from controller.contracts.kernels import KernelBench
+
+    knobs = load_catalog().workloads["kernels"].knobs
+    for name, value in (("op", op), ("dtype", dtype), ("variant", variant)):
+        allowed = knobs[name].choices or ()
+        if value is not None and value not in allowed:
+            remedy = f"there are: {', '.join(map(str, allowed))}"
+            raise UserError(f"kernels {verb}", f"no {name} {value!r}", remedy)
+    return KernelBench(
+        verb=verb,
+        operators=(op,) if op else (),
+        dtypes=(dtype,) if dtype else (),
+        variants=(variant,) if variant else (),
+        width=width,
+        time_limit_s=time_limit_s,
+    )
+
+
+def _show(rows: list[KernelRow]) -> None:
+    from rich.table import Table
+
+    table = Table("operator", "shape", "variant", "against", "faster", "ms p20/p50/p80", "GB/s")
+    table.add_column("of a copy's")
+    table.add_column("memory")
+    for row in rows:
+        interval = f" [{row.ratio_low:.1f}, {row.ratio_high:.1f}]" if row.ratio_low else ""
+        times = "/".join(f"{s * 1e3:.3g}" for s in (row.p20_s, row.p50_s, row.p80_s))
+        table.add_row(
+            f"{row.op} {row.dtype}",
+            row.shape,
+            row.variant,
+            row.baseline,
+            f"{row.ratio:.1f}×{interval}",
+            times,
+            f"{row.gbps:.1f}",
+            f"{row.gbps / row.copy_gbps:.0%}",
+            f"{row.memory_share:.2f}×",
+        )
+    show_table(table)

@@ -1,0 +1,25 @@
+"""Kernels checked and measured by a process of the agents' side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from pydantic import TypeAdapter
+
+from controller.contracts.errors import UserError
+from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+
+_FOUND: TypeAdapter[KernelCheck | KernelRow] = TypeAdapter(KernelCheck | KernelRow)
+
+
+def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
+    """Yield what is found as it is found; raises UserError if it can't be run here."""
+    command = [sys.executable, "-m", "agents.kernel_bench", wanted.model_dump_json()]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            yield _FOUND.validate_json(line)
+    if process.returncode != 0:
+        seen = f"its process ended with status {process.returncode}"
+        raise UserError(f"kernels {wanted.verb}", seen, "see above what it said")

@@ -1,0 +1,154 @@
+"""Both focal losses on the logits of one 800 px image: 120,087 anchors, 264 classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from kernels.bench.cases import DTYPES, UPSTREAM, Case, Work, bytes_of, compiled
+from kernels.ops import focal_loss as ops
+from kernels.reference import focal_loss as reference
+
+ROWS, CLASSES = 120_087, 264
+SHAPE = f"{ROWS}x{CLASSES}"
+IGNORED, BACKGROUND = -2, -1
+CHECKED_ROWS = 4003
+"""Enough for every kind of row; float64 takes 50 times the memory."""
+
+LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
+"""Bounds of the summed loss's relative error against float64. bf16's sum is of fp32 losses worked
+out with the coarse polynomials."""
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def dense(dtype: str, shape: str) -> Case:
+    """Return the case of sigmoid_focal_loss: sum of the losses, 1 % of the rows foreground."""
+    return _case(dtype, _one_hot, _summed(ops.sigmoid_focal_loss), _summed(_plain_dense))
+
+
+def from_labels(dtype: str, shape: str) -> Case:
+    """Return the case of sigmoid_focal_loss_from_labels; the reference builds target and mask."""
+    mine = partial(ops.sigmoid_focal_loss_from_labels, ignore_index=IGNORED, background=BACKGROUND)
+    return _case(dtype, lambda labels, _: labels, mine, _plain_whole)
+
+
+def _summed(loss: Callable[..., Tensor]) -> Loss:
+    return partial(loss, reduction="sum")
+
+
+def _plain_dense(logits: Tensor, targets: Tensor, reduction: reference.Reduction) -> Tensor:
+    return reference.sigmoid_focal_loss(logits, targets, reduction=reduction)
+
+
+def _plain_whole(logits: Tensor, labels: Tensor) -> Tensor:
+    """Target build, mask and loss as training code writes them; fp32 sum."""
+    counted = labels != IGNORED
+    targets = torch.zeros_like(logits)
+    foreground = (labels >= 0).nonzero()[:, 0]
+    targets[foreground, labels[foreground]] = 1
+    loss = reference.sigmoid_focal_loss(logits[counted], targets[counted])
+    return loss.sum(dtype=torch.float32)
+
+
+def _static_whole(logits: Tensor, labels: Tensor) -> Tensor:
+    """The same with shapes that don't depend on the data, which compile into a few loops."""
+    classes = torch.arange(logits.shape[1], device=logits.device)
+    targets = (labels[:, None] == classes).to(logits.dtype)
+    loss = reference.sigmoid_focal_loss(logits, targets)
+    return torch.where(labels[:, None] == IGNORED, 0.0, loss.float()).sum()
+
+
+def _case(
+    dtype: str, target_of: Callable[[Tensor, torch.dtype], Tensor], mine: Loss, plain: Loss
+) -> Case:
+    labels = _labels(ROWS)
+    logits = _logits(ROWS).to(DTYPES[dtype]).requires_grad_()
+    target = target_of(labels, logits.dtype)
+    is_dense = target.dim() == 2
+    baselines: dict[str, Work] = {
+        "eager": partial(_step, plain, logits, target),
+        "compile": partial(_step, compiled(plain), logits, target),
+    }
+    if not is_dense:
+        baselines["compile_rewritten"] = partial(_step, compiled(_static_whole), logits, target)
+    return Case(
+        shape=SHAPE,
+        kernel=partial(_step, mine, logits, target),
+        baselines=baselines,
+        moved_bytes=bytes_of(logits, logits, target if is_dense else None),
+        largest_bytes=bytes_of(logits),
+        objections=partial(_objections, dtype, target_of, mine, plain),
+    )
+
+
+def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> Tensor:
+    logits.grad = None
+    value = loss(logits, target)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"a loss is a tensor, not {type(value).__name__}")
+    value.backward(value.new_tensor(UPSTREAM))  # type: ignore[no-untyped-call] # torch's
+    if logits.grad is None:
+        raise RuntimeError("no gradient has reached the logits")
+    return value.detach()
+
+
+def _objections(
+    dtype: str, target_of: Callable[[Tensor, torch.dtype], Tensor], mine: Loss, plain: Loss
+) -> list[str]:
+    """Compare loss and gradient with float64, the gradient's error with the eager reference's."""
+    labels = _labels(CHECKED_ROWS)
+    logits = _logits(CHECKED_ROWS).to(DTYPES[dtype]).requires_grad_()
+    target = target_of(labels, logits.dtype)
+    loss = _step(mine, logits, target)
+    slopes = logits.grad
+    _step(plain, logits, target)
+    plain_slopes = logits.grad
+    exact = logits.detach().double().requires_grad_()
+    # Where p_t rounds to 1 float64 loses bits too, but 29 fewer than fp32.
+    truth = _double_loss(exact, labels if target.dim() == 1 else target.double())
+    truth.backward(truth.new_tensor(UPSTREAM))  # type: ignore[no-untyped-call] # torch's
+    if slopes is None or plain_slopes is None or exact.grad is None:
+        raise RuntimeError("no gradient has reached the logits")
+    found = []
+    error = abs(loss.double() - truth.detach()).item() / truth.item()
+    # A dense bf16 loss is rounded to bf16 at the end, as torchvision's is.
+    bound = 2.0**-8 if loss.dtype == torch.bfloat16 else LOSS_ERROR[dtype]
+    if not error <= bound:
+        found.append(f"loss: relative error {error:.2e}, bound {bound:.0e}")
+    ours, theirs = (_largest_error(s, exact.grad) for s in (slopes, plain_slopes))
+    if not ours <= theirs:
+        found.append(f"gradient: largest error {ours:.2e}, the eager reference's {theirs:.2e}")
+    return found
+
+
+def _double_loss(logits: Tensor, target: Tensor) -> Tensor:
+    if target.dim() == 2:
+        return reference.sigmoid_focal_loss(logits, target, reduction="sum")
+    return reference.sigmoid_focal_loss_from_labels(
+        logits, target, ignore_index=IGNORED, background=BACKGROUND
+    )
+
+
+def _largest_error(mine: Tensor, truth: Tensor) -> float:
+    return (mine.double() - truth).abs().max().item()
+
+
+def _logits(rows: int) -> Tensor:
+    """Logits around the prior 0.01, as in training."""
+    return torch.randn(rows, CLASSES, generator=torch.Generator().manual_seed(1)) * 2 - 4.6
+
+
+def _labels(rows: int) -> Tensor:
+    """Label 1 % of the rows foreground and 2 % ignored, the rest background."""
+    generator = torch.Generator().manual_seed(2)
+    labels = torch.randint(0, CLASSES, (rows,), generator=generator)
+    kind = torch.rand(rows, generator=generator)
+    return labels.masked_fill(kind > 0.01, BACKGROUND).masked_fill(kind > 0.98, IGNORED)
+
+
+def _one_hot(labels: Tensor, dtype: torch.dtype) -> Tensor:
+    return (labels[:, None] == torch.arange(CLASSES)).to(dtype)

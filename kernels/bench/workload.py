@@ -1,0 +1,37 @@
+"""One operator as what a worker builds."""
+
+from __future__ import annotations
+
+import os
+
+from kernels.bench.cases import Case, operators
+from kernels.library import VARIABLE, Capabilities, capabilities
+
+
+class KernelWorkload:
+    """An operator, a dtype and a variant; its case is made when it is asked for.
+
+    Args:
+        op: name of the operator.
+        dtype: fp32 or bf16.
+        variant: what BENCHFARM_KERNELS may name, or `best`. Set for the whole process, which runs
+            nothing else.
+
+    Raises:
+        KernelsUnusable: the CPU can't run the variant.
+        ValueError: the operator doesn't have the dtype.
+    """
+
+    def __init__(self, op: str, dtype: str, variant: str) -> None:
+        operator = operators()[op]
+        if dtype not in operator.dtypes:
+            raise ValueError(f"{op} has no dtype {dtype}: {', '.join(operator.dtypes)}")
+        if variant != "best":
+            os.environ[VARIABLE] = variant
+        self.op, self.dtype = op, dtype
+        self.in_use: Capabilities = capabilities()
+        self._operator = operator
+
+    def case(self) -> Case:
+        """Return the operator on its usual inputs."""
+        return self._operator.case(self.dtype, self._operator.shapes[0])

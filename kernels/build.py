@@ -1,0 +1,122 @@
+"""Compiles csrc into one plain shared library; `python -m kernels.build` after a change there.
+
+Needs nothing but a C++ compiler, so that the package's own build can use it, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+SOURCES = Path(__file__).parent / "csrc"
+LIBRARY = Path(__file__).parent / "libbenchfarm_kernels.so"
+
+_AVX2 = ("-mavx2", "-mfma")
+_AVX512 = (*_AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")
+VARIANTS = {
+    "scalar": (),
+    "avx2": _AVX2,
+    "avx512": _AVX512,
+    "avx512_bf16": (*_AVX512, "-mavx512bf16"),
+}
+"""The compiler's flags for each instruction set, the plainest first."""
+
+RELEASE = ("-O3",)
+SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+_FLAGS = (
+    *("-std=c++20", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-fno-exceptions"),
+    # Roundings are the source's own; only tests of errno and of traps are given up.
+    *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
+    # GCC 12 takes its own intrinsics' undefined registers for our variables.
+    *("-Wall", "-Wextra", "-Wno-uninitialized", "-Wno-maybe-uninitialized"),
+)
+
+
+class NotBuilt(Exception):
+    """There is no library to be had here, for the reason given; operators run in plain torch."""
+
+
+def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Path:
+    """Compile the library and return its path; raises NotBuilt where that can't be done.
+
+    The compiler is $CXX, else c++. Takes about 10 s on one core.
+    """
+    compiler = _compiler()
+    with TemporaryDirectory() as folder:
+        objects = compile_objects(compiler, Path(folder), optimisation)
+        linked = library.with_suffix(".new")  # a library in use is never written to
+        _run(
+            [compiler, "-shared", *optimisation, "-fopenmp", *map(str, objects), "-o", str(linked)]
+        )
+    linked.replace(library)
+    return library
+
+
+def bring_up_to_date() -> None:
+    """Build the library unless it is that of these sources already; raises NotBuilt."""
+    if not (LIBRARY.exists() and digest().encode() in LIBRARY.read_bytes()):
+        build()
+
+
+def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) -> list[Path]:
+    """Compile cpu.cpp, and variant.cpp once for each variant; return the objects."""
+    commands = {
+        folder / f"{name}.o": [*flags, f"-DVARIANT={name}", str(SOURCES / "variant.cpp")]
+        for name, flags in VARIANTS.items()
+    }
+    commands[folder / "cpu.o"] = [f'-DSOURCES="{digest()}"', str(SOURCES / "cpu.cpp")]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        running = [
+            pool.submit(_run, [compiler, *_FLAGS, *optimisation, *rest, "-c", "-o", str(target)])
+            for target, rest in commands.items()
+        ]
+    for done in running:
+        done.result()
+    return list(commands)
+
+
+def digest() -> str:
+    """Return what identifies the sources and how they are compiled: 16 hex digits."""
+    found = hashlib.sha256(repr((VARIANTS, RELEASE, _FLAGS)).encode())
+    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h")]):
+        found.update(path.name.encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _compiler() -> str:
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise NotBuilt(f"there are no kernels for {platform.machine()}")
+    wanted = os.environ.get("CXX", "c++")
+    found = shutil.which(wanted)
+    if found is None:
+        raise NotBuilt(f"there is no C++ compiler {wanted}")
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NotBuilt(f"{' '.join(command)} failed: {done.stderr.strip()}")
+
+
+def main() -> int:
+    """Build what is not up to date; exit status 1 and a line that says why it can't be done."""
+    try:
+        bring_up_to_date()
+    except NotBuilt as error:
+        sys.stderr.write(f"kernels are not compiled: {error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+// A `Vec` holds as many floats as one register of the instruction set this is compiled for.
+// Algorithms are written once over it and compiled once for each set.
+//
+// All of it lies in an unnamed namespace: were one inline function shared between two instruction
+// sets, the linker would keep one copy of it, perhaps the one an older CPU can't run.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+struct BFloat16 {
+  uint16_t bits;
+};
+
+// Which lanes a load or store is about: all, or the first few; the others read as 0.
+struct All {};
+struct First {
+  int count;
+};
+
+
+template <class To, class From> inline To bits(From value) { return __builtin_bit_cast(To, value); }
+
+inline float number(float element) { return element; }
+inline float number(BFloat16 element) { return bits<float>(int32_t{element.bits} << 16); }
+
+}  // namespace
+
+#if defined(__AVX512F__)
+#include "vec_avx512.h"
+#elif defined(__AVX2__)
+#include "vec_avx2.h"
+#else
+#include "vec_scalar.h"
+#endif
+
+namespace {
+
+#if !defined(__AVX512F__)
+// v * 2^n for whole n in [-252, 254]: two factors, since one can't reach below 2^-126.
+inline Vec scale(Vec v, Vec n) {
+  Int whole = to_int(n), half = whole >> 1;
+  return v * bits<Vec>((half + 127) << 23) * bits<Vec>((whole - half + 127) << 23);
+}
+#endif
+
+#if !defined(__AVX512BF16__)
+// bf16 is the upper half of fp32; this rounds to nearest even.
+inline Halves narrow(Vec v) {
+  Int whole = bits<Int>(v);
+  Int rounded = whole + 0x7fff + ((whole >> 16) & 1);
+  // Rounding could carry a NaN's payload into the exponent, and make it an infinity.
+  Vec kept = select(is_nan(v), bits<Vec>(whole | 0x400000), bits<Vec>(rounded));
+  return pack(bits<Int>(kept) >> 16);
+}
+#endif
+
+template <class Part> inline Vec load(const BFloat16 *from, Part part) {
+  return bits<Vec>(unpack(load_halves(from, part)) << 16);
+}
+template <class Part> inline void store(BFloat16 *to, Vec v, Part part) {
+  store_halves(to, narrow(v), part);
+}
+
+inline int count_of(All) { return lanes; }
+inline int count_of(First first) { return first.count; }
+template <class Part> inline unsigned lanes_in(Part part) { return (1u << count_of(part)) - 1; }
+
+inline bool all(Mask mask) { return lanes_of(mask) == lanes_in(All{}); }
+
+// v with 0 in all other lanes.
+inline Vec only(Vec v, All) { return v; }
+inline Vec only(Vec v, First first) {
+  float elements[lanes];
+  store(elements, v, first);
+  return load(elements, first);
+}
+
+// Calls step(index, All or First) until [begin, end) is done. Whole vectors begin at multiples of
+// `lanes`, so that they are aligned where the array is.
+template <class Step> inline void for_each_vector(int64_t begin, int64_t end, Step step) {
+  int64_t index = begin;
+  if (int ahead = index % lanes; ahead != 0 && index < end) {
+    int count = end - index < lanes - ahead ? end - index : lanes - ahead;
+    step(index, First{count});
+    index += count;
+  }
+  for (; index + lanes <= end; index += lanes) step(index, All{});
+  if (index < end) step(index, First{static_cast<int>(end - index)});
+}
+
+}  // namespace

@@ -1,0 +1,85 @@
+// exp and log over a Vec, as polynomials: `python -m kernels.minimax` finds them.
+#pragma once
+
+#include "vec.h"
+
+namespace {
+
+// How much a result is worth: fp32 takes all the bits there are, bf16 keeps 8. exp is e^x for
+// |x| <= ln 2 / 2, log1p is log(1 + x) / x for x in [0, 1].
+struct Fine {
+  static constexpr bool is_fine = true;
+  // relative error 1.9e-9
+  static constexpr float exp[] = {1.00000000e+00f, 1.00000004e+00f, 4.99999921e-01f,
+                                  1.66664202e-01f, 4.16682256e-02f, 8.37481580e-03f,
+                                  1.38368460e-03f};
+  // relative error 3.3e-8
+  static constexpr float log1p[] = {1.00000000e+00f,  -4.99996480e-01f, 3.33213226e-01f,
+                                    -2.48571638e-01f, 1.91536554e-01f,  -1.37538034e-01f,
+                                    7.92045485e-02f,  -3.00658003e-02f, 5.36482632e-03f};
+};
+struct Coarse {
+  static constexpr bool is_fine = false;
+  // relative error 7.5e-5
+  static constexpr float exp[] = {9.99928074e-01f, 1.00016419e+00f, 5.04963264e-01f,
+                                  1.65668423e-01f};
+  // relative error 6.7e-5
+  static constexpr float log1p[] = {1.00000000e+00f, -4.97774490e-01f, 3.09224744e-01f,
+                                    -1.61363035e-01f, 4.31062581e-02f};
+};
+
+// c[0] + c[1] x + c[2] x² + …: a short one as one chain, a long one with its even and its odd terms
+// side by side, which is half as deep for one multiplication more.
+template <int n> inline Vec polynomial(Vec x, const float (&c)[n]) {
+  if constexpr (n <= 5) {
+    Vec value = splat(c[n - 1]);
+    for (int k = n - 2; k >= 0; --k) value = fma(value, x, splat(c[k]));
+    return value;
+  }
+  const Vec square = x * x;
+  Vec last = splat(c[n - 1]), other = splat(c[n - 2]);
+  for (int k = n - 3; k >= 0; --k) {
+    Vec next = fma(last, square, splat(c[k]));
+    last = other;
+    other = next;
+  }
+  return fma(last, x, other);
+}
+
+// e^v for v in [-120, 88]: v = n ln 2 + r. Where n ln 2 would be rounded before it is taken off, it
+// goes in two parts, the first of them short enough to be exact (Cody and Waite 1980).
+template <class Precision> inline Vec exp(Vec v) {
+  constexpr float most = fma_rounds_once ? 0.693147182f : 0.693359375f;
+  constexpr float rest = fma_rounds_once ? 0.0f : -2.12194440e-4f;
+  Vec n = round(v * 1.44269504f);
+  Vec r = fma(n, splat(-most), v);
+  if constexpr (rest != 0) r = fma(n, splat(-rest), r);
+  return scale(polynomial(r, Precision::exp), n);
+}
+
+// 1 / v for v in [1, 2].
+template <class Precision> inline Vec reciprocal(Vec v) {
+#if defined(__AVX512F__)
+  if constexpr (!Precision::is_fine) return reciprocal_14_bits(v);
+#endif
+  return 1.0f / v;
+}
+
+// addend + log(1 + v) for v in [0, 1].
+template <class Precision> inline Vec add_log1p(Vec addend, Vec v) {
+  return fma(v, polynomial(v, Precision::log1p), addend);
+}
+
+// base^exponent for base in [0, 1] and |exponent| <= 32. base = 2^k (1 + m), and the power of the
+// first factor is worked out apart, so that a tiny base costs no precision. 0 counts as 2^-127.
+inline Vec power(Vec base, float exponent) {
+  Int k = (bits<Int>(base) >> 23) - 127;
+  Vec m = bits<Vec>((bits<Int>(base) & 0x7fffff) | 0x3f800000) - 1.0f;
+  Vec whole = to_vec(k) * exponent;
+  Vec n = round(whole);
+  Vec rest = (whole - n) + fma(to_vec(k), splat(exponent), -whole);
+  Vec logarithm = fma(rest, splat(0.693147181f), add_log1p<Fine>(splat(0.0f), m) * exponent);
+  return scale(exp<Fine>(logarithm), max(splat(-252.0f), n));
+}
+
+}  // namespace

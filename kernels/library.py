@@ -1,0 +1,128 @@
+"""The compiled library: found, checked against its sources, called through ctypes.
+
+The variant is chosen once a process: the best that this CPU can run, or the one named by the
+environment variable BENCHFARM_KERNELS ("reference" is plain torch).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import warnings
+from collections.abc import Callable
+from ctypes import c_double, c_float, c_int, c_int64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from kernels import build
+
+VARIABLE = "BENCHFARM_KERNELS"
+REFERENCE = "reference"
+
+Function = Callable[..., int | None]
+
+_FOCAL_LABELS = (c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64, c_float, c_float)
+_FOCAL_DENSE = (c_void_p, c_void_p, c_int64, c_float, c_float)
+_LOSSES = (c_void_p, ctypes.POINTER(c_double), c_int)
+_SLOPES = (c_void_p, c_float, c_void_p, c_int)
+_POSTPROCESS = (*[c_float] * 4, c_int64, c_float, c_int64)
+_CHANNELS = (c_void_p, c_int64, c_int64, c_int64, c_void_p)
+_SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
+    "focal_labels_forward": (c_int64, (*_FOCAL_LABELS, *_LOSSES)),
+    "focal_labels_backward": (None, (*_FOCAL_LABELS, *_SLOPES)),
+    "focal_dense_forward": (None, (*_FOCAL_DENSE, *_LOSSES)),
+    "focal_dense_backward": (None, (*_FOCAL_DENSE, *_SLOPES)),
+    "frozen_batch_norm_forward": (None, (*_CHANNELS, *[c_void_p] * 2, c_int, c_void_p, c_int)),
+    "frozen_batch_norm_backward": (None, (*_CHANNELS, *[c_void_p] * 3, c_int)),
+    "box_match": (None, (*[c_void_p, c_int64] * 2, c_float, c_float, c_int, c_void_p, c_int)),
+    "nms": (c_int64, (*[c_void_p] * 3, c_int64, c_float, c_void_p, c_int)),
+    "detection_postprocess": (
+        c_int64,
+        (*[c_void_p] * 4, *[c_int64] * 2, *_POSTPROCESS, *[c_void_p] * 3, c_int),
+    ),
+}
+"""Result and arguments of what csrc/variant.cpp exports, by the first part of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the operators of this process run on."""
+
+    variant: str
+    """The instruction set in use, or "reference": plain torch."""
+
+    supported: tuple[str, ...]
+    """What BENCHFARM_KERNELS may name here."""
+
+    reason: str
+    """Why this variant, in a few words."""
+
+
+class KernelsUnusable(RuntimeError):
+    """The library there is can't be used as asked; the message says what to do."""
+
+
+@cache
+def capabilities() -> Capabilities:
+    """Return what is in use; raises KernelsUnusable as `choose` does.
+
+    Warns once where plain torch has to do although nobody asked for it.
+    """
+    chosen = choose(os.environ.get(VARIABLE, ""), build.LIBRARY)
+    if chosen.supported == (REFERENCE,) and os.environ.get(VARIABLE) != REFERENCE:
+        warnings.warn(f"kernels run in plain torch: {chosen.reason}", RuntimeWarning, stacklevel=2)
+    return chosen
+
+
+def choose(wanted: str, path: Path) -> Capabilities:
+    """Choose the variant `wanted`, or the best one if that is empty.
+
+    Raises:
+        KernelsUnusable: the CPU can't run what is wanted, or the library is older than its sources.
+    """
+    supported, lack = _supported(path)
+    if not wanted:
+        return Capabilities(supported[-1], supported, lack or "the best this CPU can run")
+    if wanted not in supported:
+        here = f"here it can be one of {', '.join(supported)}" + (f": {lack}" if lack else "")
+        raise KernelsUnusable(f"{VARIABLE}={wanted}: {here}")
+    return Capabilities(wanted, supported, f"{VARIABLE} says so")
+
+
+@cache
+def function(name: str, variant: str) -> Function:
+    """Return a function of this process's library; pointers are plain addresses."""
+    return bind(_load(build.LIBRARY), name, variant)
+
+
+def bind(library: ctypes.CDLL, name: str, variant: str) -> Function:
+    """Return what a library exports as `name_variant`, with its signature."""
+    found = library[f"{name}_{variant}"]
+    found.restype, found.argtypes = _SIGNATURES[name.rpartition("_")[0]]
+    return found
+
+
+def _supported(path: Path) -> tuple[tuple[str, ...], str]:
+    """Return what can run here, the best last, and what it is that the library lacks."""
+    if not path.exists():
+        return (REFERENCE,), "they are not compiled (python -m kernels.build says why)"
+    try:
+        library = _load(path)
+    except OSError as error:
+        return (REFERENCE,), str(error)
+    able = (name for name in build.VARIANTS if library[f"supports_{name}"]())
+    return (REFERENCE, *able), ""
+
+
+@cache
+def _load(path: Path) -> ctypes.CDLL:
+    # torch brings the OpenMP runtime; loaded first, it serves both.
+    import torch  # noqa: F401
+
+    library = ctypes.CDLL(str(path))
+    sources = library.benchfarm_kernels_sources
+    sources.restype = ctypes.c_char_p
+    if sources().decode() != build.digest():
+        raise KernelsUnusable(f"{path} is older than its sources: run python -m kernels.build")
+    return library

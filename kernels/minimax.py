@@ -1,0 +1,99 @@
+"""Finds the polynomials of csrc/vec_math.h: `python -m kernels.minimax` prints their coefficients.
+
+Remez's exchange (Remez 1934) finds the polynomial whose largest relative error is the smallest.
+The constant term of log(1 + v) / v is held at 1, so that small losses are exact.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_POINTS = 20_001
+_EXCHANGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial:
+    """c[0] + c[1] x + …, and by how much it is off at most, relative to what it stands for."""
+
+    coefficients: Tensor
+    error: float
+
+
+def minimax(
+    function: Callable[[Tensor], Tensor],
+    low: float,
+    high: float,
+    degree: int,
+    *,
+    fix_constant: bool,
+) -> Polynomial:
+    """Return the best polynomial of a degree for a function without zeros on [low, high]."""
+    first = 1 if fix_constant else 0
+    powers = torch.arange(first, degree + 1)
+    unknowns = len(powers) + 1
+    points = torch.linspace(low, high, _POINTS, dtype=torch.float64)
+    angles = torch.pi * (2 * torch.arange(unknowns, dtype=torch.float64) + 1) / (2 * unknowns)
+    extremes = (low + high) / 2 - (high - low) / 2 * angles.cos()
+    signs = (-1.0) ** torch.arange(unknowns, dtype=torch.float64)
+    for _ in range(_EXCHANGES):
+        columns = [extremes**power / function(extremes) for power in powers.tolist()]
+        constant = 1 / function(extremes) if fix_constant else torch.zeros_like(extremes)
+        solved = torch.linalg.solve(torch.stack((*columns, signs), dim=1), 1 - constant)
+        coefficients = torch.cat((torch.ones(first, dtype=torch.float64), solved[:-1]))
+        error = evaluate(coefficients, points) / function(points) - 1
+        extremes = points[_alternating_extremes(error, unknowns)]
+    return Polynomial(coefficients, error.abs().max().item())
+
+
+def evaluate(coefficients: Tensor, x: Tensor) -> Tensor:
+    """Return the polynomial's values by Horner's scheme."""
+    value = torch.zeros_like(x)
+    for coefficient in coefficients.flip(0):
+        value = value * x + coefficient
+    return value
+
+
+def _alternating_extremes(error: Tensor, wanted: int) -> list[int]:
+    """Return where the error is largest between each two of its zeros; the outermost give way."""
+    zeros = (torch.diff(error.sign()) != 0).nonzero()[:, 0] + 1
+    found, start = [], 0
+    for part in torch.tensor_split(error.abs(), zeros.tolist()):
+        found.append(start + int(part.argmax()))
+        start += len(part)
+    while len(found) > wanted:
+        found.pop(0 if error[found[0]].abs() < error[found[-1]].abs() else -1)
+    return found
+
+
+def log1p_over(v: Tensor) -> Tensor:
+    """Return log(1 + v) / v, which is 1 at 0."""
+    return torch.where(v == 0, 1.0, torch.log1p(v) / torch.where(v == 0, 1.0, v))
+
+
+def polynomials() -> dict[str, Polynomial]:
+    """Return what csrc/vec_math.h holds, by `precision::name`."""
+    half = math.log(2) / 2
+    return {
+        "Fine::exp": minimax(torch.exp, -half, half, 6, fix_constant=False),
+        "Fine::log1p": minimax(log1p_over, 0, 1, 8, fix_constant=True),
+        "Coarse::exp": minimax(torch.exp, -half, half, 3, fix_constant=False),
+        "Coarse::log1p": minimax(log1p_over, 0, 1, 4, fix_constant=True),
+    }
+
+
+def main() -> None:
+    """Print every polynomial: its error, then its coefficients."""
+    for name, found in polynomials().items():
+        terms = ", ".join(f"{c:.8e}f" for c in found.coefficients.tolist())
+        sys.stdout.write(f"{name}, relative error {found.error:.1e}: {terms}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""An operator as a cell of a sweep, by a real worker, and what becomes of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.kernel_bench.measure import extra_memory
+from agents.scenarios import kernel
+from controller.contracts.base import Scalar
+from controller.contracts.result import Environment, Failure, Outcome, Result, Validity
+from controller.scheduling.expansion import cells_of
+from kernels.bench.cases import Case, operators
+from kernels.bench.workload import KernelWorkload
+from kernels.library import capabilities
+from tests.support import builders
+from tests.support.cells import CATALOG, run_cell
+
+QUICK: Mapping[str, Scalar] = {
+    "kernel_width": 0.5,
+    "kernel_time_limit": 0.5,
+    "compiled_baseline": False,
+}
+
+
+async def outcome_of(folder: Path, **knobs: Scalar) -> Outcome:
+    sweep = builders.sweep(
+        workload="kernels", stack="torch", scenario="kernel", knobs={**QUICK, **knobs}
+    )
+    (cell,) = cells_of(sweep, CATALOG)
+    return await run_cell(cell, folder, folder, deadline_s=100, scenario="kernel")
+
+
+async def test_a_cell_stores_how_fast_an_operator_is(tmp_path: Path) -> None:
+    outcome = await outcome_of(tmp_path, op="box_match", variant="scalar")
+    assert isinstance(outcome, Result), outcome
+    assert (outcome.validity, outcome.reasons) == (Validity.VALID, ())
+    assert outcome.environment["kernels"] == outcome.environment["kernel_variant"] == "scalar"
+    assert outcome.metrics["kernel_time"].value > 0
+    assert outcome.metrics["eager_ratio"].value > 0
+
+
+async def test_a_dtype_an_operator_does_not_have_fails(tmp_path: Path) -> None:
+    outcome = await outcome_of(tmp_path, op="nms", dtype="bf16")
+    assert isinstance(outcome, Failure)
+    assert "nms has no dtype bf16" in outcome.message
+
+
+class Wrong(KernelWorkload):
+    def case(self) -> Case:
+        return replace(super().case(), objections=lambda: ["matches: 3 of 7 differ"])
+
+
+class Silent:
+    def environment(self) -> Environment:
+        return {}
+
+
+def test_wrong_output_is_invalid() -> None:
+    found = kernel.run(
+        Wrong("box_match", "fp32", "best"),
+        Silent(),  # type: ignore[arg-type] # all that the scenario asks of a backend
+        QUICK,
+        lambda _: None,
+    )
+    assert found.validity is Validity.INVALID
+    assert found.reasons == ("box_match: matches: 3 of 7 differ",)
+
+
+def test_the_manifest_names_the_operators_and_variants_there_are() -> None:
+    knobs = CATALOG.workloads["kernels"].knobs
+    assert set(knobs["op"].choices or ()) == set(operators())
+    assert set(capabilities().supported) < set(knobs["variant"].choices or ())
+
+
+def test_memory_that_a_run_takes_is_seen() -> None:
+    taken = extra_memory(lambda: bytes(bytearray(b"x") * 30_000_000))
+    assert taken == pytest.approx(60e6, rel=0.1)  # both are there at once

@@ -1,0 +1,61 @@
+"""The whole library under AddressSanitizer and UndefinedBehaviorSanitizer, every variant."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernels import build
+from kernels.library import REFERENCE, choose
+from tests.support.sanitized_kernels import OPERATORS
+
+pytestmark = pytest.mark.long
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build.build(tmp_path_factory.mktemp("sanitized") / "library.so", build.SANITIZED)
+
+
+def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    compiler = os.environ.get("CXX", "c++")
+    runtimes = [
+        subprocess.run(
+            [compiler, f"-print-file-name=lib{name}.so"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("asan", "ubsan")
+    ]
+    return subprocess.run(
+        [sys.executable, "-m", "tests.support.sanitized_kernels", str(library), *arguments],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "LD_PRELOAD": ":".join(runtimes),
+            # Python leaves memory to the end of its process.
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_step_leaves_its_arrays_and_nothing_is_undefined(library: Path) -> None:
+    variants = [name for name in choose("", build.LIBRARY).supported if name != REFERENCE]
+    assert "scalar" in variants
+    done = run(library, ",".join(variants))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all done\n", "")
+
+
+@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
+def test_a_step_beyond_is_caught(library: Path, operator: Callable[..., None]) -> None:
+    done = run(library, "avx2", operator.__name__)
+    assert done.returncode != 0
+    assert "ERROR: AddressSanitizer" in done.stderr
