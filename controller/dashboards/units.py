@@ -21,12 +21,13 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
     "latency_p90": Unit.SECONDS,
     "latency_p99": Unit.SECONDS,
     "throughput": Unit.SAMPLES_PER_SECOND,
+    "kernel_time": Unit.SECONDS,
     "peak_memory": Unit.BYTES,
     "loss": Unit.LOSS,
 }
 """The metrics of results that panels show, as scenarios name them; images are samples, too."""
 
-RANKING_METRICS = ("step_time", "latency_p90", "throughput")
+RANKING_METRICS = ("step_time", "latency_p90", "throughput", "kernel_time")
 """All metrics that rank a scenario."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """All metrics that a workload has a quality target for, as MLPerf names them."""
