@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
-
-MAX_LOG_SCALE = math.log(1000 / 16)
-"""Decoded sides are at most 62.5 times the anchor's: keeps exp within bounds."""
 
 
 def encode(boxes: Tensor, anchors: Tensor) -> Tensor:
@@ -17,14 +12,6 @@ def encode(boxes: Tensor, anchors: Tensor) -> Tensor:
     anchor_centre, anchor_size = _centre_and_size(anchors)
     shift = (centre - anchor_centre) / anchor_size
     return torch.cat((shift, torch.log(size / anchor_size)), dim=1)
-
-
-def decode(offsets: Tensor, anchors: Tensor) -> Tensor:
-    """Return the boxes [N, 4] that offsets [N, 4] mean; the inverse of `encode`."""
-    anchor_centre, anchor_size = _centre_and_size(anchors)
-    centre = anchor_centre + offsets[:, :2] * anchor_size
-    half = 0.5 * anchor_size * offsets[:, 2:].clamp(max=MAX_LOG_SCALE).exp()
-    return torch.cat((centre - half, centre + half), dim=1)
 
 
 def _centre_and_size(boxes: Tensor) -> tuple[Tensor, Tensor]:

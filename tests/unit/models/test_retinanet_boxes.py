@@ -7,8 +7,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from kernels.reference.detection import decode
 from models.retinanet.anchors import SIZES, anchors_by_level, cell_anchors, grid_shapes
-from models.retinanet.box_coder import decode, encode
+from models.retinanet.box_coder import encode
 
 
 def test_sizes_are_cut_to_whole_pixels() -> None:
