@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from kernels.reference.boxes import BACKGROUND, IGNORED
 from models.retinanet.data import DetectionTarget
 from models.retinanet.head import HeadOutputs
-from models.retinanet.loss import detection_loss
+from models.retinanet.loss import detection_loss, focal_loss_by_labels, reference_focal_loss
 
 # IoU with BOX: 1 (foreground), 0.45 (ignored), 0 (background).
 ANCHORS = torch.tensor([[0.0, 0, 10, 20], [0, 0, 10, 9], [50, 50, 60, 60]])
@@ -87,3 +88,23 @@ def test_bf16_outputs_are_widened_first() -> None:
 
     assert loss.dtype == torch.float32
     assert loss.item() == detection_loss(wide, [target(BOX, 0)], ANCHORS).item()
+
+
+def test_loss_by_labels_is_the_definition_and_so_is_its_gradient() -> None:
+    """In bf16 the logits are the same 8 bits to both, and each gradient is rounded to as many."""
+    generator = torch.Generator().manual_seed(9)
+    values = 4 * torch.randn(40, 7, generator=generator)
+    classes = torch.randint(-2, 7, (40,), generator=generator)
+    assert {BACKGROUND, IGNORED} < set(classes.tolist())
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2**-7)):
+        found = []
+        for focal_loss in (reference_focal_loss, focal_loss_by_labels):
+            logits = values.to(dtype, copy=True).requires_grad_()
+            loss = focal_loss(logits, classes)
+            torch.autograd.backward(0.37 * loss)
+            assert logits.grad is not None
+            assert not logits.grad[classes == IGNORED].any()
+            found.append((loss.detach(), logits.grad))
+        (truth, slopes), (loss, own) = found
+        torch.testing.assert_close(loss, truth, rtol=1e-5, atol=0)
+        torch.testing.assert_close(own, slopes, rtol=tolerance, atol=1e-6)

@@ -13,6 +13,7 @@ from torch import Tensor
 from controller.contracts.base import Scalar
 from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, FusedNorm, OneOpNorm, fold
 from models.retinanet.model import RetinaNet
+from models.retinanet.pointwise import PointwiseConv2d
 from models.retinanet.workload import RetinaNetTraining
 
 SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
@@ -162,6 +163,18 @@ def test_a_fused_norm_stands_for_every_norm_and_takes_the_relu_along() -> None:
     assert called["benchfarm::frozen_batch_norm"] == 10
     assert "aten::relu_" not in called
     assert "aten::add_" not in called
+
+
+@pytest.mark.parametrize("frozen_bn", ["mul_add", "folded"])
+def test_every_pointwise_convolution_becomes_matrix_products(frozen_bn: str) -> None:
+    plain_weights = dict(plain_model().named_parameters())
+    model = workload(frozen_bn=frozen_bn, pointwise="matmul").transform(plain_model())
+    products = [m for m in model.modules() if isinstance(m, PointwiseConv2d)]
+    assert len(products) == 39  # two of each of 16 blocks, four shortcuts, three of the pyramid
+    convolutions = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d | FoldedConv2d)]
+    assert all(tuple(m.weight.shape[2:]) != (1, 1) for m in convolutions)
+    learning = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    assert learning.keys() == {n for n, p in plain_weights.items() if p.requires_grad}
 
 
 def test_folding_keeps_the_weights_that_learn_and_scales_the_others_for_good() -> None:
