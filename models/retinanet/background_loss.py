@@ -14,15 +14,18 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def background_focal_loss(logits: Tensor, counted: Tensor, alpha: float) -> Tensor:
+def background_focal_loss(
+    logits: Tensor, counted: Tensor, positives: tuple[Tensor, Tensor], alpha: float
+) -> Tensor:
     """Return the sum in fp32 over logits [A, C] of any float dtype, of the rows that count.
 
     Args:
         logits: of decisions that should be negative.
         counted: bool [A].
+        positives: rows and columns, int64 [F] each, of decisions that are left out.
         alpha: weight of positives; negatives weigh 1 - alpha.
     """
-    loss: Tensor = _Background.apply(logits, counted, 1 - alpha)  # type: ignore[no-untyped-call]
+    loss: Tensor = _Background.apply(logits, counted, positives, 1 - alpha)  # type: ignore[no-untyped-call]
     return loss
 
 
@@ -30,10 +33,17 @@ class _Background(torch.autograd.Function):
     """Works the derivative out on the way, in place: it takes what the loss has computed."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, counted: Tensor, weight: float) -> Tensor:  # noqa: ANN401
+    def forward(
+        ctx: Any,  # noqa: ANN401 - torch's own
+        logits: Tensor,
+        counted: Tensor,
+        positives: tuple[Tensor, Tensor],
+        weight: float,
+    ) -> Tensor:
         x = logits.float()
         p, s = x.sigmoid(), functional.softplus(x)
         square = p.square().mul_(counted[:, None])
+        square[positives] = 0
         # p + 2 (1 - p) s = p + 2 s - 2 p s
         slope = torch.addcmul(p.add(s, alpha=2), p, s, value=-2).mul_(square)
         loss = s.mul_(square).sum() * weight
@@ -44,4 +54,4 @@ class _Background(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
         (slope,) = ctx.saved_tensors
-        return (slope * (gradient * ctx.weight)).to(ctx.dtype), None, None
+        return (slope * (gradient * ctx.weight)).to(ctx.dtype), None, None, None

@@ -36,22 +36,20 @@ def reference_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def focal_loss_by_labels(logits: Tensor, classes: Tensor) -> Tensor:
-    """Compute it as if all were background, and put right what is not; see FocalLoss."""
+    """Add up what should be background and the few that should not, each alone; see FocalLoss."""
     from kernels.reference.boxes import IGNORED
     from models.retinanet.background_loss import background_focal_loss
 
     counted = classes != IGNORED
     foreground = (classes >= 0).nonzero()[:, 0]
-    positive = logits[foreground, classes[foreground]].float()
-    background = background_focal_loss(logits, counted, ALPHA)
-    return background + positive_instead(positive).sum()
+    positives = foreground, classes[foreground]
+    background = background_focal_loss(logits, counted, positives, ALPHA)
+    return background + positive_focal_loss(logits[positives].float()).sum()
 
 
-def positive_instead(logits: Tensor) -> Tensor:
-    """Return the loss [F] of positive decisions less what they are as negative ones."""
-    p = logits.sigmoid()
-    as_positive = ALPHA * (1 - p) ** GAMMA * functional.softplus(-logits)
-    return as_positive - (1 - ALPHA) * p**GAMMA * functional.softplus(logits)
+def positive_focal_loss(logits: Tensor) -> Tensor:
+    """Return the loss [F] of decisions that should be positive."""
+    return ALPHA * logits.neg().sigmoid() ** GAMMA * functional.softplus(-logits)
 
 
 def fused_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
