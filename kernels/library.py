@@ -60,7 +60,7 @@ class Capabilities:
 
 
 class KernelsUnusable(RuntimeError):
-    """The library there is can't be used as asked; the message says what to do."""
+    """What was asked for isn't in the library there is; the message says what is, or what to do."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Finds the polynomials of csrc/vec_math.h: `python -m kernels.minimax` prints their coefficients.
 
 Remez's exchange (Remez 1934) finds the polynomial whose largest relative error is the smallest.
-The constant term of log(1 + v) / v is held at 1, so that small losses are exact.
+The constant terms of the logarithms are held at what they are at 0, so that small losses are exact.
 """
 
 from __future__ import annotations
@@ -32,10 +32,14 @@ def minimax(
     high: float,
     degree: int,
     *,
-    fix_constant: bool,
+    constant: float | None = None,
 ) -> Polynomial:
-    """Return the best polynomial of a degree for a function without zeros on [low, high]."""
-    first = 1 if fix_constant else 0
+    """Return the best polynomial of a degree for a function without zeros on [low, high].
+
+    constant: what its constant term is held at.
+    """
+    first = 0 if constant is None else 1
+    held = torch.full((first,), constant or 0.0, dtype=torch.float64)
     powers = torch.arange(first, degree + 1)
     unknowns = len(powers) + 1
     points = torch.linspace(low, high, _POINTS, dtype=torch.float64)
@@ -44,9 +48,9 @@ def minimax(
     signs = (-1.0) ** torch.arange(unknowns, dtype=torch.float64)
     for _ in range(_EXCHANGES):
         columns = [extremes**power / function(extremes) for power in powers.tolist()]
-        constant = 1 / function(extremes) if fix_constant else torch.zeros_like(extremes)
-        solved = torch.linalg.solve(torch.stack((*columns, signs), dim=1), 1 - constant)
-        coefficients = torch.cat((torch.ones(first, dtype=torch.float64), solved[:-1]))
+        left = 1 - held.sum() / function(extremes)
+        solved = torch.linalg.solve(torch.stack((*columns, signs), dim=1), left)
+        coefficients = torch.cat((held, solved[:-1]))
         error = evaluate(coefficients, points) / function(points) - 1
         extremes = points[_alternating_extremes(error, unknowns)]
     return Polynomial(coefficients, error.abs().max().item())
@@ -77,14 +81,21 @@ def log1p_over(v: Tensor) -> Tensor:
     return torch.where(v == 0, 1.0, torch.log1p(v) / torch.where(v == 0, 1.0, v))
 
 
+def twice_atanh_over(v: Tensor) -> Tensor:
+    """Return 2 atanh(sqrt(v)) / sqrt(v), which is 2 at 0."""
+    root = v.sqrt()
+    return torch.where(v == 0, 2.0, 2 * torch.atanh(root) / torch.where(v == 0, 1.0, root))
+
+
 def polynomials() -> dict[str, Polynomial]:
     """Return what csrc/vec_math.h holds, by `precision::name`."""
     half = math.log(2) / 2
     return {
-        "Fine::exp": minimax(torch.exp, -half, half, 6, fix_constant=False),
-        "Fine::log1p": minimax(log1p_over, 0, 1, 8, fix_constant=True),
-        "Coarse::exp": minimax(torch.exp, -half, half, 3, fix_constant=False),
-        "Coarse::log1p": minimax(log1p_over, 0, 1, 4, fix_constant=True),
+        "Fine::exp": minimax(torch.exp, -half, half, 6),
+        "Fine::exp_near_0": minimax(torch.exp, -half / 32, half / 32, 2),
+        "Fine::atanh": minimax(twice_atanh_over, 0, 1 / 9, 4, constant=2),
+        "Coarse::exp": minimax(torch.exp, -half, half, 3),
+        "Coarse::log1p": minimax(log1p_over, 0, 1, 4, constant=1),
     }
 
 

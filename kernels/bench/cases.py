@@ -15,6 +15,9 @@ UPSTREAM = 0.37
 
 DTYPES: Mapping[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
+COMPILED = "compile"
+"""What names of baselines by torch.compile begin with."""
+
 Work = Callable[[], object]
 """One timed run: forward, and backward where there is one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from kernels.bench.cases import Case, operators
-from kernels.library import VARIABLE, Capabilities, capabilities
+from kernels.library import VARIABLE, Capabilities, KernelsUnusable, capabilities
 
 
 class KernelWorkload:
@@ -18,14 +18,13 @@ class KernelWorkload:
             nothing else.
 
     Raises:
-        KernelsUnusable: the CPU can't run the variant.
-        ValueError: the operator doesn't have the dtype.
+        KernelsUnusable: the CPU can't run the variant, or the operator doesn't have the dtype.
     """
 
     def __init__(self, op: str, dtype: str, variant: str) -> None:
         operator = operators()[op]
         if dtype not in operator.dtypes:
-            raise ValueError(f"{op} has no dtype {dtype}: {', '.join(operator.dtypes)}")
+            raise KernelsUnusable(f"{op} has no dtype {dtype}: {', '.join(operator.dtypes)}")
         if variant != "best":
             os.environ[VARIABLE] = variant
         self.op, self.dtype = op, dtype

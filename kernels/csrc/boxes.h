@@ -53,7 +53,8 @@ struct Matching {
       for_each_vector(first, last, [&](int64_t at, auto part) {
         Boxes some = Boxes::next(anchors + 4 * at, part);
         for (int64_t box = 0; box < box_count; ++box) {
-          highest[box] = max(highest[box], iou(Boxes::same(boxes + 4 * box), some));
+          // Of a NaN and a number, max returns its second argument.
+          highest[box] = max(iou(Boxes::same(boxes + 4 * box), some), highest[box]);
         }
       });
 #pragma omp critical(best_of_boxes)

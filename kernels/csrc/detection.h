@@ -39,7 +39,9 @@ template <class T> Found pairs_above(const T *logits, int64_t count, float least
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + __builtin_expf(-x)); }
 
-inline float between(float low, float v, float high) { return v < low ? low : v < high ? v : high; }
+// In both of these NaN stays NaN.
+inline float at_most(float v, float high) { return v > high ? high : v; }
+inline float between(float low, float v, float high) { return v < low ? low : at_most(v, high); }
 
 // The box that offsets mean (Girshick et al. 2014, appendix C), cut to the image.
 template <class T>
@@ -50,7 +52,7 @@ void decode(const T *offsets, const float *anchor, float largest_log, float heig
     float size = anchor[axis + 2] - anchor[axis];
     float centre = anchor[axis] + 0.5f * size + number(offsets[axis]) * size;
     float log_scale = number(offsets[axis + 2]);
-    float half = 0.5f * size * __builtin_expf(log_scale < largest_log ? log_scale : largest_log);
+    float half = 0.5f * size * __builtin_expf(at_most(log_scale, largest_log));
     box[axis] = between(0, centre - half, limits[axis]);
     box[axis + 2] = between(0, centre + half, limits[axis]);
   }
@@ -64,10 +66,8 @@ struct Postprocess {
 
 template <class T> class Candidates {
  public:
-  Candidates(const Postprocess &options, int64_t levels)
-      : options_(options), boxes_(4 * levels * options.candidates_per_level),
-        scores_(levels * options.candidates_per_level),
-        labels_(levels * options.candidates_per_level) {}
+  Candidates(const Postprocess &options, int64_t most)
+      : options_(options), boxes_(4 * most), scores_(most), labels_(most) {}
 
   // Adds the best pairs of `anchor_count` anchors.
   void add(const T *logits, const T *offsets, const float *anchors, int64_t anchor_count,
@@ -112,12 +112,23 @@ template <class T> class Candidates {
   Array<uint32_t> labels_;
 };
 
+// The most candidates that levels can have together, however many a level may have.
+inline int64_t most_candidates(const int64_t *level_sizes, int64_t levels,
+                               const Postprocess &options) {
+  int64_t most = 0;
+  for (int64_t level = 0; level < levels; ++level) {
+    int64_t pairs = level_sizes[level] * options.classes;
+    most += pairs < options.candidates_per_level ? pairs : options.candidates_per_level;
+  }
+  return most;
+}
+
 template <class T>
 int64_t detection_postprocess(const T *logits, const T *offsets, const float *anchors,
                               const int64_t *level_sizes, int64_t levels,
                               const Postprocess &options, float *boxes, float *scores,
                               int64_t *labels, int threads) {
-  Candidates<T> candidates(options, levels);
+  Candidates<T> candidates(options, most_candidates(level_sizes, levels, options));
   int64_t first = 0;
   for (int64_t level = 0; level < levels; ++level) {
     candidates.add(logits + first * options.classes, offsets + 4 * first, anchors + 4 * first,

@@ -7,7 +7,7 @@
 //   slope = weight u^(gamma - 1) (gamma (1 - 2y) p q bce + u (p - y))
 // and where y is 0 or 1, so that p q = u (1 - u) and p - y = (1 - 2y) u,
 //   slope = weight (1 - 2y) u^gamma (gamma (1 - u) bce + u)
-// One exponential, one logarithm and one division serve all of it. Only e^-|x| appears, so nothing
+// One exponential and one logarithm serve all of it. Only e^-|x| appears, so nothing
 // overflows; and where y is 0 or 1, no two large terms cancel: small losses keep all their bits.
 #pragma once
 
@@ -44,13 +44,17 @@ enum class Gamma { zero, two, any };
 template <class Precision, Gamma gamma_is> struct Focal {
   float weight_one, weight_zero, gamma;
 
-  template <class Target> Vec loss(Vec x, Target y) const {
+  struct Loss {
+    Vec modulation, bce;  // their product
+  };
+
+  template <class Target> Loss loss(Vec x, Target y) const {
     if constexpr (std::is_same_v<Target, Soft>) {
       if (y.is_negative()) return loss(x, Negative{});
     }
     Decision d = decide(x);
     Vec weight = y.blend(splat(weight_one), splat(weight_zero));
-    return weight * power_of<0>(y.blend(d.q, d.p)) * bce(x, y, d);
+    return {weight * power_of<0>(y.blend(d.q, d.p)), bce(x, y, d)};
   }
 
   template <class Target> Vec slope(Vec x, Target y) const {
@@ -66,7 +70,9 @@ template <class Precision, Gamma gamma_is> struct Focal {
       return weight * power_of<1>(u) * fma(pull, bce(x, y, d), u * y.blend(-d.q, d.p));
     } else {
       Vec weight = y.blend(splat(-weight_one), splat(weight_zero)), u = y.blend(d.q, d.p);
-      return weight * power_of<0>(u) * fma(gamma * y.blend(d.p, d.q), bce(x, y, d), u);
+      // bf16: 1 - u, which loses bits where u is near 1, but not that many.
+      Vec pull = Precision::is_fine ? gamma * y.blend(d.p, d.q) : fma(splat(-gamma), u, splat(gamma));
+      return weight * power_of<0>(u) * fma(pull, bce(x, y, d), u);
     }
   }
 
@@ -77,10 +83,14 @@ template <class Precision, Gamma gamma_is> struct Focal {
 
   static Decision decide(Vec x) {
     Vec minus_magnitude = bits<Vec>(bits<Int>(x) | bits<Int>(splat(-0.0f)));
-    Vec e = exp<Precision>(max(splat(-120.0f), minus_magnitude));
-    Vec rough = reciprocal<Precision>(1.0f + e), smaller = e * rough;
-    // fp32: without the error of rounding 1 + e.
-    Vec larger = Precision::is_fine ? fma(-e, rough, splat(1.0f)) : rough;
+    Vec e = exp<Precision>(minus_magnitude), smaller, larger;
+    if constexpr (Precision::is_fine) {
+      smaller = e / (1.0f + e);
+      larger = 1.0f - smaller;
+    } else {
+      larger = rough_reciprocal(1.0f + e);
+      smaller = e * larger;
+    }
     Mask negative = ::is_negative(x);
     return {e, select(negative, smaller, larger), select(negative, larger, smaller)};
   }
@@ -123,9 +133,9 @@ double losses_of(const AFocal &focal, const T *logits, T *losses, int64_t begin,
     next = (begin / chunk + 1) * chunk < end ? (begin / chunk + 1) * chunk : end;
     Vec sums = splat(0.0f);
     for_each_vector(begin, next, [&](int64_t at, auto part) {
-      Vec loss = focal.loss(load(logits + at, part), target_at(at, part));
-      if (losses) store(losses + at, loss, part);
-      sums = sums + only(loss, part);
+      auto loss = focal.loss(load(logits + at, part), target_at(at, part));
+      if (losses) store(losses + at, loss.modulation * loss.bce, part);
+      sums = fma(only(loss.modulation, part), loss.bce, sums);
     });
     total += sum(sums);
   }
@@ -133,14 +143,25 @@ double losses_of(const AFocal &focal, const T *logits, T *losses, int64_t begin,
 }
 
 // The slope of decisions [begin, end), times `upstream` element by element unless that is null.
-template <class AFocal, class T, class TargetAt>
-void slopes_of(const AFocal &focal, const T *logits, const T *upstream, T *slopes, int64_t begin,
+template <class PastCaches, class AFocal, class T, class TargetAt>
+void slopes_of(PastCaches, const AFocal &focal, const T *logits, const T *upstream, T *slopes, int64_t begin,
                int64_t end, TargetAt target_at) {
   for_each_vector(begin, end, [&](int64_t at, auto part) {
     Vec slope = focal.slope(load(logits + at, part), target_at(at, part));
     if (upstream) slope = slope * load(upstream + at, part);
-    store(slopes + at, slope, part);
+    if constexpr (PastCaches::value) {
+      put_past_caches(slopes + at, slope, part);
+    } else {
+      store(slopes + at, slope, part);
+    }
   });
+  if constexpr (PastCaches::value) finish_streams();
+}
+
+// Calls body with std::true_type if slopes go past the caches, else with std::false_type.
+template <class T, class Body> void with_stores(const T *slopes, int64_t count, Body body) {
+  if (goes_past_caches(slopes, count)) return body(std::true_type{});
+  body(std::false_type{});
 }
 
 struct Ignored {};
@@ -151,12 +172,15 @@ struct Labels {
   int64_t rows, columns, background, ignored;
 
   // The first row whose label is neither a class nor one of the two others; -1 if there is none.
-  int64_t first_wrong() const {
+  int64_t first_wrong(int threads) const {
+    int64_t first = rows;
+#pragma omp parallel for num_threads(threads) reduction(min : first) if (rows > turn)
     for (int64_t row = 0; row < rows; ++row) {
       int64_t label = of_row[row];
-      if (label != background && label != ignored && (label < 0 || label >= columns)) return row;
+      bool is_wrong = label != background && label != ignored && (label < 0 || label >= columns);
+      if (is_wrong && row < first) first = row;
     }
-    return -1;
+    return first < rows ? first : -1;
   }
 
   // A turn's rows: about `turn` decisions, and a multiple of 16 rows, which keeps blocks aligned.
@@ -185,7 +209,7 @@ struct Labels {
 template <class T>
 int64_t labels_forward(const T *logits, Labels labels, float alpha, float gamma, T *losses,
                        double *sum, int threads) {
-  if (int64_t row = labels.first_wrong(); row >= 0) return row;
+  if (int64_t row = labels.first_wrong(threads); row >= 0) return row;
   *sum = with_focal<T>(alpha, gamma, 1, [&](auto focal) {
     auto sum_of_rows = [&](int64_t first, int64_t last) {
       double total = 0;
@@ -208,17 +232,21 @@ int64_t labels_forward(const T *logits, Labels labels, float alpha, float gamma,
 template <class T>
 void labels_backward(const T *logits, Labels labels, float alpha, float gamma, const T *upstream,
                      float scale, T *slopes, int threads) {
-  with_focal<T>(alpha, gamma, scale, [&](auto focal) {
+  auto backward = [&](auto focal, auto past_caches) {
     in_turns(labels.rows, labels.rows_a_turn(), threads, [&](int64_t first, int64_t last) {
       labels.cover(first, last, [&](int64_t begin, int64_t end, auto target) {
         if constexpr (!std::is_same_v<decltype(target), Ignored>) {
           auto target_at = [=](int64_t, auto) { return target; };
-          slopes_of(focal, logits, upstream, slopes, begin, end, target_at);
+          slopes_of(past_caches, focal, logits, upstream, slopes, begin, end, target_at);
         } else {
           memset(slopes + begin, 0, (end - begin) * sizeof(T));
         }
       });
     });
+  };
+  with_focal<T>(alpha, gamma, scale, [&](auto focal) {
+    with_stores(slopes, labels.rows * labels.columns,
+                [&](auto past_caches) { backward(focal, past_caches); });
   });
 }
 
@@ -238,8 +266,10 @@ void dense_backward(const T *logits, const T *targets, int64_t count, float alph
                     const T *upstream, float scale, T *slopes, int threads) {
   auto target_at = [=](int64_t at, auto part) { return Soft{load(targets + at, part)}; };
   with_focal<T>(alpha, gamma, scale, [&](auto focal) {
-    in_turns(count, turn, threads, [&](int64_t begin, int64_t end) {
-      slopes_of(focal, logits, upstream, slopes, begin, end, target_at);
+    with_stores(slopes, count, [&](auto past_caches) {
+      in_turns(count, turn, threads, [&](int64_t begin, int64_t end) {
+        slopes_of(past_caches, focal, logits, upstream, slopes, begin, end, target_at);
+      });
     });
   });
 }

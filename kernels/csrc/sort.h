@@ -33,13 +33,14 @@ inline void sort_by(const uint32_t *keys, int32_t *order, int64_t count) {
   }
 }
 
-// Writes the order of scores, best first; of equal scores the first comes first.
+// Writes the order of scores, best first; of equal scores the first comes first. NaN, whatever its
+// sign and payload, is better than all else, as torch sorts.
 inline void best_first(const float *scores, int32_t *order, int64_t count) {
   Array<uint32_t> keys(count);
   for (int64_t at = 0; at < count; ++at) {
     uint32_t score = bits<uint32_t>(scores[at] + 0.0f);  // -0 becomes 0
     // As numbers, floats' bits rise with positive floats, and fall with negative ones.
-    keys[at] = score >> 31 ? score : ~score & 0x7fffffff;
+    keys[at] = scores[at] != scores[at] ? 0 : score >> 31 ? score : ~score & 0x7fffffff;
     order[at] = at;
   }
   sort_by(keys.first, order, count);

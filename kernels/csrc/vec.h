@@ -39,6 +39,8 @@ inline float number(BFloat16 element) { return bits<float>(int32_t{element.bits}
 namespace {
 
 #if !defined(__AVX512F__)
+inline Vec rough_reciprocal(Vec v) { return 1.0f / v; }
+
 // v * 2^n for whole n in [-252, 254]: two factors, since one can't reach below 2^-126.
 inline Vec scale(Vec v, Vec n) {
   Int whole = to_int(n), half = whole >> 1;
@@ -62,6 +64,20 @@ template <class Part> inline Vec load(const BFloat16 *from, Part part) {
 }
 template <class Part> inline void store(BFloat16 *to, Vec v, Part part) {
   store_halves(to, narrow(v), part);
+}
+
+inline void stream(BFloat16 *to, Vec v) { stream_halves(to, narrow(v)); }
+
+// Stores past the caches, without reading first what is overwritten; `to` is aligned as `Vec`s are.
+// Call finish_streams before another thread reads it.
+inline void put_past_caches(float *to, Vec v, All) { stream(to, v); }
+inline void put_past_caches(BFloat16 *to, Vec v, All) { stream(to, v); }
+template <class T> inline void put_past_caches(T *to, Vec v, First first) { store(to, v, first); }
+
+// Whether what is written is too large for caches to keep until it is read.
+template <class T> inline bool goes_past_caches(const T *to, int64_t count) {
+  return count * static_cast<int64_t>(sizeof *to) >= int64_t{32} << 20 &&
+         reinterpret_cast<uintptr_t>(to) % 64 == 0;
 }
 
 inline int count_of(All) { return lanes; }

@@ -17,6 +17,9 @@ inline Vec load(const float *from, All) { return _mm256_loadu_ps(from); }
 inline Vec load(const float *from, First first) { return _mm256_maskload_ps(from, mask(first)); }
 inline void store(float *to, Vec v, All) { _mm256_storeu_ps(to, v); }
 inline void store(float *to, Vec v, First first) { _mm256_maskstore_ps(to, mask(first), v); }
+inline void finish_streams() { _mm_sfence(); }
+inline void stream(float *to, Vec v) { _mm256_stream_ps(to, v); }
+inline void stream_halves(BFloat16 *to, Halves h) { _mm_stream_si128((Halves *)to, h); }
 inline Halves load_halves(const BFloat16 *from, All) { return _mm_loadu_si128((Halves *)from); }
 inline Halves load_halves(const BFloat16 *from, First first) {
   Halves h = {};

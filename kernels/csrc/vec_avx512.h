@@ -16,6 +16,9 @@ inline Vec load(const float *from, All) { return _mm512_loadu_ps(from); }
 inline Vec load(const float *from, First first) { return _mm512_maskz_loadu_ps(mask(first), from); }
 inline void store(float *to, Vec v, All) { _mm512_storeu_ps(to, v); }
 inline void store(float *to, Vec v, First first) { _mm512_mask_storeu_ps(to, mask(first), v); }
+inline void finish_streams() { _mm_sfence(); }
+inline void stream(float *to, Vec v) { _mm512_stream_ps(to, v); }
+inline void stream_halves(BFloat16 *to, Halves h) { _mm256_stream_si256((Halves *)to, h); }
 inline Halves load_halves(const BFloat16 *from, All) { return _mm256_loadu_si256((Halves *)from); }
 inline Halves load_halves(const BFloat16 *from, First first) {
   return _mm256_maskz_loadu_epi16(mask(first), from);
@@ -36,18 +39,30 @@ inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 inline Vec round(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT); }
 inline Vec scale(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 // Relative error 2^-14.
-inline Vec reciprocal_14_bits(Vec v) { return _mm512_rcp14_ps(v); }
+inline Vec rough_reciprocal(Vec v) { return _mm512_rcp14_ps(v); }
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+
+// What a table of 32 has at the last five bits of each lane.
+inline Int look_up(const int32_t *table, Int k) {
+  return (Int)_mm512_permutex2var_epi32(_mm512_load_si512(table), (__m512i)k,
+                                        _mm512_load_si512(table + lanes));
+}
 
 using Mask = __mmask16;
 inline Mask greater(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline Mask not_below(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
 inline Mask is_nan(Vec v) { return _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q); }
 inline Mask is_negative(Vec v) { return _mm512_movepi32_mask((__m512i)v); }
 inline Vec select(Mask mask, Vec yes, Vec no) { return _mm512_mask_blend_ps(mask, no, yes); }
+// a b + c, or 0.
+inline Vec fma_or_zero(Mask mask, Vec a, Vec b, Vec c) {
+  return _mm512_maskz_fmadd_ps(mask, a, b, c);
+}
 inline unsigned lanes_of(Mask mask) { return mask; }
 
+inline Int wrapping_sum(Int a, Int b) { return (Int)_mm512_add_epi32((__m512i)a, (__m512i)b); }
 inline Int to_int(Vec v) { return (Int)_mm512_cvtps_epi32(v); }
 inline Vec to_vec(Int v) { return _mm512_cvtepi32_ps((__m512i)v); }
 inline float sum(Vec v) { return _mm512_reduce_add_ps(v); }

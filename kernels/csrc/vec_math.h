@@ -6,17 +6,19 @@
 namespace {
 
 // How much a result is worth: fp32 takes all the bits there are, bf16 keeps 8. exp is e^x for
-// |x| <= ln 2 / 2, log1p is log(1 + x) / x for x in [0, 1].
+// |x| <= ln 2 / 2, exp_near_0 for |x| <= ln 2 / 64, atanh is 2 atanh(x^1/2) / x^1/2 for x in
+// [0, 1 / 9], log1p is log(1 + x) / x for x in [0, 1].
 struct Fine {
   static constexpr bool is_fine = true;
   // relative error 1.9e-9
   static constexpr float exp[] = {1.00000000e+00f, 1.00000004e+00f, 4.99999921e-01f,
                                   1.66664202e-01f, 4.16682256e-02f, 8.37481580e-03f,
                                   1.38368460e-03f};
-  // relative error 3.3e-8
-  static constexpr float log1p[] = {1.00000000e+00f,  -4.99996480e-01f, 3.33213226e-01f,
-                                    -2.48571638e-01f, 1.91536554e-01f,  -1.37538034e-01f,
-                                    7.92045485e-02f,  -3.00658003e-02f, 5.36482632e-03f};
+  // relative error 5.3e-8
+  static constexpr float exp_near_0[] = {1.00000000e+00f, 1.00001466e+00f, 4.99996334e-01f};
+  // relative error 4.5e-9
+  static constexpr float atanh[] = {2.00000000e+00f, 6.66664163e-01f, 4.00215272e-01f,
+                                    2.80018053e-01f, 2.80119867e-01f};
 };
 struct Coarse {
   static constexpr bool is_fine = false;
@@ -46,28 +48,56 @@ template <int n> inline Vec polynomial(Vec x, const float (&c)[n]) {
   return fma(last, x, other);
 }
 
-// e^v for v in [-120, 88]: v = n ln 2 + r. Where n ln 2 would be rounded before it is taken off, it
-// goes in two parts, the first of them short enough to be exact (Cody and Waite 1980).
+#if defined(__AVX512F__)
+// Bits of 2^(k / 32), less those that adding k / 32 to an exponent sets.
+struct Powers {
+  alignas(64) int32_t bits_of[32];
+  constexpr Powers() : bits_of() {
+    double power = 1;
+    for (int k = 0; k < 32; ++k, power *= 1.0218971486541166) {
+      bits_of[k] = __builtin_bit_cast(int32_t, static_cast<float>(power)) - (k << 18);
+    }
+  }
+};
+inline constexpr Powers powers;
+
+// e^v for v up to 88, and 0 below -87: v = n ln 2 + r, with n in 32nds.
+template <class Precision> inline Vec exp(Vec v) {
+  const Vec shift = splat(393216.0f);  // 1.5 * 2^18: its last bit counts 32nds
+  Vec shifted = fma(v, splat(1.44269504f), shift);
+  Vec r = fma(shifted - shift, splat(-0.693147182f), v);
+  Int k = bits<Int>(shifted);
+  Vec power = bits<Vec>(wrapping_sum(look_up(powers.bits_of, k), k << 18));  // wraps below -87
+  Mask counts = not_below(v, splat(-87.0f));
+  if constexpr (Precision::is_fine) {
+    Vec growth = fma(r, splat(Precision::exp_near_0[2]), splat(Precision::exp_near_0[1]));
+    return fma_or_zero(counts, power * r, growth, power);
+  } else {
+    return fma_or_zero(counts, power, r, power);  // 1 + r: relative error 5.9e-5
+  }
+}
+#else
+// e^v for v up to 88: v = n ln 2 + r. Where n ln 2 would be rounded before it is taken off, it goes
+// in two parts, the first of them short enough to be exact (Cody and Waite 1980).
 template <class Precision> inline Vec exp(Vec v) {
   constexpr float most = fma_rounds_once ? 0.693147182f : 0.693359375f;
   constexpr float rest = fma_rounds_once ? 0.0f : -2.12194440e-4f;
+  v = max(splat(-120.0f), v);
   Vec n = round(v * 1.44269504f);
   Vec r = fma(n, splat(-most), v);
   if constexpr (rest != 0) r = fma(n, splat(-rest), r);
   return scale(polynomial(r, Precision::exp), n);
 }
-
-// 1 / v for v in [1, 2].
-template <class Precision> inline Vec reciprocal(Vec v) {
-#if defined(__AVX512F__)
-  if constexpr (!Precision::is_fine) return reciprocal_14_bits(v);
 #endif
-  return 1.0f / v;
-}
 
-// addend + log(1 + v) for v in [0, 1].
+// addend + log(1 + v) for v in [0, 1]; fp32: = 2 atanh(v / (v + 2)), whose series is short.
 template <class Precision> inline Vec add_log1p(Vec addend, Vec v) {
-  return fma(v, polynomial(v, Precision::log1p), addend);
+  if constexpr (Precision::is_fine) {
+    Vec s = v / (v + 2.0f);
+    return fma(s, polynomial(s * s, Precision::atanh), addend);
+  } else {
+    return fma(v, polynomial(v, Precision::log1p), addend);
+  }
 }
 
 // base^exponent for base in [0, 1] and |exponent| <= 32. base = 2^k (1 + m), and the power of the

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from kernels.ops.registry import call, define, serves
 from kernels.reference import boxes as reference
+from kernels.reference.labels import check_integers
 
 
 def box_match(
@@ -27,7 +28,8 @@ def box_match(
 
     Args:
         anchors: [A, 4].
-        boxes: [G, 4] with positive areas; without any, all anchors are background.
+        boxes: [G, 4] with positive areas; without any, all anchors are background. An overlap that
+            is NaN counts as none.
         high: least IoU of a match.
         low: least IoU that is not background.
         allow_low_quality: whether every box is to be some anchor's.
@@ -46,9 +48,11 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices [K] that greedy non-maximum suppression keeps, best score first.
 
     A box [N, 4] goes when its IoU with a kept box of a higher score [N] is above the threshold; of
-    equal scores the lower index counts as the higher score. Raises ValueError as `box_match`.
+    equal scores the lower index counts as the higher score. Raises ValueError if shapes don't
+    fit.
     """
     _check(boxes)
+    _check_one_each(boxes, scores=scores)
     if not _serves(boxes, scores) or iou_threshold < 0:
         return reference.nms(boxes, scores, iou_threshold)
     kept: Tensor = torch.ops.benchfarm.nms(boxes, scores, None, iou_threshold)
@@ -56,8 +60,13 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
 
 def batched_nms(boxes: Tensor, scores: Tensor, labels: Tensor, iou_threshold: float) -> Tensor:
-    """Return the indices [K] kept by `nms` within each label [N], best score first."""
+    """Return the indices [K] kept by `nms` within each label [N], best score first.
+
+    Raises ValueError as `nms`, and for labels that are not integers.
+    """
     _check(boxes)
+    _check_one_each(boxes, scores=scores, labels=labels)
+    check_integers(labels)
     if not _serves(boxes, scores) or iou_threshold < 0:
         return reference.batched_nms(boxes, scores, labels, iou_threshold)
     kept: Tensor = torch.ops.benchfarm.nms(boxes, scores, labels, iou_threshold)
@@ -68,6 +77,14 @@ def _check(*boxes: Tensor) -> None:
     for some in boxes:
         if some.dim() != 2 or some.shape[1] != 4:
             raise ValueError(f"boxes {list(some.shape)}: expected [N, 4]")
+
+
+def _check_one_each(boxes: Tensor, **numbers: Tensor) -> None:
+    for name, some in numbers.items():
+        if some.shape != boxes.shape[:1]:
+            raise ValueError(
+                f"boxes {list(boxes.shape)}, {name} {list(some.shape)}: expected [N, 4] and [N]"
+            )
 
 
 def _serves(*tensors: Tensor) -> bool:

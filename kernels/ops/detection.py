@@ -31,7 +31,7 @@ def detection_postprocess(
 
     Of each pyramid level the best (anchor, class) pairs above a score are decoded, cut to the
     image, and suppressed within each class; the best of what is left are returned. Equal scores
-    come in any order. Logits and regression in fp32 or bf16 on a CPU run compiled.
+    come in any order. Logits and regression both in fp32 or both in bf16 on a CPU run compiled.
 
     Args:
         cls_logits: [A, C]; scores are their sigmoids in fp32.
@@ -45,16 +45,16 @@ def detection_postprocess(
         detections: the most that are returned.
 
     Raises:
-        ValueError: shapes don't fit each other.
+        ValueError: shapes don't fit each other, or a limit is negative.
     """
-    count, sizes = sum(level_sizes), list(level_sizes)
-    if not cls_logits.shape[:1] == bbox_regression.shape[:1] == anchors.shape[:1] == (count,):
+    sizes = list(level_sizes)
+    _check(cls_logits, bbox_regression, anchors, sizes)
+    if min(candidates_per_level, detections) < 0:
         raise ValueError(
-            f"cls_logits {list(cls_logits.shape)}, bbox_regression {list(bbox_regression.shape)}, "
-            f"anchors {list(anchors.shape)}, levels of {sizes}: expected {count} rows each"
+            f"candidates_per_level {candidates_per_level}, detections {detections}: "
+            "expected 0 or more"
         )
-    compiled = serves(cls_logits, bbox_regression, anchors) and anchors.dtype == torch.float32
-    if not compiled or iou_threshold < 0:
+    if not _serves(cls_logits, bbox_regression, anchors) or iou_threshold < 0:
         return reference.detection_postprocess(
             cls_logits,
             bbox_regression,
@@ -66,19 +66,38 @@ def detection_postprocess(
             iou_threshold,
             detections,
         )
+    height, width = image_shape
     return Detections(
         *torch.ops.benchfarm.detection_postprocess(
             cls_logits.detach(),
-            bbox_regression.detach().to(cls_logits.dtype),
+            bbox_regression.detach(),
             anchors.detach(),
             sizes,
-            [*image_shape],
+            [height, width],
             logit_of(score_threshold),
-            candidates_per_level,
+            min(candidates_per_level, cls_logits.numel()),
             iou_threshold,
-            detections,
+            min(detections, cls_logits.numel()),
         )
     )
+
+
+def _check(
+    cls_logits: Tensor, bbox_regression: Tensor, anchors: Tensor, sizes: Sequence[int]
+) -> None:
+    count = sum(sizes)
+    fits = cls_logits.dim() == 2 and len(cls_logits) == count and min(sizes, default=0) >= 0
+    if not (fits and bbox_regression.shape == anchors.shape == (count, 4)):
+        raise ValueError(
+            f"cls_logits {list(cls_logits.shape)}, bbox_regression {list(bbox_regression.shape)}, "
+            f"anchors {list(anchors.shape)}, levels of {list(sizes)}: "
+            f"expected [{count}, C], [{count}, 4], [{count}, 4]"
+        )
+
+
+def _serves(cls_logits: Tensor, bbox_regression: Tensor, anchors: Tensor) -> bool:
+    fit = cls_logits.dtype == bbox_regression.dtype and anchors.dtype == torch.float32
+    return fit and serves(cls_logits, bbox_regression, anchors)
 
 
 def logit_of(probability: float) -> float:

@@ -88,7 +88,7 @@ def sigmoid_focal_loss_from_labels(
 
     Raises:
         IndexError: a label is none of these.
-        ValueError: shapes don't fit, or `background` is `ignore_index`.
+        ValueError: shapes don't fit, labels are no integers, or `background` is `ignore_index`.
     """
     if not _serves(logits, gamma):
         return reference.sigmoid_focal_loss_from_labels(

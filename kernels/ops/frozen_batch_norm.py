@@ -36,9 +36,6 @@ def frozen_batch_norm(
     Raises:
         ValueError: shapes don't fit.
     """
-    others = [] if residual is None else [residual]
-    if not (serves(x, *others) and _is_plain(scale) and _is_plain(shift)):
-        return reference.frozen_batch_norm(x, scale, shift, residual, relu)
     if x.dim() < 2 or not scale.shape == shift.shape == x.shape[1:2]:
         raise ValueError(
             f"x {list(x.shape)}, scale {list(scale.shape)}, shift {list(shift.shape)}: "
@@ -46,6 +43,9 @@ def frozen_batch_norm(
         )
     if residual is not None and residual.shape != x.shape:
         raise ValueError(f"x {list(x.shape)}, residual {list(residual.shape)}: must agree")
+    others = [] if residual is None else [residual]
+    if not (serves(x, *others) and _is_plain(scale) and _is_plain(shift)):
+        return reference.frozen_batch_norm(x, scale, shift, residual, relu)
     given = None if residual is None else residual.to(x.dtype)
     y: Tensor = torch.ops.benchfarm.frozen_batch_norm(x, scale, shift, given, relu)
     return y
@@ -98,6 +98,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:
     layout = _memory_format(grad if y is None else y)
     grad = grad.contiguous(memory_format=layout)
+    y = None if y is None else y.contiguous(memory_format=layout)
     slopes, slopes_of_residual = _fake_backward(grad, y, scale, with_residual)
     call(
         "frozen_batch_norm_backward",

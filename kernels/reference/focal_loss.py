@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from kernels.reference.labels import check_integers
+
 Reduction = Literal["none", "mean", "sum"]
 
 
@@ -61,9 +63,10 @@ def sigmoid_focal_loss_from_labels(
 
     Raises:
         IndexError: a label is none of these.
-        ValueError: shapes don't fit, or `background` is `ignore_index`.
+        ValueError: shapes don't fit, labels are no integers, or `background` is `ignore_index`.
     """
     background = check_labels(logits, labels, ignore_index, background)
+    labels = labels.to(torch.int64)  # torch takes uint8 for a mask
     counted = labels != ignore_index
     chosen, classes = logits[counted], labels[counted]
     foreground = classes != background
@@ -83,6 +86,7 @@ def check_labels(logits: Tensor, labels: Tensor, ignore_index: int, background: 
         raise ValueError(
             f"logits {list(logits.shape)}, labels {list(labels.shape)}: expected [N, C] and [N]"
         )
+    check_integers(labels)
     background = logits.shape[1] if background is None else background
     if background == ignore_index:
         raise ValueError(f"label {background} can't mean both background and ignored")

@@ -57,6 +57,14 @@ def focal_dense(call: Call, element: str, beyond: int) -> None:
         call("focal_dense_backward", *inputs, upstream if each else None, 0.5, results)
 
 
+def focal_past_caches(call: Call, element: str, beyond: int) -> None:
+    """A gradient of more than 32 MiB: if aligned, too, it is stored past the caches."""
+    count = (32 << 20) // (4 if element == "f32" else 2) + 5
+    logits, targets, slopes = (numbers(count, element) for _ in range(3))
+    assert slopes.ctypes.data % 64 == 0
+    call("focal_dense_backward", logits, targets, count + beyond, 0.25, 2.0, None, 0.5, slopes)
+
+
 def focal_labels(call: Call, element: str, beyond: int) -> None:
     """Forward and backward for rows of many lengths and labels of all kinds."""
     shapes = (0, 3), (1, 1), (5, 0), (37, 5), (65, 17), (130, 264)
@@ -112,6 +120,7 @@ def detection_postprocess(call: Call, element: str, beyond: int) -> None:
 
 OPERATORS = (
     focal_dense,
+    focal_past_caches,
     focal_labels,
     frozen_batch_norm,
     box_match,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,6 +47,28 @@ def test_matches_are_the_references(
         assert torch.equal(found, reference.box_match(*arguments))
     else:
         assert found.shape == (0,)
+
+
+@pytest.mark.parametrize("low_quality", [False, True])
+def test_an_anchor_of_nan_is_background_and_changes_no_other(
+    variant: str, low_quality: bool
+) -> None:
+    anchors, boxes = some_boxes(3000, 1), some_boxes(9, 2)
+    expected = reference.box_match(anchors, boxes, 0.5, 0.4, low_quality)
+    best_of_all = reference.box_iou(boxes, anchors).argmax(dim=1)
+    strange = torch.arange(2999, 0, -17)
+    strange = strange[~torch.isin(strange, best_of_all)]
+    anchors[strange, 2] = math.nan
+    expected[strange] = reference.BACKGROUND
+    assert torch.equal(box_match(anchors, boxes, 0.5, 0.4, low_quality), expected)
+
+
+@pytest.mark.parametrize("strange", [math.nan, -math.nan, math.inf, -math.inf])
+def test_scores_that_are_not_finite_are_the_references(variant: str, strange: float) -> None:
+    boxes, scores = some_boxes(300, 3), some_scores(300, 4)
+    scores[::7] = strange
+    scores[::70] *= -1
+    assert torch.equal(nms(boxes, scores, 0.3), reference.nms(boxes, scores, 0.3))
 
 
 def test_a_box_apart_ties_with_every_anchor(variant: str) -> None:
@@ -107,6 +131,23 @@ def test_shapes_that_are_no_boxes_are_refused() -> None:
         nms(torch.zeros(3, 5), torch.zeros(3), 0.5)
     with pytest.raises(ValueError, match=r"boxes \[4\]"):
         box_match(torch.zeros(2, 4), torch.zeros(4), 0.5, 0.4, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_boxes_without_a_score_or_label_each_are_refused(dtype: torch.dtype) -> None:
+    boxes, scores, labels = some_boxes(20, 1).to(dtype), torch.ones(20).to(dtype), torch.arange(20)
+    with pytest.raises(ValueError, match=r"boxes \[20, 4\], scores \[1\]: expected"):
+        nms(boxes, scores[:1], 0.5)
+    with pytest.raises(ValueError, match=r"scores \[20, 1\]"):
+        batched_nms(boxes, scores[:, None], labels, 0.5)
+    with pytest.raises(ValueError, match=r"labels \[19\]"):
+        batched_nms(boxes, scores, labels[1:], 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+def test_labels_that_are_no_integers_are_refused(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=f"labels of {dtype}: expected integers"):
+        batched_nms(some_boxes(3, 1), torch.ones(3), torch.ones(3, dtype=dtype), 0.5)
 
 
 def test_the_number_of_threads_changes_nothing(variant: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -101,6 +102,44 @@ def test_options_are_the_references(variant: str, options: dict[str, float]) -> 
     assert_same(*both(outputs(-2.0, seed=1), **options))
 
 
+def test_nan_and_infinite_offsets_are_the_references(variant: str) -> None:
+    strange = (math.nan, math.inf, -math.inf)
+    apart = torch.arange(12.0)[:, None] * 20 + torch.tensor([0.0, 0, 10, 10])
+    offsets = torch.zeros(12, 4)
+    for row, value in enumerate(strange * 4):
+        offsets[row, row // 3] = value
+    logits = torch.linspace(3, 1, 12)[:, None]  # no ties: all come in this order
+    found, expected = (
+        function(logits, offsets, apart, [12], IMAGE)
+        for function in (detection_postprocess, reference.detection_postprocess)
+    )
+    assert expected.boxes.isnan().any()
+    # exp of two libraries: an ulp of a side.
+    torch.testing.assert_close(found.boxes, expected.boxes, rtol=1e-6, atol=1e-4, equal_nan=True)
+
+
+def test_offsets_keep_their_precision_beside_coarser_logits(variant: str) -> None:
+    of, coarse = outputs(-3.0), outputs(-3.0, torch.bfloat16)
+    found, expected = both(replace(coarse, bbox_regression=of.bbox_regression))
+    assert torch.equal(found.boxes, expected.boxes)
+    assert torch.equal(found.scores, expected.scores)
+
+
+@pytest.mark.parametrize("limit", [10**12, 10**30])
+def test_limits_beyond_what_there_is_limit_nothing(variant: str, limit: int) -> None:
+    of = outputs(-4.0)
+    everything = both(of, candidates_per_level=of.cls_logits.numel(), detections=20_000)[1]
+    given = of.cls_logits, of.bbox_regression, of.anchors, SIZES, IMAGE
+    found = detection_postprocess(*given, candidates_per_level=limit, detections=limit)
+    assert_same(found, everything)
+
+
+@pytest.mark.parametrize("option", ["candidates_per_level", "detections"])
+def test_negative_limits_are_refused(option: str) -> None:
+    with pytest.raises(ValueError, match=f"{option} -1.*: expected 0 or more"):
+        both(outputs(-3.0), **{option: -1})
+
+
 def test_a_negative_threshold_of_overlap_runs_in_plain_torch() -> None:
     found, expected = both(outputs(-3.0), iou_threshold=-1.0)
     assert_same(found, expected)
@@ -136,9 +175,30 @@ def test_strides_and_gradients_do_not_matter(variant: str) -> None:
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
     of = outputs(-3.0)
-    with pytest.raises(ValueError, match="expected 1201 rows each"):
+    for sizes in ([*SIZES[:2], 71], [*SIZES, -1, 1]):
+        with pytest.raises(ValueError, match=rf"expected \[{sum(sizes)}, C\]"):
+            detection_postprocess(of.cls_logits, of.bbox_regression, of.anchors, sizes, IMAGE)
+
+
+@pytest.mark.parametrize("field", ["cls_logits", "bbox_regression", "anchors"])
+def test_arrays_that_do_not_fit_are_refused(field: str) -> None:
+    of = outputs(-3.0)
+    part = getattr(of, field)
+    for wrong in (part[:, 0], part[1:], part[:, :1] if field != "cls_logits" else part[None]):
+        bad = replace(of, **{field: wrong})
+        with pytest.raises(ValueError, match="expected"):
+            detection_postprocess(bad.cls_logits, bad.bbox_regression, bad.anchors, SIZES, IMAGE)
+
+
+def test_an_image_has_two_sides(variant: str) -> None:
+    of = outputs(-3.0)
+    with pytest.raises(ValueError, match="unpack"):
         detection_postprocess(
-            of.cls_logits, of.bbox_regression, of.anchors, [*SIZES[:2], 71], IMAGE
+            of.cls_logits,
+            of.bbox_regression,
+            of.anchors,
+            SIZES,
+            (480, 640, 3),  # type: ignore[arg-type]
         )
 
 

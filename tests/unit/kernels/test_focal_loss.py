@@ -211,8 +211,11 @@ def test_labels_over_shapes_and_reductions(variant: str, dtype: torch.dtype) -> 
 @pytest.mark.parametrize("label", [torch.int32, torch.int16, torch.uint8])
 def test_labels_of_other_integers(variant: str, label: torch.dtype) -> None:
     logits, labels = random(20, 4), torch.arange(20) % 5
-    found = kernels.sigmoid_focal_loss_from_labels(logits, labels.to(label))
-    assert found == kernels.sigmoid_focal_loss_from_labels(logits, labels)
+    for use in (
+        kernels.sigmoid_focal_loss_from_labels,
+        reference.sigmoid_focal_loss_from_labels,
+    ):
+        assert use(logits, labels.to(label)) == use(logits, labels)
 
 
 def test_background_and_ignored_can_have_other_labels(variant: str) -> None:
@@ -255,6 +258,9 @@ def test_arguments_that_do_not_fit_are_refused(use: Callable[..., Tensor]) -> No
         use(logits, labels, background=-1)
     with pytest.raises(ValueError, match="'max'"):
         use(logits, labels, reduction="max")
+    for wrong in (torch.float32, torch.bool):
+        with pytest.raises(ValueError, match=f"labels of {wrong}: expected integers"):
+            use(logits, labels.to(wrong))
     with pytest.raises(IndexError):
         use(logits, labels - 7)
 

@@ -95,6 +95,14 @@ def test_a_residual_alone_may_want_a_gradient(variant: str) -> None:
     assert torch.equal(found, (residual > 0).float())
 
 
+def test_the_backward_pass_takes_any_strides(variant: str) -> None:
+    grad, y = random(2, 3, 4, 5), torch.ones(3, 1, 1).expand(2, 3, 4, 5)
+    backward = torch.ops.benchfarm.frozen_batch_norm_backward
+    for some in (y, random(5, 4, 3, 2).relu().permute(3, 2, 1, 0)):
+        found, _ = backward(grad, some, torch.ones(3), False)
+        assert torch.equal(found, grad * (some > 0))
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("memory_format", FORMATS)
 def test_opcheck(memory_format: torch.memory_format, relu: bool) -> None:
@@ -129,8 +137,12 @@ def test_a_scale_that_learns_runs_in_plain_torch() -> None:
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
     x, of_channels = torch.zeros(2, 3, 4, 4), torch.zeros(3)
-    with pytest.raises(ValueError, match=r"expected \[N, C, …\]"):
-        frozen_batch_norm(x, torch.zeros(2), of_channels)
+    for other in (2, 1):
+        for dtype in (torch.float32, torch.float64):  # compiled, and in plain torch
+            with pytest.raises(ValueError, match=r"expected \[N, C, …\]"):
+                frozen_batch_norm(x.to(dtype), torch.zeros(other), of_channels)
+            with pytest.raises(ValueError, match=r"expected \[N, C, …\]"):
+                frozen_batch_norm(x.to(dtype), of_channels, torch.zeros(other))
     with pytest.raises(ValueError, match=r"residual \[2, 3\]: must agree"):
         frozen_batch_norm(x, of_channels, of_channels, torch.zeros(2, 3))
 

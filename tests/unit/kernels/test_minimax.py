@@ -21,7 +21,7 @@ def test_the_sources_hold_what_is_found(found: dict[str, Polynomial]) -> None:
     held = {
         f"{precision}::{name}": (float(error), [float(c.strip(" \nf")) for c in terms.split(",")])
         for precision, (error, name, terms) in zip(
-            ("Fine", "Fine", "Coarse", "Coarse"), arrays, strict=True
+            ("Fine", "Fine", "Fine", "Coarse", "Coarse"), arrays, strict=True
         )
     }
     assert held.keys() == found.keys()
@@ -36,12 +36,12 @@ def test_the_sources_hold_what_is_found(found: dict[str, Polynomial]) -> None:
 
 def test_chebyshev_knew_the_best_line_for_the_exponential() -> None:
     # The best line in the absolute sense is known; near 1 the relative sense is close to it.
-    line = minimax(torch.exp, 0, 1e-2, 1, fix_constant=False)
+    line = minimax(torch.exp, 0, 1e-2, 1)
     assert line.coefficients.tolist() == pytest.approx([1, 1], abs=1e-2)
     assert line.error == pytest.approx(1e-4 / 16, rel=1e-2)
 
 
 def test_a_higher_degree_is_closer() -> None:
     half = math.log(2) / 2
-    errors = [minimax(torch.exp, -half, half, n, fix_constant=False).error for n in (2, 3, 4)]
+    errors = [minimax(torch.exp, -half, half, n).error for n in (2, 3, 4)]
     assert errors == sorted(errors, reverse=True)
