@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ SGD_MOMENTUM = 0.9
 BETAS = (0.9, 0.999)
 LAMB_EPS = 1e-6
 LAMB_WEIGHT_DECAY = 0.01
+Build = Callable[[list[Tensor]], Optimizer]
 
 
 def build_optimizer(
@@ -20,18 +22,55 @@ def build_optimizer(
     """Return the optimizer `adam`, `sgd` or `lamb`; raises ValueError for another name.
 
     Not fused is a loop of operators over the parameters, torch's own default on a CPU; fused reads
-    and writes each parameter and its state as few times as torch can. torch's fused kernels take
-    gradients to lie in memory as their parameters do, which autograd sees to.
+    and writes each parameter and its state as few times as torch can.
     """
     learning = list(parameters)
-    match name:
-        case "adam":
-            return Adam(learning, learning_rate, BETAS, foreach=False, fused=fused)
-        case "sgd":
-            return SGD(learning, learning_rate, SGD_MOMENTUM, foreach=False, fused=fused)
-        case "lamb":
-            return FusedLamb(learning, learning_rate) if fused else Lamb(learning, learning_rate)
-    raise ValueError(f"optimizer {name!r}: expected adam, sgd or lamb")
+    plain: Mapping[str, Build] = {
+        "adam": partial(Adam, lr=learning_rate, betas=BETAS, foreach=False, fused=fused),
+        "sgd": partial(SGD, lr=learning_rate, momentum=SGD_MOMENTUM, foreach=False, fused=fused),
+        "lamb": partial(FusedLamb if fused else Lamb, learning_rate=learning_rate),
+    }
+    if name not in plain:
+        raise ValueError(f"optimizer {name!r}: expected {', '.join(plain)}")
+    return InMemoryOrder(learning, plain[name]) if fused else plain[name](learning)
+
+
+class InMemoryOrder(Optimizer):
+    """A fused optimizer on views of the parameters whose dimensions come as they lie in memory.
+
+    torch's fused kernels copy what is not contiguous there and back, which takes them longer than
+    the step of channels-last weights does, and read a gradient in the order of its parameter,
+    however it lies.
+
+    Args:
+        parameters: any that are contiguous in some order of their dimensions.
+        build: makes the fused optimizer.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], build: Build) -> None:
+        super().__init__(parameters, {})
+        self._build = build
+        self._views: list[tuple[Tensor, Tensor, list[int]]] = []
+        self._fused: Optimizer | None = None
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        if self._fused is None:
+            # Not before: what optimizes a model may lay its parameters out anew.
+            parameters = [p for group in self.param_groups for p in group["params"]]
+            self._views = [_in_memory_order(parameter) for parameter in parameters]
+            self._fused = self._build([view for _, view, _ in self._views])
+        for parameter, view, order in self._views:
+            gradient = parameter.grad
+            view.grad = None if gradient is None else gradient.permute(order).contiguous()
+        self._fused.step()
+
+
+def _in_memory_order(parameter: Tensor) -> tuple[Tensor, Tensor, list[int]]:
+    """Return a parameter, a view of it, and the order of its dimensions in that."""
+    order: list[int] = sorted(range(parameter.dim()), key=parameter.stride, reverse=True)
+    return parameter, parameter.detach().permute(order).requires_grad_(), order
 
 
 class Lamb(Optimizer):

@@ -20,6 +20,7 @@ from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 from models.retinanet.pointwise import use_matmul
+from models.seeding import seeded
 
 if TYPE_CHECKING:
     from models.retinanet.torchvision_reference import TorchvisionTraining
@@ -125,8 +126,7 @@ class RetinaNetTraining:
 
     def build_model(self) -> RetinaNet:
         """Return the model in fp32 and training mode; leaves the global random state alone."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
+        with seeded(self._seed):
             model = RetinaNet(self._num_classes, self.trainable_stages)
         return self.transform(model)
 

@@ -8,17 +8,12 @@ stream NumPy guarantees; sums of floats by `np.sum`, sines and matrix products a
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from controller.contracts.errors import BenchfarmError
 
 Plane = NDArray[np.float64]
 """One number a pixel, shape (SIZE, SIZE)."""
@@ -32,20 +27,6 @@ SPLITS: Final[Mapping[str, int]] = {"evaluation": 1, "training": 2, "calibration
 """Names → the seed's first word; image i of a split never depends on the others."""
 EVALUATION_IMAGES: Final = 1024
 """MLPerf Mobile's performance sample count for image classification."""
-EVALUATION_SHA256: Final = "d5f6db7744ee032da338b1fac6c2a52ddb2adcc6b2b4de0ba1c26daf72abbc37"
-
-
-@dataclass(eq=False)
-class DatasetDiffers(BenchfarmError):
-    """A data set came out otherwise than its checksum says: NumPy broke a promise, or a bit did."""
-
-    name: str
-    expected: str
-    seen: str
-
-    def __str__(self) -> str:
-        return f"data set {self.name}: SHA-256 {self.seen}, expected {self.expected}"
-
 
 Figure = Callable[[Plane, Plane], Plane]
 """Signed distance to a figure's edge in units of its radius, negative inside."""
@@ -206,24 +187,25 @@ def images(split: str, count: int, first: int = 0) -> tuple[Pixels, Labels]:
     return pixels, np.array([label for _, label in rendered], dtype=np.int64)
 
 
-def checksum(pixels: Pixels, labels: Labels) -> str:
-    """Return the SHA-256 of an image set: pixels, then labels as little-endian int64."""
-    digest = hashlib.sha256(np.ascontiguousarray(pixels).tobytes())
-    digest.update(labels.astype("<i8").tobytes())
-    return digest.hexdigest()
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """A split as Samples: see models/mobile/samples.py."""
+
+    pixels: Pixels
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def inputs(self, index: int) -> tuple[Pixels]:
+        """See Samples.inputs."""
+        return (self.pixels[index],)
+
+    def truth(self, index: int) -> int:
+        """See Samples.truth."""
+        return int(self.labels[index])
 
 
-def write_evaluation_set(path: Path) -> str:
-    """Write the evaluation split as `.npz` (arrays `images`, `labels`); return its checksum.
-
-    Takes about 2 s; written beside the path and renamed, so that no reader meets half a file.
-    Raises DatasetDiffers if the images are not those the model's card speaks of.
-    """
-    pixels, labels = images("evaluation", EVALUATION_IMAGES)
-    seen = checksum(pixels, labels)
-    if seen != EVALUATION_SHA256:
-        raise DatasetDiffers("shapes/evaluation", EVALUATION_SHA256, seen)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial.npz")
-    np.savez(partial, images=pixels, labels=labels)
-    partial.replace(path)
-    return seen
+def evaluation_set() -> Shapes:
+    """Return the evaluation split; takes about 2 s. The manifest holds its checksum."""
+    return Shapes(*images("evaluation", EVALUATION_IMAGES))

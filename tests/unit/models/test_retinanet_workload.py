@@ -11,6 +11,7 @@ from models.retinanet.head import HeadOutputs
 from models.retinanet.model import RetinaNet
 from models.retinanet.workload import RetinaNetTraining, retinanet_training
 from models.training import TrainingWorkload
+from tests.support.workloads import losses_on_one_batch
 
 Workload = TrainingWorkload[DetectionBatch, HeadOutputs]
 
@@ -19,26 +20,12 @@ def small(seed: int = 0) -> Workload:
     return RetinaNetTraining(image_size=64, batch_size=2, num_classes=4, seed=seed)
 
 
-def train(workload: Workload, model: torch.nn.Module, steps: int) -> list[float]:
-    """Losses of steps on the first batch."""
-    optimizer = workload.build_optimizer(model)
-    batch = workload.batch(0)
-    losses = []
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = workload.loss(workload.forward(model, batch), batch)
-        torch.autograd.backward(loss)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
 def test_training_is_repeatable_and_lowers_the_loss() -> None:
     workload = small()
-    losses = train(workload, workload.build_model(), steps=6)
+    losses = losses_on_one_batch(workload, workload.build_model(), steps=6)
 
     assert losses[-1] < 0.9 * losses[0]
-    assert train(workload, workload.build_model(), steps=2) == losses[:2]
+    assert losses_on_one_batch(workload, workload.build_model(), steps=2) == losses[:2]
 
 
 def test_weights_depend_on_the_seed_alone() -> None:
@@ -54,7 +41,7 @@ def test_frozen_parameters_get_no_gradient_and_stay() -> None:
     workload = small()
     model = workload.build_model()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    train(workload, model, steps=1)
+    losses_on_one_batch(workload, model, steps=1)
 
     frozen = ("backbone.body.conv1.", "backbone.body.layer1.")
     for name, parameter in model.named_parameters():

@@ -10,19 +10,28 @@ import pytest
 import yaml
 
 from controller.contracts.catalog import load_catalog
+from controller.contracts.mobile import Dataset
 from models.mobile.classifier import shapes
+from models.mobile.samples import read_truths, write_samples
 
 FOLDER = Path(shapes.__file__).parent
 CARD = yaml.safe_load((FOLDER / "card.yaml").read_text())
 
 
+def dataset() -> Dataset:
+    workload = load_catalog().workloads["shapes_classifier"].on_device
+    assert workload
+    return workload.datasets["full"]
+
+
 def test_the_evaluation_set_has_the_checksum_its_model_was_scored_on(tmp_path: Path) -> None:
-    target = tmp_path / "set.npz"
-    assert shapes.write_evaluation_set(target) == shapes.EVALUATION_SHA256
-    with np.load(target) as arrays:
-        assert arrays["images"].shape == (shapes.EVALUATION_IMAGES, shapes.SIZE, shapes.SIZE, 3)
-        assert shapes.checksum(arrays["images"], arrays["labels"]) == shapes.EVALUATION_SHA256
-    assert list(tmp_path.iterdir()) == [target]
+    samples = shapes.evaluation_set()
+    assert write_samples(samples, tmp_path / "inputs", tmp_path / "truths") == dataset().checksum
+    images = np.load(tmp_path / "inputs/input_0.npy")
+    assert images.shape == (shapes.EVALUATION_IMAGES, shapes.SIZE, shapes.SIZE, 3)
+    truths = read_truths(tmp_path / "truths")
+    assert truths is not None
+    assert list(truths) == samples.labels.tolist()
 
 
 def test_an_image_depends_on_its_split_and_number_only() -> None:
@@ -40,32 +49,24 @@ def test_classes_are_balanced_and_images_differ() -> None:
     assert pixels.dtype == np.uint8
 
 
-def test_one_flipped_bit_changes_the_checksum() -> None:
+def test_one_flipped_bit_changes_the_checksum(tmp_path: Path) -> None:
     pixels, labels = shapes.images("evaluation", 2)
-    before = shapes.checksum(pixels, labels)
+    samples = shapes.Shapes(pixels, labels)
+    before = write_samples(samples, tmp_path / "a", tmp_path / "b")
     pixels[1, 5, 5, 0] ^= 1
-    assert shapes.checksum(pixels, labels) != before
-
-
-def test_other_images_than_the_models_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(shapes, "EVALUATION_IMAGES", 10)
-    with pytest.raises(shapes.DatasetDiffers, match="shapes/evaluation"):
-        shapes.write_evaluation_set(tmp_path / "set.npz")
-    assert list(tmp_path.iterdir()) == []
+    assert write_samples(samples, tmp_path / "c", tmp_path / "d") != before
 
 
 def test_card_manifest_and_files_agree() -> None:
     manifest = load_catalog().workloads["shapes_classifier"]
     assert manifest.on_device is not None
     for numerics, model in manifest.on_device.models.items():
-        content = (FOLDER.parents[1] / model.path).read_bytes()
-        entry = CARD["models"][numerics]
-        assert hashlib.sha256(content).hexdigest() == model.sha256 == entry["sha256"]
-    dataset = manifest.on_device.dataset
-    assert dataset.sha256 == CARD["dataset"]["sha256"] == shapes.EVALUATION_SHA256
-    assert dataset.samples == CARD["dataset"]["images"] == shapes.EVALUATION_IMAGES
+        content = (FOLDER.parents[1] / str(model.path)).read_bytes()
+        sha256 = hashlib.sha256(content).hexdigest()
+        assert model.checksum == f"sha256:{sha256}"
+        assert sha256 == CARD["models"][numerics]["sha256"]
+    assert dataset().checksum == f"sha256:{CARD['dataset']['sha256']}"
+    assert dataset().samples == CARD["dataset"]["images"] == shapes.EVALUATION_IMAGES
 
 
 def test_the_quality_target_is_98_percent_of_fp32_and_int8_reaches_it() -> None:

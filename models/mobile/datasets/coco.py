@@ -1,0 +1,91 @@
+"""COCO: images, and boxes from the original JSON or from the suite's text file (`.pbtxt`).
+
+A truth is `{"image_id", "categories": [id, …], "boxes": [[top, left, bottom, right], …]}` with
+edges as shares of the image, the original's with `"areas"` and `"crowd"` of each box, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from google.protobuf import text_format
+
+from controller.contracts.mobile import ImageInput
+from models.mobile.datasets import messages
+from models.mobile.datasets.images import FittedImages, ImageFiles, unusable
+
+Truth = dict[str, Any]
+
+
+def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
+    """Return the images with their boxes; raises DatasetUnusable."""
+    images = ImageFiles.of(samples)
+    if truth is None:
+        return FittedImages(images, wanted)
+    known = read_truths(truth)
+
+    def truth_of(name: str) -> Truth:
+        try:
+            return known[PurePosixPath(name).name]
+        except KeyError:
+            raise unusable(truth, "parts.truth", f"it has nothing of image {name}") from None
+
+    return FittedImages(images, wanted, truth_of)
+
+
+def read_truths(path: Path) -> dict[str, Truth]:
+    """Return the truth of each image by its file's name; raises DatasetUnusable."""
+    try:
+        text = path.read_text()
+        return _of_json(text) if text.lstrip().startswith("{") else _of_pbtxt(text)
+    except (OSError, ValueError, KeyError, TypeError, text_format.ParseError) as error:
+        raise unusable(path, "parts.truth", repr(error)) from error
+
+
+def _of_json(text: str) -> dict[str, Truth]:
+    document = json.loads(text)
+    boxes: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for annotation in document["annotations"]:
+        boxes[annotation["image_id"]].append(annotation)
+    return {
+        image["file_name"]: _truth(image["id"], image["width"], image["height"], boxes[image["id"]])
+        for image in document["images"]
+    }
+
+
+def _truth(image_id: int, width: int, height: int, annotations: list[dict[str, Any]]) -> Truth:
+    def edges(box: list[float]) -> list[float]:
+        left, top, w, h = box
+        return [top / height, left / width, (top + h) / height, (left + w) / width]
+
+    return {
+        "image_id": image_id,
+        "categories": [a["category_id"] for a in annotations],
+        "boxes": [edges(a["bbox"]) for a in annotations],
+        "size": [height, width],
+        "areas": [a["area"] for a in annotations],
+        "crowd": [a["iscrowd"] for a in annotations],
+    }
+
+
+def _of_pbtxt(text: str) -> dict[str, Truth]:
+    document = text_format.Parse(text, messages.detection_truth())
+    return {
+        image.image_name: {
+            "image_id": image.image_id,
+            "categories": [found.class_id for found in image.objects],
+            "boxes": [
+                [
+                    found.bounding_box.normalized_top,
+                    found.bounding_box.normalized_left,
+                    found.bounding_box.normalized_bottom,
+                    found.bounding_box.normalized_right,
+                ]
+                for found in image.objects
+            ],
+        }
+        for image in document.detection_results
+    }

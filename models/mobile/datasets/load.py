@@ -1,0 +1,47 @@
+"""The data set of a task: written by code of ours, or loaded from files of the store."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from controller.contracts.mobile import Dataset, ImageInput, InputKind, TokenInput
+from models.mobile.datasets import ade20k, coco, image_pairs, imagenet, squad
+from models.mobile.errors import DatasetUnusable
+from models.mobile.samples import Samples
+
+_OF_IMAGES = {
+    "imagenet": imagenet.load,
+    "coco": coco.load,
+    "ade20k": ade20k.load,
+    "image_pairs": image_pairs.load,
+}
+
+
+def load_samples(
+    dataset: Dataset, parts: dict[str, Path], wanted: InputKind, field: str
+) -> Samples:
+    """Return the samples of a data set whose parts lie at these paths; raises DatasetUnusable."""
+    if dataset.writer:
+        module, _, name = dataset.writer.partition(":")
+        written: Samples = getattr(import_module(module), name)()
+        return written
+    samples, truth = parts["samples"], parts.get("truth")
+    loaded: Samples
+    if dataset.kind == "squad" and isinstance(wanted, TokenInput):
+        loaded = squad.load(samples, truth, wanted)
+    elif dataset.kind in _OF_IMAGES and isinstance(wanted, ImageInput):
+        loaded = _OF_IMAGES[dataset.kind](samples, truth, wanted)
+    else:
+        raise DatasetUnusable(
+            f"loading {field}",
+            f"a data set of kind {dataset.kind} does not give inputs of kind {wanted.kind}",
+            "correct the task's manifest",
+        )
+    if dataset.samples is not None and len(loaded) < dataset.samples:
+        raise DatasetUnusable(
+            f"loading {samples} ({field}.samples)",
+            f"it has {len(loaded)} samples, not {dataset.samples}",
+            "give the whole data set",
+        )
+    return loaded

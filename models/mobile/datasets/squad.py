@@ -1,0 +1,136 @@
+"""SQuAD v1.1: features from the suite's tfrecord, answers from the original JSON.
+
+A truth holds what is needed to make words of a span of tokens: `tokens`, `words` (of the text, as
+it was written), `first` (the token at which the text begins), `word_of` and
+`best_context` of each token from there on, and `answers`, of which any is right.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+from controller.contracts.mobile import TokenInput
+from models.mobile.datasets import messages
+from models.mobile.datasets.images import unusable
+from models.mobile.samples import Arrays
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+_ZLIB = b"\x78"
+_BROKEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    AttributeError,  # numbers where there should be bytes
+    struct.error,
+    zlib.error,
+    DecodeError,
+)
+"""What reading a tfrecord of something else raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the original JSON says of one question."""
+
+    words: Sequence[str]
+    """Of the text, split at white space."""
+    answers: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Samples of token ids, masks and segments."""
+
+    examples: Sequence[Mapping[str, list[Any]]]
+    length: int
+    questions: Mapping[str, Question] | None
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def inputs(self, index: int) -> Arrays:
+        """See Samples.inputs."""
+        example = self.examples[index]
+        return tuple(np.asarray(example[name], dtype=np.int32) for name in _INPUTS)
+
+    def truth(self, index: int) -> dict[str, Any] | None:
+        """See Samples.truth."""
+        if self.questions is None:
+            return None
+        said = _said(self.examples[index])
+        question = self.questions[said["id"]]
+        return said | {"words": list(question.words), "answers": list(question.answers)}
+
+
+def _said(example: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return what the features themselves say of a truth; raises one of _BROKEN."""
+    tokens = [token.decode() for token in example["tokens"]]
+    return {
+        "id": example["qas_id"][0].decode(),
+        "tokens": tokens,
+        "first": tokens.index("[SEP]") + 1,
+        "word_of": list(example["token_to_orig_map"]),
+        "best_context": list(example["token_is_max_context"]),
+    }
+
+
+def load(samples: Path, truth: Path | None, wanted: TokenInput) -> Features:
+    """Return the features with the answers; raises DatasetUnusable."""
+    try:
+        examples = [messages.example(record) for record in records(samples.read_bytes())]
+        for number, example in enumerate(examples):
+            for name in _INPUTS:
+                if len(example[name]) != wanted.length:
+                    raise ValueError(f"{name} of feature {number} has {len(example[name])} ids")
+        asked = [] if truth is None else [_said(example)["id"] for example in examples]
+    except _BROKEN as error:
+        raise unusable(samples, "parts.samples", repr(error)) from error
+    questions = None if truth is None else read_questions(truth)
+    if truth and questions is not None:
+        for identity in asked:
+            if identity not in questions:
+                raise unusable(truth, "parts.truth", f"it has no question {identity}")
+    return Features(examples, wanted.length, questions)
+
+
+def records(content: bytes) -> Iterator[bytes]:
+    """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError.
+
+    Each is its length (uint64), a checksum of that, the record, and a checksum (TensorFlow's
+    record_writer). The checksums are left to the store's, which covers the whole file.
+    """
+    data = zlib.decompress(content) if content[:1] == _ZLIB else content
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        record = data[at + 12 : at + 12 + length]
+        if len(record) != length:
+            raise ValueError(f"the record at byte {at} is cut off")
+        yield record
+        at += 16 + length
+
+
+def read_questions(path: Path) -> dict[str, Question]:
+    """Return the questions of the original JSON by their ids; raises DatasetUnusable."""
+    try:
+        document = json.loads(path.read_text())
+        return {
+            question["id"]: Question(
+                words=paragraph["context"].split(),
+                answers=[answer["text"] for answer in question["answers"]],
+            )
+            for article in document["data"]
+            for paragraph in article["paragraphs"]
+            for question in paragraph["qas"]
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise unusable(path, "parts.truth", repr(error)) from error

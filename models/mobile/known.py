@@ -1,0 +1,235 @@
+"""What the catalogue knows of models and data sets, and what of it is in the store."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from controller.contracts.catalog import WorkloadManifest, load_catalog
+from controller.contracts.errors import UserError
+from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
+from controller.contracts.models import Added, ModelStatus
+from controller.contracts.unreadable import UNREADABLE, reason
+from models.mobile.errors import ContentDiffers
+from models.mobile.signature import require_signature
+from models.mobile.store import Store, digests, model_file, readable, stored
+
+TASKS: Final = "tasks"
+"""The folder of the store for tasks that this user has added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file or folder that a manifest names."""
+
+    key: str
+    """WORKLOAD/models/NUMERICS, or WORKLOAD/DATASET/PART."""
+    workload: OnDevice
+    content: ModelFile | DatasetPart
+
+    @property
+    def own(self) -> bool:
+        """Whether it comes with the project."""
+        return isinstance(self.content, ModelFile) and self.content.path is not None
+
+
+def entries() -> Iterator[Entry]:
+    """Yield what the manifests name; raises SweepInvalid on a broken one."""
+    for name, manifest in load_catalog().workloads.items():
+        if workload := manifest.on_device:
+            for numerics, model in workload.models.items():
+                yield Entry(f"{name}/models/{numerics}", workload, model)
+            for size, dataset in workload.datasets.items():
+                for part, content in dataset.parts.items():
+                    yield Entry(f"{name}/{size}/{part}", workload, content)
+
+
+def statuses(store: Store) -> list[ModelStatus]:
+    """Return everything that manifests name, and where it is; raises FileUnreadable."""
+    return [_status(store, entry) for entry in entries()]
+
+
+def _status(store: Store, entry: Entry) -> ModelStatus:
+    content = entry.content
+    with readable(entry.key):
+        checksum = content.checksum or store.pinned(entry.key)
+        there = entry.own or bool(checksum and store.has(checksum))
+    return ModelStatus(
+        key=entry.key,
+        there=there,
+        surrogate=entry.workload.surrogate,
+        checksum=checksum,
+        source="comes with benchfarm" if entry.own else content.source,
+    )
+
+
+def verify(store: Store) -> list[ModelStatus]:
+    """Check everything that is there: checksums, and the signatures of models.
+
+    Raises FileUnreadable if it can't be told what is there.
+    """
+    return [
+        status.model_copy(update={"trouble": _trouble(store, entry)}) if status.there else status
+        for entry in entries()
+        for status in [_status(store, entry)]
+    ]
+
+
+def _trouble(store: Store, entry: Entry) -> str | None:
+    try:
+        if isinstance(entry.content, ModelFile):
+            model = _model(store, entry.content, entry.key)
+            require_signature(model, entry.workload.signature, entry.key)
+        else:
+            stored(store, entry.content, entry.key)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _model(store: Store, model: ModelFile, key: str) -> Path:
+    return model_file(store, Path(str(files("models"))), model, key)
+
+
+def add(store: Store, path: Path, key: str | None) -> list[Added]:
+    """Take a file or folder in; raises UserError, and nothing has been added then.
+
+    A file is what its checksum says; a folder is looked through for files that manifests name. A
+    task (`.yaml`) and a `.tflite` that no manifest names become workloads of this user. `key` is
+    for what has no published checksum.
+    """
+    try:
+        if key:
+            return [_pin(store, path, key)]
+        if path.is_dir():
+            found = [a for file in _files(path) if (a := _add_known(store, file))]
+            if not found:
+                seen = "no manifest names a file in it"
+                raise UserError(f"adding {path}", seen, "for a folder that is a data set: --as KEY")
+            return found
+        if known := _add_known(store, path):
+            return [known]
+        return [_add_task(store, path)]
+    except OSError as error:
+        remedy = "name a file or folder that can be read"
+        raise UserError(f"adding {path}", error.strerror or str(error), remedy) from error
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _add_known(store: Store, path: Path) -> Added | None:
+    found = set(digests(path).values())
+    matching = [entry for entry in entries() if entry.content.checksum in found]
+    if not matching:
+        return None
+    for entry in matching:
+        _require_fit(path, entry)
+    store.add(path)
+    return Added(path=str(path), keys=tuple(entry.key for entry in matching))
+
+
+def _require_fit(path: Path, entry: Entry) -> None:
+    if isinstance(entry.content, ModelFile):
+        require_signature(path, entry.workload.signature, entry.key)
+
+
+def _pin(store: Store, path: Path, key: str) -> Added:
+    known = {entry.key: entry for entry in entries()}
+    if key not in known:
+        near = [k for k in known if k.startswith(f"{key.split('/')[0]}/")]
+        raise UserError(
+            f"adding {path} as {key}", "no manifest names it", f"known: {', '.join(near or known)}"
+        )
+    entry = known[key]
+    if entry.content.checksum:
+        seen = digests(path) if path.is_file() else {}
+        if entry.content.checksum not in seen.values():
+            raise ContentDiffers(
+                f"adding {path} as {key} (checksum)",
+                f"it is {seen.get('md5', 'a folder')}, not {entry.content.checksum}",
+                "give the file that is published",
+            )
+    _require_fit(path, entry)
+    store.pin(key, store.add(path)["sha256"])
+    return Added(path=str(path), keys=(key,))
+
+
+def _add_task(store: Store, path: Path) -> Added:
+    tasks = store.folder / TASKS
+    if path.suffix == ".yaml":
+        name = _read_task(store, path).name
+        tasks.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, tasks / f"{name}.yaml")
+        return Added(path=str(path), keys=(), workload=name)
+    if path.suffix != ".tflite":
+        raise UserError(
+            f"adding {path}", "no manifest names it", "give a .tflite, a task (.yaml), or --as KEY"
+        )
+    from models.mobile.signature import read_signature
+
+    read_signature(path)
+    name = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")
+    task = _task_of(name, path)
+    _require_new(name, path)
+    store.add(path)
+    tasks.mkdir(parents=True, exist_ok=True)
+    (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
+    return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
+
+
+def _task_of(name: str, path: Path) -> dict[str, Any]:
+    """Return the manifest of a model without a task; raises UserError if no workload can be so.
+
+    Its inputs are made up, and nobody scores what it gives.
+    """
+    as_it_is = {"type": "str", "default": "file", "choices": ["file"]}
+    task = {
+        "name": name,
+        "title": f"{path.name}, added by this user",
+        "task": "none",
+        "reference": path.name,
+        "on_device": {
+            "models": {"file": {"checksum": digests(path)["sha256"]}},
+            "input": {"kind": "random"},
+            "output": {"kind": "raw"},
+        },
+        "scenarios": ["single_stream", "multi_stream", "offline", "server"],
+        "knobs": {"numerics": {**as_it_is, "description": "as it is in the file"}},
+    }
+    try:
+        WorkloadManifest.model_validate(task)
+    except ValidationError as error:
+        tried = f"adding {path} as a workload {name!r}"
+        raise UserError(tried, reason(error), "give the file another name") from error
+    return task
+
+
+def _read_task(store: Store, path: Path) -> WorkloadManifest:
+    try:
+        task = WorkloadManifest.model_validate(yaml.safe_load(path.read_text()))
+    except UNREADABLE as error:
+        raise UserError(f"reading task {path}", reason(error), "see docs/adding.md") from error
+    if task.on_device is None:
+        raise UserError(f"reading task {path}", "it has no on_device", "see docs/adding.md")
+    _require_new(task.name, path)
+    for numerics, model in task.on_device.models.items():
+        if model.path:
+            _model(store, model, f"{task.name}/models/{numerics}")
+    return task
+
+
+def _require_new(name: str, path: Path) -> None:
+    if name in load_catalog().workloads:
+        raise UserError(
+            f"adding {path}", f"there is a workload {name} already", "give it another name"
+        )

@@ -1,0 +1,239 @@
+"""What answers are worth: by torchmetrics and COCO's own evaluation, from LoadGen's accuracy log.
+
+An answer is the bytes that the runner gave LoadGen: see agents/android/runner/answers.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.contracts.mobile import ClassMap, Detections, OutputKind, Span, Top1, Upscaled
+from controller.contracts.result import Measurement
+from controller.contracts.units import Unit
+from models.mobile.errors import DatasetUnusable
+from models.mobile.samples import Truth
+from models.mobile.spans import best_text
+
+UNKNOWN: Final = 255
+"""The class of pixels that no annotation covers."""
+MANY: Final = 10_000
+"""The side of an image whose size its truth does not tell. COCO leaves out areas above 10^10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of an accuracy run by the number of their sample."""
+
+    by_sample: Mapping[int, bytes]
+    objections: tuple[str, ...]
+    """Why the run does not count as one over the whole set."""
+
+
+def read_answers(path: Path, samples: int) -> Answers:
+    """Read `mlperf_log_accuracy.json`; raises ValueError, KeyError, OSError.
+
+    An entry has the number of its sample, the answer in hex, and a line of its own: one is held
+    in memory at a time beside the answers.
+    """
+    found: dict[int, bytes] = {}
+    twice = 0
+    with path.open() as lines:
+        for entry in _entries(lines):
+            twice += entry["qsl_idx"] in found
+            found[int(entry["qsl_idx"])] = bytes.fromhex(entry["data"])
+    reasons = []
+    if len(found) != samples:
+        reasons.append(f"accuracy run answered {len(found)} of {samples} samples")
+    if twice:
+        reasons.append(f"accuracy run answered {twice} samples twice")
+    return Answers(found, tuple(reasons))
+
+
+def _entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        if (text := line.strip().rstrip(",")) not in ("[", "]", ""):
+            # LoadGen closes the array on the line of its last entry.
+            yield json.loads(text.removesuffix("]").strip().removeprefix("["))
+
+
+def score(
+    output: OutputKind, answers: Mapping[int, bytes], truths: Sequence[Truth]
+) -> dict[str, Measurement]:
+    """Return the metrics of a task; raises DatasetUnusable if an answer does not fit its truth."""
+    indices = sorted(answers)
+    pairs = [(answers[index], truths[index]) for index in indices]
+    try:
+        if isinstance(output, Top1):
+            return {"top1": _fraction(top1(pairs, output))}
+        if isinstance(output, Detections):
+            return {"mAP": _fraction(coco_map(pairs, output))}
+        if isinstance(output, ClassMap):
+            return {"mIoU": _fraction(miou(pairs, output))}
+        if isinstance(output, Span):
+            f1, exact = squad(pairs, output)
+            return {"F1": _fraction(f1), "exact_match": _fraction(exact)}
+        if isinstance(output, Upscaled):
+            return {"PSNR": Measurement(value=psnr(pairs), unit=Unit.DECIBELS)}
+    except (ValueError, KeyError, IndexError, RuntimeError) as error:
+        raise DatasetUnusable(
+            f"scoring outputs of kind {output.kind}", repr(error), "see that data set and model fit"
+        ) from error
+    return {}
+
+
+def _fraction(value: float) -> Measurement:
+    # torchmetrics divides in float32: 9 of 10 would be less than 0.9.
+    return Measurement(value=round(value, 6), unit=Unit.FRACTION)
+
+
+Pairs = Sequence[tuple[bytes, Truth]]
+
+
+def top1(pairs: Pairs, output: Top1) -> float:
+    """Return the share of right classes; an answer is the number of the highest output, int64."""
+    import torch
+    from torchmetrics.functional.classification import multiclass_accuracy
+
+    given = torch.tensor([int(np.frombuffer(a, "<i8")[0]) - output.offset for a, _ in pairs])
+    true = torch.tensor([int(t) for _, t in pairs])
+    # An answer below 0 is the background: no class, but an answer.
+    classes = int(max(given.max(), true.max())) + 2
+    given = torch.where(given < 0, classes - 1, given)
+    return float(multiclass_accuracy(given, true, num_classes=classes, average="micro"))
+
+
+def coco_map(pairs: Pairs, output: Detections) -> float:
+    """Return COCO's mAP over IoU 0.5 … 0.95, all areas, at most 100 detections an image.
+
+    An answer is (n, 6) float32: top, left, bottom, right as shares, class, score.
+    """
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    truth, found = COCO(), COCO()
+    images: list[dict[str, int]] = []
+    true: list[dict[str, Any]] = []
+    detected: list[dict[str, Any]] = []
+    for answer, what in pairs:
+        height, width = what.get("size", (MANY, MANY))
+        images.append({"id": what["image_id"], "height": height, "width": width})
+        true += _true_boxes(what, height, width, len(true))
+        for row in np.frombuffer(answer, "<f4").reshape(-1, 6).tolist():
+            box = _box(row[:4], height, width)
+            entry = _annotation(len(detected), what["image_id"], int(row[4]) + output.offset, box)
+            detected.append(entry | {"score": row[5]})
+    categories = [{"id": c} for c in sorted({a["category_id"] for a in true + detected})]
+    with redirect_stdout(StringIO()):  # it prints tables
+        for coco, annotations in ((truth, true), (found, detected)):
+            coco.dataset = {"images": images, "annotations": annotations, "categories": categories}
+            coco.createIndex()
+        evaluation = COCOeval(truth, found, "bbox")
+        evaluation.evaluate()
+        evaluation.accumulate()
+        evaluation.summarize()
+    return max(0.0, float(evaluation.stats[0]))  # -1 where there is nothing to find
+
+
+def _true_boxes(what: Truth, height: int, width: int, known: int) -> Iterator[dict[str, Any]]:
+    boxes = zip(what["categories"], what["boxes"], strict=True)
+    for number, (category, edges) in enumerate(boxes):
+        entry = _annotation(known + number, what["image_id"], category, _box(edges, height, width))
+        if "areas" in what:
+            entry |= {"area": what["areas"][number], "iscrowd": what["crowd"][number]}
+        yield entry
+
+
+def _box(edges: Sequence[float], height: int, width: int) -> list[float]:
+    top, left, bottom, right = edges
+    return [left * width, top * height, (right - left) * width, (bottom - top) * height]
+
+
+def _annotation(number: int, image: int, category: int, box: list[float]) -> dict[str, Any]:
+    # COCOeval takes an id of 0 for no match.
+    return {
+        "id": number + 1,
+        "image_id": image,
+        "category_id": category,
+        "bbox": box,
+        "area": box[2] * box[3],
+        "iscrowd": 0,
+    }
+
+
+def miou(pairs: Pairs, output: ClassMap) -> float:
+    """Return the mean over classes of intersection by union of all pixels.
+
+    An answer is a class number a pixel, uint8. Left out are classes that neither answer nor truth
+    has, pixels that no annotation covers, and those whose true class does not count: as the suite's
+    app does it, whose class 0 is everything else.
+    """
+    import torch
+    from torchmetrics.classification import MulticlassConfusionMatrix
+
+    classes = output.classes
+    # One more for answers that are no class: wrong wherever they are given.
+    confusion = MulticlassConfusionMatrix(num_classes=classes + 1, ignore_index=UNKNOWN)
+    for answer, what in pairs:
+        true = _true_classes(what, output)
+        given = np.frombuffer(answer, np.uint8).astype(np.int64).reshape(true.shape)
+        given -= output.offset
+        given[(given < 0) | (given > classes)] = classes
+        confusion.update(torch.from_numpy(given), torch.from_numpy(true))
+    counted = slice(output.first, classes)
+    table = confusion.compute().double()
+    intersections = table.diagonal()[counted]
+    unions = (table.sum(0) + table.sum(1))[counted] - intersections
+    return float((intersections / unions)[unions > 0].mean())
+
+
+def _true_classes(what: NDArray[np.uint8], output: ClassMap) -> NDArray[np.int64]:
+    true = np.asarray(what, dtype=np.int64)
+    return np.where((true >= output.first) & (true < output.classes), true, UNKNOWN)
+
+
+def squad(pairs: Pairs, output: Span) -> tuple[float, float]:
+    """Return SQuAD's F1 and exact match, as shares.
+
+    An answer is (2, tokens) float32: the logits of both outputs. Of the features of one question,
+    the best span of all counts.
+    """
+    from torchmetrics.functional.text import squad as squad_score
+
+    best: dict[str, tuple[float, str]] = {}
+    answers: dict[str, list[str]] = {}
+    for answer, what in pairs:
+        logits = np.frombuffer(answer, "<f4").reshape(2, -1)
+        start, end = logits[output.start], logits[1 - output.start]
+        found = best_text(start, end, what, output)
+        answers[what["id"]] = what["answers"]
+        best[what["id"]] = max(best.get(what["id"], found), found)
+    predictions = [{"prediction_text": text, "id": name} for name, (_, text) in best.items()]
+    targets: list[Any] = [
+        {"answers": {"answer_start": [0] * len(texts), "text": texts}, "id": name}
+        for name, texts in answers.items()
+    ]
+    found_scores = squad_score(predictions, targets)
+    return float(found_scores["f1"]) / 100, float(found_scores["exact_match"]) / 100
+
+
+def psnr(pairs: Pairs) -> float:
+    """Return the mean over images of the peak signal-to-noise ratio in dB, in RGB of 8 bits."""
+    import torch
+    from torchmetrics.functional.image import peak_signal_noise_ratio
+
+    values = []
+    for answer, what in pairs:
+        true = np.asarray(what)
+        given = np.frombuffer(answer, np.uint8).reshape(true.shape)
+        a, b = (torch.from_numpy(image.astype(np.float64)) for image in (given, true))
+        values.append(float(peak_signal_noise_ratio(a, b, data_range=255.0)))
+    return float(np.mean(values))

@@ -1,0 +1,103 @@
+"""A set of samples as arrays on disk: what a device is sent, and what is true of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+INPUT: Final = "input_{}.npy"
+"""On the device: (n, …) for each input of the model; read as memory maps."""
+TRUTH_ARRAY: Final = "truth.npy"
+TRUTH_JSON: Final = "truth.json"
+
+Arrays = tuple[NDArray[Any], ...]
+Truth = Any
+"""An array where a truth is an image, else what JSON can hold."""
+
+
+class Samples(Protocol):
+    """What a loader or a writer gives; the same sample at every call."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def inputs(self, index: int) -> Arrays:
+        """Return one sample's inputs, without a batch dimension; raises DatasetUnusable.
+
+        Images are uint8 pixels: only the device knows the type its model takes.
+        """
+        ...
+
+    def truth(self, index: int) -> Truth | None:
+        """Return what is true of a sample, None if nobody knows; raises DatasetUnusable."""
+        ...
+
+
+def write_samples(samples: Samples, inputs: Path, truths: Path, count: int | None = None) -> str:
+    """Write inputs and truths into two folders; return the checksum over both.
+
+    Only one sample is held in memory at a time. Raises DatasetUnusable.
+    """
+    total = len(samples) if count is None else count
+    digest = hashlib.sha256()
+    inputs.mkdir(parents=True)
+    truths.mkdir(parents=True)
+    arrays: list[NDArray[Any]] = []
+    known: list[Truth] = []
+    for index in range(total):
+        parts = samples.inputs(index)
+        if not arrays:
+            arrays = _open_all(inputs, parts, total)
+        for array, part in zip(arrays, parts, strict=True):
+            array[index] = part
+            digest.update(np.ascontiguousarray(part).tobytes())
+        truth = samples.truth(index)
+        if truth is not None:
+            known.append(truth)
+            digest.update(_bytes_of(truth))
+    for array in arrays:
+        if isinstance(array, np.memmap):
+            array.flush()
+    if known:
+        _write_truths(known, truths)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def read_truths(folder: Path) -> Sequence[Truth] | None:
+    """Return what is true of each sample, None if nobody knows; images as a memory map."""
+    if (folder / TRUTH_ARRAY).exists():
+        images: Sequence[Truth] = np.load(folder / TRUTH_ARRAY, mmap_mode="r")
+        return images
+    if (folder / TRUTH_JSON).exists():
+        truths: Sequence[Truth] = json.loads((folder / TRUTH_JSON).read_text())
+        return truths
+    return None
+
+
+def _open_all(folder: Path, parts: Arrays, total: int) -> list[NDArray[Any]]:
+    return [
+        np.lib.format.open_memmap(
+            folder / INPUT.format(number), mode="w+", dtype=part.dtype, shape=(total, *part.shape)
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _write_truths(truths: list[Truth], folder: Path) -> None:
+    if isinstance(truths[0], np.ndarray):
+        np.save(folder / TRUTH_ARRAY, np.stack(truths))
+    else:
+        (folder / TRUTH_JSON).write_text(json.dumps(truths))
+
+
+def _bytes_of(truth: Truth) -> bytes:
+    if isinstance(truth, np.ndarray):
+        return np.ascontiguousarray(truth).tobytes()
+    return json.dumps(truth, sort_keys=True).encode()

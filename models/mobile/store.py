@@ -1,0 +1,241 @@
+"""The store of models and data sets: every file under the SHA-256 of its content.
+
+`objects/<sha256>` are the files; a folder is an object, too: a listing of its files, which stay
+where they are. `names/<algorithm>-<digest>` leads from a published checksum to the object, and
+`pins/<workload>/<dataset>/<part>` to what was added where nobody publishes a checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
+from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
+
+FOLDER_MARK: Final = "benchfarm folder"
+CHUNK_BYTES: Final = 1 << 20
+
+
+def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where the store is: BENCHFARM_MODELS, else a folder of the farm's home."""
+    return Path(environ.get("BENCHFARM_MODELS") or home / "models").expanduser().absolute()
+
+
+def digests(path: Path) -> dict[str, str]:
+    """Return a file's checksums by algorithm, as manifests write them; raises OSError."""
+    found = {"sha256": hashlib.sha256(), "md5": hashlib.md5(usedforsecurity=False)}
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            for digest in found.values():
+                digest.update(chunk)
+    return {name: f"{name}:{digest.hexdigest()}" for name, digest in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Files by their content; everything is written aside and renamed."""
+
+    folder: Path
+
+    def add(self, path: Path) -> dict[str, str]:
+        """Copy a file, or list a folder; return its checksums. Raises OSError."""
+        if path.is_dir():
+            return self._add_folder(path)
+        found = digests(path)
+        target = self._object(found["sha256"])
+        if not target.exists():
+            with _replacing(target) as new:
+                shutil.copyfile(path, new)
+            if digests(target) != found:
+                target.unlink()
+                raise ContentDiffers(f"adding {path}", "it changed meanwhile", "add it again")
+        self._name(found["md5"], found["sha256"])
+        return found
+
+    def pin(self, key: str, checksum: str) -> None:
+        """Take an object as the part of a data set whose checksum nobody publishes."""
+        with _replacing(self.folder / "pins" / key) as new:
+            new.write_text(checksum)
+
+    def pinned(self, key: str) -> str | None:
+        """Return the checksum that was pinned for a part, None if none was."""
+        path = self.folder / "pins" / key
+        return path.read_text() if path.exists() else None
+
+    def has(self, checksum: str) -> bool:
+        """Return whether a file or folder has been added; its content need not be readable."""
+        named = checksum.startswith("sha256:") or self._name_of(checksum).exists()
+        return named and self._object(self._sha256_of(checksum)).exists()
+
+    def find(self, checksum: str) -> Path | None:
+        """Return the file or folder of a checksum, None if it has not been added."""
+        if not self.has(checksum):
+            return None
+        target = self._object(self._sha256_of(checksum))
+        listing = _listing(target)
+        return Path(str(listing["folder"])) if listing else target
+
+    def verify(self, checksum: str) -> str | None:
+        """Return what is wrong with an object that was added, None if it is whole."""
+        sha256 = self._sha256_of(checksum)
+        target = self._object(sha256)
+        found = digests(target)
+        if found["sha256"] != sha256:
+            return f"its checksum is {found['sha256']}"
+        listing = _listing(target)
+        if listing is None:
+            return None
+        folder, files = Path(str(listing["folder"])), dict(listing["files"])
+        return next(_differences(folder, files), None)
+
+    def _sha256_of(self, checksum: str) -> str:
+        if checksum.startswith("sha256:"):
+            return checksum
+        return self._name_of(checksum).read_text()
+
+    def _add_folder(self, path: Path) -> dict[str, str]:
+        path = path.absolute()
+        files = {f.relative_to(path).as_posix(): digests(f)["sha256"] for f in _files(path)}
+        content = {"kind": FOLDER_MARK, "folder": str(path), "files": files}
+        text = json.dumps(content, sort_keys=True).encode()
+        checksum = f"sha256:{hashlib.sha256(text).hexdigest()}"
+        with _replacing(self._object(checksum)) as new:
+            new.write_bytes(text)
+        return {"sha256": checksum}
+
+    def _name(self, checksum: str, sha256: str) -> None:
+        with _replacing(self._name_of(checksum)) as new:
+            new.write_text(sha256)
+
+    def _name_of(self, checksum: str) -> Path:
+        return self.folder / "names" / checksum.replace(":", "-")
+
+    def _object(self, sha256: str) -> Path:
+        return self.folder / "objects" / sha256.removeprefix("sha256:")
+
+
+def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
+    """Return a model's file, its checksum checked; `key` names it: WORKLOAD/models/NUMERICS.
+
+    Raises NotInStore, ContentDiffers, FileUnreadable.
+    """
+    if model.path is None:
+        return stored(store, model, key)
+    own, wanted = (package / model.path).resolve(), str(model.checksum)
+    if not own.is_relative_to(package.resolve()):
+        raise ContentDiffers(
+            f"checking {model.path} ({key}.path)",
+            "it is outside the models package",
+            "add the file instead: benchfarm models add",
+        )
+    with readable(f"{key}.path", "reinstall benchfarm, or correct the path in the task"):
+        seen = digests(own)[wanted.partition(":")[0]]
+    if seen != wanted:
+        raise ContentDiffers(
+            f"checking {own.name} ({key}.checksum)", f"it is {seen}, not {wanted}", "reinstall it"
+        )
+    return own
+
+
+def stored(store: Store, part: ModelFile | DatasetPart, key: str) -> Path:
+    """Return a file or folder of the store, checked.
+
+    Raises NotInStore, ContentDiffers, FileUnreadable.
+    """
+    with readable(key):
+        checksum = part.checksum or store.pinned(key)
+        if checksum is None:
+            raise _missing(key, part.source, f"benchfarm models add PATH --as {key}")
+        found = store.find(checksum)
+        if found is None:
+            raise _missing(key, part.source, "benchfarm models add PATH")
+        _require_whole(store, checksum, found, key)
+    return found
+
+
+@contextmanager
+def readable(field: str, remedy: str = "make it readable, or remove it") -> Iterator[None]:
+    """Make a FileUnreadable of an OSError; `field` is of the manifest that wants the file."""
+    try:
+        yield
+    except OSError as error:
+        tried = f"reading {error.filename} ({field})"
+        raise FileUnreadable(tried, error.strerror or str(error), remedy) from error
+
+
+def pins_of(
+    store: Store, name: str, workload: OnDevice, numerics: str, dataset: str | None
+) -> dict[str, str]:
+    """Return the checksums that were pinned for a task's files, for want of published ones."""
+    parts = workload.datasets[dataset].parts if dataset else {}
+    keys = [f"{name}/models/{numerics}", *(f"{name}/{dataset}/{part}" for part in parts)]
+    return {key: pinned for key in keys if (pinned := store.pinned(key))}
+
+
+def _require_whole(store: Store, checksum: str, path: Path, field: str) -> None:
+    if seen := store.verify(checksum):
+        raise ContentDiffers(
+            f"checking {path} ({field}.checksum)",
+            f"{seen}, not {checksum}",
+            "remove it and add it again: benchfarm models add",
+        )
+
+
+def _missing(field: str, source: str | None, command: str) -> NotInStore:
+    where = f"get it from {source} and " if source else ""
+    return NotInStore(f"looking for {field}", "it is not in the store", f"{where}run: {command}")
+
+
+def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+    for path in _files(folder):
+        if path.relative_to(folder).as_posix() not in files:
+            yield f"{path} was not there when it was added"
+    for name, sha256 in files.items():
+        path = folder / name
+        if not path.is_file():
+            yield f"{path} is gone"
+        elif digests(path)["sha256"] != sha256:
+            yield f"{path} has changed"
+
+
+def _listing(path: Path) -> dict[str, Any] | None:
+    """Return what an object says of a folder, None if it is a file of its own."""
+    with path.open("rb") as file:
+        if file.read(1) != b"{":
+            return None
+    try:
+        content = json.loads(path.read_bytes())
+    except ValueError:
+        return None
+    marked = isinstance(content, dict) and content.get("kind") == FOLDER_MARK
+    return content if marked else None
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+class _replacing:  # noqa: N801 - used as a function
+    """Give a path to write to; it takes the target's place when the block ends well."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._new = target.with_name(f".{target.name}.{os.getpid()}.new")
+
+    def __enter__(self) -> Path:
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        return self._new
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self._new.replace(self._target)
+        else:
+            self._new.unlink(missing_ok=True)

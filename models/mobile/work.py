@@ -1,0 +1,113 @@
+"""Getting a task ready for a device, and scoring what came back; see __main__.py."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from controller.contracts.base import Contract
+from controller.contracts.mobile import OnDevice
+from controller.contracts.result import Measurement
+from models.mobile.datasets.load import load_samples
+from models.mobile.errors import ContentDiffers, DatasetUnusable
+from models.mobile.metrics import read_answers, score
+from models.mobile.samples import read_truths, write_samples
+from models.mobile.signature import require_signature
+from models.mobile.store import Store, model_file, stored
+
+MODEL: Final = "model.tflite"
+DEVICE: Final = "device"
+"""The folder that is pushed: the model and its inputs."""
+TRUTHS: Final = "truths"
+
+
+class PrepareOrder(Contract):
+    """What to get ready."""
+
+    name: str
+    """Of the workload, which complaints name."""
+    workload: OnDevice
+    numerics: str
+    dataset: str | None
+    store: Path
+    folder: Path
+    """Written anew."""
+
+
+class Prepared(Contract):
+    """What lies in the folder."""
+
+    samples: int
+    """0: the device makes its inputs up."""
+    has_truth: bool
+
+
+class ScoreOrder(Contract):
+    """What to score."""
+
+    workload: OnDevice
+    folder: Path
+    """As it was prepared."""
+    samples: int
+    answers: Path
+    """LoadGen's accuracy log."""
+
+
+class Scored(Contract):
+    """What the answers are worth."""
+
+    metrics: dict[str, Measurement]
+    objections: tuple[str, ...]
+
+
+def prepare(order: PrepareOrder) -> Prepared:
+    """Check model and data set, and write what a device is sent.
+
+    Raises NotInStore, ContentDiffers, ModelUnusable, DatasetUnusable.
+    """
+    store, workload = Store(order.store), order.workload
+    shutil.rmtree(order.folder, ignore_errors=True)
+    device = order.folder / DEVICE
+    key = f"{order.name}/models/{order.numerics}"
+    package = Path(str(files("models")))
+    model = model_file(store, package, workload.models[order.numerics], key)
+    require_signature(model, workload.signature, order.name)
+    samples = _write_dataset(order, store, device) if order.dataset else 0
+    device.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(model, device / MODEL)
+    return Prepared(samples=samples, has_truth=read_truths(order.folder / TRUTHS) is not None)
+
+
+def _write_dataset(order: PrepareOrder, store: Store, device: Path) -> int:
+    dataset = order.workload.datasets[str(order.dataset)]
+    key = f"{order.name}/{order.dataset}"
+    parts = {n: stored(store, part, f"{key}/{n}") for n, part in dataset.parts.items()}
+    samples = load_samples(dataset, parts, order.workload.input, key)
+    count = dataset.samples or len(samples)
+    seen = write_samples(samples, device, order.folder / TRUTHS, count)
+    if dataset.checksum and seen != dataset.checksum:
+        raise ContentDiffers(
+            f"writing data set {key} ({order.name}.datasets.{order.dataset}.checksum)",
+            f"it is {seen}, not {dataset.checksum}",
+            "reinstall benchfarm",
+        )
+    return count
+
+
+def scored(order: ScoreOrder) -> Scored:
+    """Score an accuracy run; raises DatasetUnusable."""
+    truths = read_truths(order.folder / TRUTHS)
+    if truths is None:
+        raise DatasetUnusable(
+            f"scoring {order.answers}", "nothing true of its samples is known", "mode=performance"
+        )
+    try:
+        answers = read_answers(order.answers, order.samples)
+    except (OSError, ValueError, KeyError) as error:
+        raise DatasetUnusable(
+            f"reading {order.answers}", repr(error), "see the runner's output"
+        ) from error
+    metrics = score(order.workload.output, answers.by_sample, truths)
+    return Scored(metrics=metrics, objections=answers.objections)

@@ -1,0 +1,126 @@
+"""ResNet-50 v1.5 as a training workload (He et al. 2016, table 1; v1.5: the 3x3 has the stride)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from models.optimizers import build_optimizer
+from models.seeding import seeded
+
+STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
+"""Inner channels and blocks of each stage."""
+EXPANSION = 4
+LEARNING_RATE = 0.1 / 256
+"""Of each image in a batch (Goyal et al. 2017, section 2.1)."""
+DISTINCT_BATCHES = 4
+"""More would only cost memory: a step of any batch computes the same."""
+
+Labelled = tuple[Tensor, Tensor]
+"""Images [B, 3, H, W] and classes, int64 [B]."""
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3 and 1x1 convolutions, each normalised, beside a shortcut."""
+
+    def __init__(self, channels: int, inner: int, stride: int) -> None:
+        super().__init__()
+        out = inner * EXPANSION
+        self.conv1, self.bn1 = nn.Conv2d(channels, inner, 1, bias=False), nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3, self.bn3 = nn.Conv2d(inner, out, 1, bias=False), nn.BatchNorm2d(out)
+        self.downsample = nn.Sequential()
+        if stride != 1 or channels != out:
+            self.downsample.append(nn.Conv2d(channels, out, 1, stride, bias=False))
+            self.downsample.append(nn.BatchNorm2d(out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map x [B, channels, H, W] to [B, 4 * inner, H / stride, W / stride]."""
+        y = functional.relu(self.bn1(self.conv1(x)), inplace=True)
+        y = functional.relu(self.bn2(self.conv2(y)), inplace=True)
+        return functional.relu(self.bn3(self.conv3(y)) + self.downsample(x), inplace=True)
+
+
+class ResNet50(nn.Sequential):
+    """Images [B, 3, H, W] to class logits [B, classes]; H and W are multiples of 32."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(
+            nn.Conv2d(3, 64, 7, 2, padding=3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, padding=1),
+        )
+        channels = 64
+        for number, (inner, blocks) in enumerate(STAGES, start=1):
+            for block in range(blocks):
+                stride = 2 if number > 1 and block == 0 else 1
+                self.add_module(f"layer{number}_{block}", Bottleneck(channels, inner, stride))
+                channels = inner * EXPANSION
+        self.add_module("pool", nn.AdaptiveAvgPool2d(1))
+        self.add_module("flatten", nn.Flatten())
+        self.add_module("fc", nn.Linear(channels, num_classes))
+
+
+class Resnet50Training:
+    """MLPerf Training's image classification on synthetic images, from seeded random weights.
+
+    Args:
+        image_size: side of the square images in pixels; MLPerf's is 224.
+        batch_size: images in a batch.
+        num_classes: 1000 in ImageNet.
+        optimizer: one of `optimizers.build_optimizer`.
+        fused_optimizer: its fused form.
+        seed: of weights and data.
+    """
+
+    def __init__(
+        self,
+        image_size: int,
+        batch_size: int,
+        num_classes: int = 1000,
+        optimizer: str = "sgd",
+        fused_optimizer: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self._batch_size, self._num_classes, self._seed = batch_size, num_classes, seed
+        self._optimizer, self._fused_optimizer = optimizer, fused_optimizer
+        generator = torch.Generator().manual_seed(seed)
+        shape = (batch_size, 3, image_size, image_size)
+        self._batches: list[Labelled] = [
+            (
+                torch.randn(shape, generator=generator),
+                torch.randint(num_classes, (batch_size,), generator=generator),
+            )
+            for _ in range(DISTINCT_BATCHES)
+        ]
+
+    @property
+    def batch_size(self) -> int:
+        """Images in one batch."""
+        return self._batch_size
+
+    def build_model(self) -> ResNet50:
+        """Return the model in fp32 and training mode; leaves the global random state alone."""
+        with seeded(self._seed):
+            return ResNet50(self._num_classes)
+
+    def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Return the optimizer over all parameters."""
+        rate = LEARNING_RATE * self._batch_size
+        return build_optimizer(self._optimizer, self._fused_optimizer, model.parameters(), rate)
+
+    def batch(self, step: int) -> Labelled:
+        """Return the batch of a step; steps 4 apart share theirs."""
+        return self._batches[step % DISTINCT_BATCHES]
+
+    def forward(self, model: nn.Module, batch: Labelled) -> Tensor:
+        """Return class logits [B, classes]."""
+        logits: Tensor = model(batch[0])
+        return logits
+
+    def loss(self, outputs: Tensor, batch: Labelled) -> Tensor:
+        """Return the mean cross-entropy, fp32."""
+        return functional.cross_entropy(outputs.float(), batch[1])

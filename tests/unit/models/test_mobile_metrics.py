@@ -1,0 +1,159 @@
+"""Each metric against an example that is worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from controller.contracts.mobile import ClassMap, Detections, OutputKind, Span, Top1, Upscaled
+from controller.contracts.units import Unit
+from models.mobile.errors import DatasetUnusable
+from models.mobile.metrics import read_answers, score
+from models.mobile.spans import best_text
+
+
+def scores(
+    output: OutputKind, answers: Sequence[np.ndarray], truths: Sequence[Any]
+) -> dict[str, float]:
+    by_sample = {number: answer.tobytes() for number, answer in enumerate(answers)}
+    return {name: m.value for name, m in score(output, by_sample, truths).items()}
+
+
+def test_top1_counts_right_classes_and_the_background_is_never_one() -> None:
+    answers = [np.array([number], "<i8") for number in (4, 0, 8, 1)]
+    assert scores(Top1(offset=1), answers, [3, 0, 7, 5]) == {"top1": 0.5}
+
+
+def boxes(*rows: Sequence[float]) -> np.ndarray:
+    return np.array(rows, "<f4").reshape(-1, 6)
+
+
+def true_boxes(image: int, *boxes: Sequence[float], category: int = 3) -> dict[str, Any]:
+    return {
+        "image_id": image,
+        "categories": [category] * len(boxes),
+        "boxes": [list(b) for b in boxes],
+    }
+
+
+def test_map_of_a_perfect_a_missed_and_a_rough_box() -> None:
+    """Box 1 is found exactly; box 2 with IoU 0.6, which counts at 0.5, 0.55 and 0.6 of ten
+    thresholds; box 3 is missed. Both finds are better than any false one, of which there is none.
+
+    Precision at the 101 recall points: 1 up to recall 2/3 (67 points) where the rough box counts,
+    up to 1/3 (34 points) where it is a false find: (3 * 67 + 7 * 34) / 10 / 101.
+    """
+    truths = [true_boxes(1, (0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0.5, 0.4, 1))]
+    answer = boxes((0, 0, 0.5, 0.5, 2, 0.9), (0.5, 0.5, 0.8, 1.0, 2, 0.8))
+    expected = (3 * 67 + 7 * 34) / 10 / 101
+    assert scores(Detections(offset=1), [answer], truths)["mAP"] == pytest.approx(
+        expected, abs=1e-5
+    )
+
+
+def test_map_is_the_mean_over_categories_and_one_in_full() -> None:
+    box = (0.1, 0.1, 0.6, 0.6)
+    truths = [true_boxes(1, box), true_boxes(2, box, category=8)]
+    found = boxes((*box, 2, 0.9))
+    assert scores(Detections(), [found, boxes((*box, 7, 0.9))], truths) == {"mAP": 1.0}
+    assert scores(Detections(), [found, boxes()], truths)["mAP"] == pytest.approx(0.5)
+    assert scores(Detections(), [boxes(), boxes()], truths) == {"mAP": 0.0}
+
+
+def test_miou_is_over_all_pixels_of_all_images_and_leaves_out_what_is_nowhere() -> None:
+    """Class 0: 2 of 3 pixels; class 1: 3 of 5, of which one answer is wrong; class 2: 1 of 2; pixel
+    255 counts nowhere, nor does any of the other 29 classes."""
+    answers = [np.array([[0, 0, 1, 1]], np.uint8), np.array([[1, 2, 1, 9]], np.uint8)]
+    truths = [np.array([[0, 0, 0, 1]], np.uint8), np.array([[1, 2, 2, 255]], np.uint8)]
+    expected = (2 / 3 + 2 / 4 + 1 / 2) / 3
+    assert scores(ClassMap(classes=32), answers, truths)["mIoU"] == pytest.approx(
+        expected, abs=1e-5
+    )
+
+
+def test_miou_of_the_suite_leaves_class_0_out() -> None:
+    """Class 1: 2 of 3 pixels, class 2: 1 of 2; the pixel that is truly of class 0 counts nowhere,
+    and the answer 77, no class at all, is a miss of class 1 and nobody's false find."""
+    answers = [np.array([[1, 1, 77, 2, 0, 1]], np.uint8)]
+    truths = [np.array([[1, 1, 1, 2, 2, 0]], np.uint8)]
+    output = ClassMap(classes=32, first=1)
+    assert scores(output, answers, truths)["mIoU"] == pytest.approx((2 / 3 + 1 / 2) / 2, abs=1e-6)
+
+
+def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
+    """Question a is answered exactly but for its article; of b two of three words are found
+    (precision 1, recall 2/3: F1 0.8). The mean F1 is 0.9, exact is one of two."""
+
+    def truth(name: str, answers: list[str]) -> dict[str, Any]:
+        return {
+            "id": name,
+            "tokens": ["[CLS]", "q", "[SEP]", "the", "old", "stone", "bridge", "[SEP]"],
+            "words": ["The", "old", "stone", "bridge."],
+            "first": 3,
+            "word_of": [0, 1, 2, 3],
+            "best_context": [1, 1, 1, 1],
+            "answers": answers,
+        }
+
+    def logits(first: int, last: int) -> np.ndarray:
+        both = np.zeros((2, 8), "<f4")
+        both[0, first], both[1, last] = 5.0, 5.0
+        return both
+
+    answers = [logits(3, 6), logits(5, 6)]
+    truths = [
+        truth("a", ["a bridge", "old stone bridge"]),
+        truth("b", ["old stone bridge"]),
+    ]
+    found = scores(Span(), answers, truths)
+    assert found["exact_match"] == 0.5
+    assert found["F1"] == pytest.approx(0.9, abs=1e-6)
+    swapped = [answer[::-1].copy() for answer in answers]
+    assert scores(Span(start=1), swapped, truths) == found
+
+
+def test_a_span_stays_in_the_text_and_within_its_length() -> None:
+    what = {
+        "first": 2,
+        "word_of": [0, 0, 1, 2],
+        "best_context": [1, 1, 0, 1],
+        "words": ["un", "deux", "trois"],
+    }
+    start, end = np.zeros(8, np.float32), np.zeros(8, np.float32)
+    start[0], end[0] = 9, 9  # before the text
+    start[4], end[4] = 8, 1  # its best context is in another feature
+    start[2], end[5] = 3, 3
+    assert best_text(start, end, what, Span()) == (6.0, "un deux trois")
+    short = Span(max_answer_tokens=3)
+    assert best_text(start, end, what, short)[1] == "un deux"
+
+
+def test_psnr_of_a_known_difference() -> None:
+    """Every value is off by 5: 20 log10(255 / 5); the second image by 51: 20 log10(5)."""
+    true = np.full((4, 6, 3), 100, np.uint8)
+    answers = [(true + 5).astype(np.uint8), (true - 51).astype(np.uint8)]
+    found = score(Upscaled(), {n: a.tobytes() for n, a in enumerate(answers)}, [true, true])
+    expected = (20 * math.log10(255 / 5) + 20 * math.log10(5)) / 2
+    assert found["PSNR"].value == pytest.approx(expected, abs=1e-4)
+    assert found["PSNR"].unit is Unit.DECIBELS
+    assert not Unit.DECIBELS.lower_is_better
+
+
+def test_an_answer_of_another_size_is_refused() -> None:
+    with pytest.raises(DatasetUnusable, match="scoring outputs of kind upscaled"):
+        scores(Upscaled(), [np.zeros(5, np.uint8)], [np.zeros((2, 2, 3), np.uint8)])
+
+
+def test_answers_are_read_line_by_line(tmp_path: Path) -> None:
+    entries = [{"seq_id": n, "qsl_idx": n, "data": "0A00"} for n in range(3)]
+    log = tmp_path / "log.json"
+    log.write_text("[\n" + ",\n".join(json.dumps(e) for e in entries) + "\n]\n")
+    found = read_answers(log, 4)
+    assert found.by_sample == dict.fromkeys(range(3), b"\n\0")
+    assert found.objections == ("accuracy run answered 3 of 4 samples",)

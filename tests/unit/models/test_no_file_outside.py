@@ -1,0 +1,87 @@
+"""A sweep can't name a file outside its models and data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import SweepInvalid
+from controller.contracts.mobile import ModelFile
+from controller.contracts.sweep import Sweep
+from controller.scheduling.expansion import cells_of
+from models.mobile.errors import ContentDiffers
+from models.mobile.store import Store, digests, model_file
+
+CATALOG = load_catalog()
+OUTSIDE = (
+    "../secret",
+    "../../../../etc/passwd",
+    "/etc/passwd",
+    "~/.ssh/id_rsa",
+    "file:///etc/passwd",
+)
+FREE_TEXT = {"cores"}
+"""String knobs without a list of choices: `cores` is read as numbers of CPUs."""
+STRING_KNOBS = sorted(
+    {
+        (workload.name, stack.name, workload.scenarios[0], name)
+        for workload in CATALOG.workloads.values()
+        for stack in CATALOG.stacks.values()
+        if bool(workload.builder) is bool(stack.backend)
+        for name, knob in CATALOG.knobs_of(workload.name, stack.name, workload.scenarios[0]).items()
+        if knob.type == "str" and name not in FREE_TEXT
+    }
+)
+
+
+def test_no_knob_takes_any_text_but_the_numbers_of_cpus() -> None:
+    declared = [
+        *(workload.knobs for workload in CATALOG.workloads.values()),
+        *(stack.knobs for stack in CATALOG.stacks.values()),
+        *(scenario.knobs for scenario in CATALOG.scenarios.values()),
+        *(launch.knobs for launch in CATALOG.launch.values()),
+    ]
+    free = {
+        name
+        for knobs in declared
+        for name, knob in knobs.items()
+        if knob.type == "str" and not knob.choices
+    }
+    assert free == FREE_TEXT
+    assert len(STRING_KNOBS) > 20
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_a_path_is_refused_wherever_a_sweep_takes_a_word(path: str) -> None:
+    for workload, stack, scenario, knob in STRING_KNOBS:
+        keys = {"name": "x", "workload": workload, "stack": stack, "scenario": scenario}
+        with pytest.raises(SweepInvalid, match="is not allowed; allowed:"):
+            cells_of(Sweep.model_validate({**keys, "knobs": {knob: path}}), CATALOG)
+    good = {"name": "x", "workload": "kernels", "stack": "torch", "scenario": "training"}
+    for key in ("workload", "stack", "scenario"):
+        with pytest.raises(SweepInvalid, match="there is no"):
+            cells_of(Sweep.model_validate({**good, key: path}), CATALOG)
+
+
+@pytest.mark.parametrize("way", ["up", "absolute", "symlink", "symlinked folder"])
+def test_a_manifest_s_own_file_is_inside_the_package(tmp_path: Path, way: str) -> None:
+    package, secret = tmp_path / "models", tmp_path / "secret"
+    package.mkdir()
+    secret.write_text("nothing of yours")
+    (package / "link").symlink_to(secret)
+    (package / "folder").symlink_to(tmp_path)
+    path = {
+        "up": "../secret",
+        "absolute": str(secret),
+        "symlink": "link",
+        "symlinked folder": "folder/secret",
+    }[way]
+    file = ModelFile(path=path, checksum=digests(secret)["sha256"])
+    with pytest.raises(ContentDiffers, match="outside the models package"):
+        model_file(Store(tmp_path / "store"), package, file, "x/models/fp32")
+    inside = package / "own"
+    inside.write_text("ours")
+    own = ModelFile(path="own", checksum=digests(inside)["sha256"])
+    assert model_file(Store(tmp_path / "store"), package, own, "x/models/fp32").name == "own"
