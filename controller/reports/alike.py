@@ -17,21 +17,15 @@ HOST_FACTS = (
 """Of the device and its system: equal for all results."""
 
 STACK_FACTS = (
-    *(
-        "python",
-        "torch",
-        "onednn",
-        "torch_isa",
-        "runtime",
-        "litert",
-        "loadgen",
-        "numpy",
-        "delegate",
-    ),
+    *("python", "torch", "torch_isa", "onednn", "onednn_isa", "ipex_onednn", "ipex_onednn_isa"),
+    *("runtime", "litert", "tflite", "loadgen", "numpy", "delegate"),
 )
 """Of the software: equal for all results of one stack."""
 
-LAUNCH_FACTS = ("threads", "interop_threads", "affinity", "glibc_tunables")
+KERNELS = "kernels"
+"""The variant of our kernels: the software's, but where a cell names one to measure it."""
+
+LAUNCH_FACTS = ("threads", "interop_threads", "affinity", "malloc", "openmp", "settings")
 """Of how a process was started: equal for all results of one side."""
 
 Side = Sequence[StoredResult]
@@ -47,7 +41,7 @@ def difference(a: Side, b: Side = ()) -> str | None:
     rules: list[tuple[Iterable[str], Callable[[StoredResult, str], Hashable], Side]] = [
         (("device", "device_kind", "virtual", "workload", "scenario"), _field, everything),
         (HOST_FACTS, _fact, everything),
-        *((_both_sides(STACK_FACTS), _fact, same) for same in _by_stack(everything)),
+        *((_both_sides(_stack_facts(same)), _fact, same) for same in _by_stack(everything)),
         *((_both_sides(LAUNCH_FACTS), _fact, side) for side in (a, b)),
     ]
     found = (_first(names, value, results) for names, value, results in rules)
@@ -70,6 +64,10 @@ def _by_stack(results: Side) -> list[list[StoredResult]]:
         [r for r in results if (r.stack, r.versus.stack if r.versus else None) == stack]
         for stack in stacks
     ]
+
+
+def _stack_facts(results: Side) -> tuple[str, ...]:
+    return STACK_FACTS if results[0].scenario == "kernel" else (*STACK_FACTS, KERNELS)
 
 
 def _both_sides(names: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.JOULES: lambda v: f"{v:.4g} J",
     Unit.LOSS: lambda v: f"{v:.4g}",
     Unit.RATIO: lambda v: f"{v:.3f}×",
+    Unit.DECIBELS: lambda v: f"{v:.2f} dB",
 }
 HEADINGS = {
     "step_time": "step time",
@@ -30,9 +31,16 @@ HEADINGS = {
     "latency_p99": "p99",
     "throughput": "throughput",
     "top1": "top-1",
+    "mAP": "mAP",
+    "mIoU": "mIoU",
+    "F1": "F1",
+    "exact_match": "exact match",
+    "PSNR": "PSNR",
     "loss": "loss",
     "peak_memory": "peak memory",
-    "energy": "energy a step",
+    "energy": "energy",
+    "efficiency": "efficiency",
+    "headroom": "headroom",
 }
 """The metrics people look for first, in order; `results show` has all."""
 

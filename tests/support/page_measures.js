@@ -38,7 +38,7 @@ const cutTexts = () =>
 /** Charts without marks. */
 const emptyCharts = () =>
   [...document.querySelectorAll(".plot")]
-    .filter((plot) => plot.querySelectorAll(".main-svg .point, .main-svg .box").length < 1)
+    .filter((plot) => plot.querySelectorAll(".main-svg .point, .main-svg .box, .main-svg .slice").length < 1)
     .map((plot) => plot.id);
 
 /** Tables that a screen reader can't make sense of. */

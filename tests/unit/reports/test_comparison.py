@@ -180,6 +180,8 @@ def test_a_knob_nobody_asked_about_must_not_differ() -> None:
         ("kernel", None, "kernel differs: 6.1 and unknown"),
         ("governor", "powersave", "governor differs: unknown and powersave"),
         ("torch", "2.8.0", "torch differs: 2.13.0 and 2.8.0"),
+        ("onednn_isa", "AVX2", "onednn_isa differs: unknown and AVX2"),
+        ("kernels", "reference", "kernels differs: unknown and reference"),
     ],
 )
 def test_unlike_environments_are_told_by_the_fact_that_differs(
@@ -200,6 +202,16 @@ def test_stacks_may_differ_in_software_and_sides_in_how_they_are_launched() -> N
     threads = stored(environment={"threads": 1})
     assert difference([stored()], [threads]) is None
     assert difference([stored(), threads], [stored()]) == "threads differs: 2 and 1"
+    tuned = stored(environment={"settings": ("GLIBC_TUNABLES=x",)})
+    assert difference([stored(), tuned]) == "settings differs: unknown and GLIBC_TUNABLES=x"
+
+
+def test_variants_of_an_operator_may_be_compared() -> None:
+    avx2, scalar = (
+        stored(environment={"kernels": v}).model_copy(update={"scenario": "kernel"})
+        for v in ("avx2", "scalar")
+    )
+    assert difference([avx2], [scalar]) is None
 
 
 def test_paired_results_have_to_agree_side_by_side() -> None:

@@ -1,0 +1,76 @@
+"""What a worker does that watches training steps rather than times them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from agents.backends.protocol import TrainingBackend
+from agents.profiling.annotate import PhasedWorkload, modules_marked
+from agents.profiling.names import TRACE
+from agents.scenarios.training import Trainer
+from controller.contracts.base import Scalar
+from controller.contracts.result import Result
+from controller.contracts.wire import Progress
+from controller.profiles.marks import STEP
+from models.training import Batch, Outputs, TrainingWorkload
+
+MOST_STEPS = 5
+"""Enough for a mean; a trace grows with every step."""
+
+
+def speak_up(log: Path) -> None:
+    """Have every oneDNN of this process tell of each execution in a file.
+
+    Called before the first primitive: oneDNN reads the environment once. It prints to standard
+    output with the C library, which from here on goes to the file.
+    """
+    os.environ["ONEDNN_VERBOSE"] = "profile_exec"
+    os.environ["ONEDNN_VERBOSE_TIMESTAMP"] = "1"
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(descriptor, 1)
+    os.close(descriptor)
+
+
+def name_compiled_kernels() -> None:
+    """Have torch.compile make kernels that torch.profiler sees; called before it is imported."""
+    os.environ["TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"] = "1"
+
+
+def flush() -> None:
+    """Write out what the C library still holds of standard output."""
+    ctypes.CDLL(None).fflush(None)
+
+
+def watch(
+    workload: TrainingWorkload[Batch, Outputs],
+    backend: TrainingBackend,
+    knobs: Mapping[str, Scalar],
+    folder: Path,
+    on_progress: Callable[[Progress], None],
+) -> Result:
+    """Train some steps under torch.profiler; return them as a result, with the trace's path."""
+    trainer = Trainer(PhasedWorkload(workload), backend)
+    warmup = max(1, int(knobs["warmup_steps"]))
+    count = min(int(knobs["steps"]), MOST_STEPS)
+    for _ in range(warmup):
+        trainer.step()
+    with (
+        modules_marked(trainer.model),
+        profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler,
+    ):
+        steps = []
+        with trainer.timing():
+            for number in range(count):
+                with record_function(f"{STEP}{number}"):
+                    steps.append(trainer.step())
+                on_progress(Progress(phase="watching", done=number + 1, total=count))
+    flush()
+    trace = folder / TRACE
+    profiler.export_chrome_trace(str(trace))
+    result = trainer.result(steps, str(knobs.get("policy", "ci")))
+    return result.model_copy(update={"artefacts": {"trace": str(trace)}})

@@ -1,0 +1,10 @@
+"""Files that profiling workers read and write, in the folder of their part of an attempt."""
+
+from __future__ import annotations
+
+TRACE = "trace.json"
+LOG = "verbose.log"
+"""oneDNN's, with lines of ours between."""
+TASKS = "replays.json"
+TIMES = "replay-times.json"
+PEAKS = "peaks.json"

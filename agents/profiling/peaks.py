@@ -1,0 +1,64 @@
+"""What this machine can do at best: the fastest matrix product and copy found, on a stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from agents.backends.protocol import TrainingBackend
+from agents.profiling.names import PEAKS
+from controller.contracts.profile import Peaks
+from controller.contracts.result import Result, Validity
+
+SIZES = (1024, 1536, 2048)
+"""Sides of square matrices: large enough to keep every core busy, small enough for caches."""
+COPY_BYTES = 256 * 2**20
+RUNS = 8
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def run(backend: TrainingBackend, folder: Path, _: Path) -> Result:
+    """Measure them, and write `peaks.json`."""
+    found = Peaks(
+        gemm_flops={name: gemm_flops(dtype) for name, dtype in DTYPES.items()},
+        copy_bytes=copy_bytes(),
+    )
+    path = folder / PEAKS
+    path.write_text(found.model_dump_json())
+    return Result(
+        validity=Validity.VALID,
+        metrics={},
+        environment=backend.environment(),
+        artefacts={"peaks": str(path)},
+    )
+
+
+def gemm_flops(dtype: torch.dtype) -> float:
+    """Return operations a second of the fastest square product."""
+    best = 0.0
+    for size in SIZES:
+        a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
+        out = torch.empty(size, size, dtype=dtype)
+        seconds = _fastest(lambda a=a, b=b, out=out: torch.mm(a, b, out=out))  # type: ignore[misc]
+        best = max(best, 2.0 * size**3 / seconds)
+    return best
+
+
+def copy_bytes() -> float:
+    """Return bytes a second of a copy, those read and those written."""
+    source, target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
+    return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source))
+
+
+def _fastest(call: Callable[[], object]) -> float:
+    """Return the least seconds of some calls: what disturbs can only slow one down."""
+    call()
+    best = float("inf")
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - started)
+    return best

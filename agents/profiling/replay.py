@@ -1,0 +1,135 @@
+"""Runs what a profile has seen alone: kernels with inputs like those they had (same sizes, layouts,
+types), and layers rebuilt from oneDNN's description where a trace doesn't tell the inputs.
+
+What the kernels' primitives take is in oneDNN's log, between lines that number the replays; what a
+kernel takes as a whole is timed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from agents.backends.protocol import TrainingBackend
+from agents.profiling.capture import flush
+from agents.profiling.layers import layer_call
+from agents.profiling.names import TASKS, TIMES
+from controller.contracts.replay import KernelReplay, LayerReplay, Replay, Replayed
+from controller.contracts.result import Result, Validity
+from controller.profiles.intervals import is_known
+from controller.profiles.marks import REPLAY
+
+WIDTH = 0.05
+"""A kernel is known well enough when the interval of its median is narrower than this share."""
+LEAST_RUNS, MOST_RUNS = 11, 400
+LONGEST_S = 1.5
+TOTAL_S = 60.0
+"""What all replays together may take where none is known sooner; each does LEAST_RUNS anyway."""
+WARMUP = 2
+_DTYPES = {
+    "float": torch.float32,
+    "double": torch.float64,
+    "c10::BFloat16": torch.bfloat16,
+    "c10::Half": torch.float16,
+    "long int": torch.int64,
+    "int": torch.int32,
+    "bool": torch.bool,
+    "unsigned char": torch.uint8,
+    "signed char": torch.int8,
+}
+_LIST: TypeAdapter[list[Replay]] = TypeAdapter(list[Replay])
+
+
+def run(backend: TrainingBackend, folder: Path, log: Path) -> Result:
+    """Do every replay that `replays.json` in the folder asks for, and write what each took."""
+    tasks = _LIST.validate_json((folder / TASKS).read_bytes())
+    longest_s = min(LONGEST_S, TOTAL_S / max(1, len(tasks)))
+    done = [_replayed(number, task, backend, longest_s) for number, task in enumerate(tasks)]
+    flush()
+    times = folder / TIMES
+    times.write_text(json.dumps([one.model_dump(mode="json") for one in done]))
+    return Result(
+        validity=Validity.VALID,
+        metrics={},
+        environment=backend.environment(),
+        artefacts={"replay_times": str(times), "verbose": str(log)},
+    )
+
+
+def _replayed(number: int, task: Replay, backend: TrainingBackend, longest_s: float) -> Replayed:
+    try:
+        call = _call_of(task, backend)
+        call()
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return Replayed(key=task.key, refused=reason)
+    for _ in range(WARMUP):
+        call()
+    flush()
+    os.write(1, f"{REPLAY}{number}\n".encode())
+    samples = _timed(call, longest_s)
+    flush()
+    os.write(1, f"{REPLAY}\n".encode())
+    return Replayed(key=task.key, samples=tuple(samples))
+
+
+def _timed(call: Callable[[], object], longest_s: float) -> list[float]:
+    samples: list[float] = []
+    ends = time.perf_counter() + longest_s
+    while len(samples) < MOST_RUNS:
+        started = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - started)
+        enough = len(samples) >= LEAST_RUNS and is_known(samples, WIDTH)
+        if enough or (time.perf_counter() > ends and len(samples) >= LEAST_RUNS):
+            break
+    return samples
+
+
+def _call_of(task: Replay, backend: TrainingBackend) -> Callable[[], object]:
+    if isinstance(task, LayerReplay):
+        return layer_call(task, backend)
+    return kernel_call(task)
+
+
+def kernel_call(task: KernelReplay) -> Callable[[], object]:
+    """Return a call of the kernel; raises what torch raises if there is no such kernel."""
+    namespace, _, name = task.kernel.partition("::")
+    packet = getattr(getattr(torch.ops, namespace), name)
+    op = getattr(packet, "default", packet)
+    inputs = [json.loads(text or "[]") for text in (task.dims, task.strides, task.dtypes)]
+    values = json.loads(task.values or "[]")
+    arguments = [
+        _argument(dims, strides, dtype, values[index] if index < len(values) else "")
+        for index, (dims, strides, dtype) in enumerate(zip(*inputs, strict=True))
+    ]
+
+    def call() -> object:
+        with torch.no_grad():
+            return op(*arguments)
+
+    return call
+
+
+def _argument(dims: list[int], strides: list[int], dtype: str, value: str) -> Any:  # noqa: ANN401
+    """Return an input like the one that was recorded; None for one that was not given."""
+    if dtype in _DTYPES and (dims or not value):
+        return _tensor(dims, strides, _DTYPES[dtype])
+    return ast.literal_eval(value) if value else None
+
+
+def _tensor(dims: list[int], strides: list[int], dtype: torch.dtype) -> torch.Tensor:
+    reach = 1 + sum((size - 1) * stride for size, stride in zip(dims, strides, strict=True))
+    if dtype.is_floating_point:
+        data = torch.randn(reach).mul_(0.1).to(dtype)
+    else:
+        data = torch.zeros(reach, dtype=dtype)
+    return data.as_strided(dims, strides)

@@ -1,0 +1,182 @@
+"""`benchfarm profile …`: where the time of a training step goes, and how much is left."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.common import Json, make_folder, show_json, show_table, write_file
+from controller.cli.sides import Knobs
+
+if TYPE_CHECKING:
+    from controller.profiles.model import Profile
+
+app = typer.Typer(
+    help="Profile training steps: where the time goes, and how much is left.",
+    no_args_is_help=True,
+)
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What profile run or import wrote.")]
+Top = Annotated[int, typer.Option(min=1, help="Rows of a table.")]
+Out = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep it here.")]
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Plain or gzip.")],
+    output: Out = None,
+    top: Top = 12,
+    json: Json = False,
+) -> None:
+    """Read a oneDNN verbose log (1.x to 3.x) or a CPU trace of torch.profiler, of any size."""
+    import time
+
+    from controller.profiles.importing import import_file
+
+    wall, core = time.perf_counter(), time.process_time()
+    profile = import_file(file)
+    wall, core = time.perf_counter() - wall, time.process_time() - core
+    if output:
+        _write(profile, output)
+    _show(profile, top, json=json)
+    if not json:
+        typer.echo(_reading_line(file.stat().st_size, wall, core))
+
+
+@app.command()
+def show(folder: Folder, top: Top = 12, json: Json = False) -> None:
+    """Show a profile: top ops, primitives and modules."""
+    from controller.profiles.files import read
+
+    _show(read(folder), top, json=json)
+
+
+@app.command()
+def run(
+    workload: Annotated[str, typer.Argument(help="A workload that trains.")],
+    stack: Annotated[str, typer.Option(help="The stack it runs on.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Keep it here.")],
+    knob: Knobs = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device id, of this host; else its CPU.")
+    ] = None,
+    top: Top = 12,
+    json: Json = False,
+) -> None:
+    """Time a workload, profile it in worker processes of their own, and replay what it did.
+
+    Needs a farm: benchfarm up. Exit status 0 if there is a profile.
+    """
+    import sys
+
+    from controller.cli.profile_run import profiled_folder
+    from controller.profiles.files import read
+
+    folder = profiled_folder(workload, stack, knob, device, quiet=json)
+    if folder is None:
+        sys.exit(1)
+    profile = read(folder)
+    _write(profile, output)
+    _show(profile, top, json=json)
+
+
+class Form(StrEnum):
+    """What a profile can be exported as."""
+
+    COLLAPSED = "collapsed"
+    CHROME = "chrome"
+    BENCHDNN = "benchdnn"
+
+
+@app.command()
+def export(
+    folder: Folder,
+    form: Annotated[Form, typer.Argument(help="Stacks for flame graphs, a trace, batch files.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="PATH", help="A file; of benchdnn a folder."),
+    ],
+) -> None:
+    """Write a profile for flamegraph.pl or speedscope, for Perfetto, or for benchdnn."""
+    from controller.profiles.exports import chrome_trace, collapsed_stacks
+    from controller.profiles.files import read
+
+    profile = read(folder)
+    if form is Form.BENCHDNN:
+        _export_batches(profile, output)
+        return
+    forms = {Form.COLLAPSED: collapsed_stacks, Form.CHROME: chrome_trace}
+    write_file(output, forms[form](profile))
+    typer.echo(f"{form} written to {output}")
+
+
+def _export_batches(profile: Profile, folder: Path) -> None:
+    from controller.profiles.benchdnn import benchdnn_batches
+
+    batches = benchdnn_batches(profile)
+    make_folder(folder)
+    for driver, text in batches.texts.items():
+        path = folder / f"{driver}.batch"
+        write_file(path, text)
+        typer.echo(f"benchdnn --{driver} --mode=P --batch={path}")
+    for kind, count in batches.left_out.items():
+        typer.echo(f"left out: {count} distinct {kind}, whose driver takes other problems")
+
+
+@app.command()
+def report(
+    folder: Folder,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="[default: DIR.html]")
+    ] = None,
+) -> None:
+    """Write a profile as one HTML page that needs no network: shares, roofline, tables."""
+    from controller.profiles.files import read
+    from controller.reports.html.profile import profile_html
+
+    path = output or Path(f"{folder.absolute().name}.html")
+    write_file(path, profile_html(read(folder), f"Profile {folder.absolute().name}"))
+    typer.echo(f"report written to {path}")
+
+
+def _reading_line(size: int, wall_s: float, core_s: float) -> str:
+    """Return how fast a file was read, and the most memory that this process ever had.
+
+    The rate is that of a core: others may have had it for a part of the time.
+    """
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
+    rate = size / max(core_s, 1e-9)
+    return (
+        f"read {size * 1e-6:.1f} MB in {wall_s:.2f} s, {core_s:.2f} s of a core: "
+        f"{rate * 1e-6:.0f} MB/s; peak memory {peak * 1e-6:.0f} MB"
+    )
+
+
+def _write(profile: Profile, folder: Path) -> None:
+    from controller.contracts.errors import UserError
+    from controller.profiles.files import write
+
+    try:
+        write(profile, folder)
+    except OSError as error:
+        raise UserError(
+            f"writing profile {folder}", error.strerror or str(error), "name a folder you can write"
+        ) from error
+
+
+def _show(profile: Profile, top: int, *, json: bool) -> None:
+    from controller.reports.profile_lines import kind_lines, module_lines, op_lines, primitive_lines
+    from controller.reports.profile_tables import lines_table, summary_lines
+
+    if json:
+        show_json(profile.summary)
+        return
+    for lines_of in (op_lines, kind_lines, primitive_lines, module_lines):
+        if (found := lines_of(profile)).lines:
+            show_table(lines_table(found, top))
+    for line in summary_lines(profile.summary):
+        typer.echo(line)

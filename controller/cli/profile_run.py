@@ -1,0 +1,114 @@
+"""What `benchfarm profile run` asks the farm for, and where it finds the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from controller.cli.common import console, home, reading
+from controller.cli.sides import knobs_of
+
+if TYPE_CHECKING:
+    from controller.contracts.device import RegisteredDevice
+    from controller.contracts.sweep import Sweep
+    from controller.store.protocol import StoreReader
+
+
+def profiled_folder(
+    workload: str, stack: str, knob: Sequence[str] | None, device: str | None, *, quiet: bool
+) -> Path | None:
+    """Submit a sweep of one profiled run, follow it, and return its profile's folder.
+
+    None, with the reason on standard error, if nothing was profiled. Raises UserError.
+    """
+    import os
+
+    from controller.cli.progress import show_progress
+    from controller.contracts.catalog import load_catalog
+    from controller.runtime.client import FarmClient
+    from controller.runtime.watch import follow, runs_of
+    from controller.scheduling.expansion import cells_of
+
+    catalog = load_catalog()
+    # Complain before asking the farm, and first of what is wrong on any host.
+    cells_of(_sweep(workload, stack, knob, "any"), catalog, "profile run")
+    with reading() as store:
+        found = device_here(store, device, os.uname().nodename)
+    sweep = _sweep(workload, stack, knob, f'device == "{found}"')
+    client = FarmClient(home())
+    sweep_id = client.submit(sweep, again=True).sweep_id
+    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
+    shown_on = console(stderr=quiet)
+    try:
+        show_progress(follow(home(), client, sweep_id), runs, shown_on)
+    except KeyboardInterrupt:
+        typer.echo(f"\nit goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        return None
+    return _folder_of(sweep_id)
+
+
+def _sweep(workload: str, stack: str, knob: Sequence[str] | None, devices: str) -> Sweep:
+    from controller.contracts.sweep import Sweep
+
+    return Sweep(
+        name="profile",
+        workload=(workload,),
+        stack=(stack,),
+        scenario=("training",),
+        knobs={name: (value,) for name, value in knobs_of(knob or ()).items()},
+        devices=(devices,),
+        profile=True,
+    )
+
+
+def device_here(store: StoreReader, device: str | None, host: str) -> str:
+    """Return the device to profile on: the host's own, unless another of its is asked for.
+
+    A profile stays where it was measured. Raises UserError if that would be elsewhere.
+    """
+    from controller.contracts.errors import NotFound, UserError
+
+    agents, devices = store.fleet()
+    host_of = {known.agent.id: known.agent.host for known in agents}
+    if device is None:
+        return _own([known for known in devices if host_of[known.agent_id] == host], host)
+    at = {known.device.id: host_of[known.agent_id] for known in devices}
+    if device not in at:
+        names = ", ".join(at) or "none has registered yet"
+        raise NotFound(f"option --device {device}", "there is none", f"known: {names}")
+    if at[device] != host:
+        raise UserError(
+            f"option --device {device}",
+            f"it is of host {at[device]}, where its profile would stay",
+            "leave it out, or submit a sweep with profile: true and show the profile there",
+        )
+    return device
+
+
+def _own(devices: Sequence[RegisteredDevice], host: str) -> str:
+    from controller.contracts.device import DeviceKind
+    from controller.contracts.errors import UserError
+
+    cpus = [known for known in devices if known.device.kind is DeviceKind.CPU_HOST]
+    if not cpus:
+        raise UserError(
+            "profile run",
+            f"host {host} is no device of this farm, and a profile stays where it is measured",
+            "run it where an agent measures: see benchfarm agent list",
+        )
+    return max(cpus, key=lambda known: (known.online, known.since)).device.id
+
+
+def _folder_of(sweep_id: str) -> Path | None:
+    with reading() as store:
+        results, failures = store.results(sweep_id), store.failures(sweep_id)
+    for result in results:
+        if result.counted and "profile" in result.artefacts:
+            return Path(result.artefacts["profile"])
+    for failure in failures:
+        typer.echo(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+    typer.echo(f"nothing was profiled; see: benchfarm sweep status {sweep_id}", err=True)
+    return None

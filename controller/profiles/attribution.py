@@ -1,0 +1,234 @@
+"""Events of a trace → where the time went: op → kernel, by phase and module. Pure, one pass.
+
+An *op* is the outermost named operation of the framework, a *kernel* each operation inside it, with
+the time it spent itself. Annotations, Python functions, autograd's engine and compiled regions are
+catch-alls: time that is in them and in no op stays unexplained.
+
+The module of a backward op is that of the forward op whose autograd node it runs: torch numbers
+both alike. Executions of primitives may come as events of category `onednn`, each at the time of
+its middle: it belongs to the kernel that runs then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from controller.profiles.marks import MODULE, PHASE, STEP
+from controller.profiles.model import Place
+from controller.profiles.trace import Event
+
+ENGINE = "autograd::engine::evaluate_function: "
+PRIMITIVE = "onednn"
+"""Category of an execution of a primitive; its name is the primitive's body."""
+
+_PHASE_OF = {
+    ENGINE: "backward",
+    "Optimizer.": "optimizer",
+    "enumerate(DataLoader": "load",
+}
+_TORCH_MODULE = "nn.Module: "
+_COMPILED = ("Torch-Compiled Region", "CompiledFunction")
+"""What torch.compile made, as a whole: the kernels in it have names of their own."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """How often something ran, and for how many seconds."""
+
+    calls: int = 0
+    self_s: float = 0.0
+    total_s: float = 0.0
+    least_s: float = float("inf")
+
+
+@dataclass(slots=True)
+class Attribution:
+    """What a trace comes to."""
+
+    steps: list[float] = field(default_factory=list)
+    """Seconds of each step; of all there is, where the trace doesn't tell steps apart."""
+    kernels: dict[Place, Spent] = field(default_factory=dict)
+    """A place without an op is time in no op."""
+    primitives: dict[tuple[Place, str], Spent] = field(default_factory=dict)
+    """By the kernel's place and the primitive's body."""
+    outside: int = 0
+    """Events before, between and after steps."""
+    disordered: int = 0
+    """Events that start before one that was read before them: left out."""
+    example: str | None = None
+    """The first of them."""
+
+    named: dict[int, float] = field(default_factory=dict)
+    """Thread → seconds that named operations spent on it themselves."""
+
+    @property
+    def explained(self) -> float:
+        """Return the share of the steps' time that named operations spent themselves.
+
+        Of one thread, the one with the most of it: those beside it take no time of their own.
+        """
+        total = sum(self.steps)
+        return max(self.named.values(), default=0.0) / total if total else 0.0
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An event that is under way."""
+
+    event: Event
+    end_s: float
+    place: Place
+    in_step: bool
+    inside_s: float = 0.0
+    """Time of the events directly in it."""
+
+
+def attribute(found: Iterable[Event]) -> Attribution:
+    """Fold events into what they come to, in the order of their starts."""
+    folding = _Folding()
+    for event in found:
+        folding.take(event)
+    return folding.finish()
+
+
+class _Folding:
+    """The stacks of all threads, and what has ended."""
+
+    def __init__(self) -> None:
+        self.result = Attribution()
+        self._stacks: dict[int, list[_Frame]] = {}
+        self._modules: dict[int, str] = {}
+        """Sequence number → module of the forward op that made the node."""
+        self._step: _Frame | None = None
+        self._first_s, self._last_s = float("inf"), 0.0
+
+    def take(self, event: Event) -> None:
+        """Take the next event."""
+        if event.category == PRIMITIVE:
+            self._take_primitive(event)
+            return
+        stack = self._stacks.setdefault(event.thread, [])
+        if stack and event.start_s < stack[-1].event.start_s:
+            self.result.disordered += 1
+            self.result.example = self.result.example or event.name
+            return
+        self._end_before(stack, event.start_s)
+        if event.name.startswith(STEP):
+            self._begin_step()
+        parent = stack[-1] if stack else None
+        frame = _Frame(
+            event,
+            event.start_s + event.seconds,
+            self._place(event, parent.place if parent else Place()),
+            in_step=event.name.startswith(STEP)
+            or (parent.in_step if parent else self._in_step(event)),
+        )
+        if event.name.startswith(STEP):
+            self._step = frame
+        stack.append(frame)
+        self._first_s = min(self._first_s, event.start_s)
+        self._last_s = max(self._last_s, frame.end_s)
+
+    def _begin_step(self) -> None:
+        self._modules.clear()
+        if self._step is None:
+            # Steps are told apart: what came before the first is in none.
+            self.result.outside += sum(spent.calls for spent in self.result.kernels.values())
+            self.result.kernels.clear()
+            self.result.named.clear()
+
+    def finish(self) -> Attribution:
+        """Return what all came to."""
+        for stack in self._stacks.values():
+            self._end_before(stack, float("inf"))
+        if self._step is None and self._last_s:
+            # No steps are told apart: all there is counts as one.
+            self.result.steps.append(self._last_s - self._first_s)
+        return self.result
+
+    def _in_step(self, event: Event) -> bool:
+        """Whether an event on a thread of its own falls into the step that is under way."""
+        return self._step is None or event.start_s < self._step.end_s
+
+    def _take_primitive(self, event: Event) -> None:
+        middle = event.start_s
+        if self._step is None or not self._step.event.start_s <= middle < self._step.end_s:
+            self.result.outside += 1
+            return
+        stack = self._stacks[self._step.event.thread]
+        self._end_before(stack, middle)
+        kernel = stack[-1] if stack else self._step
+        spent = self.result.primitives.setdefault((kernel.place, event.name), Spent())
+        _add(spent, event.seconds, event.seconds)
+
+    def _place(self, event: Event, parent: Place) -> Place:
+        """Return where an event is; its parent is what it is in."""
+        place = replace(parent, kernel="", dims="", strides="", dtypes="", values="")
+        if event.category != "cpu_op" or _is_catch_all(event.name):
+            return self._annotated(event, place)
+        return replace(
+            place,
+            module=self._module_of(event, place),
+            op=place.op or event.name,
+            kernel=event.name,
+            dims=event.dims,
+            strides=event.strides,
+            dtypes=event.dtypes,
+            values=event.values,
+        )
+
+    def _annotated(self, event: Event, place: Place) -> Place:
+        name = event.name
+        if name.startswith(PHASE):
+            return replace(place, phase=name.removeprefix(PHASE))
+        if name.startswith(MODULE):
+            return replace(place, module=name.removeprefix(MODULE))
+        if name.startswith(_TORCH_MODULE):
+            path = name.removeprefix(_TORCH_MODULE)
+            return replace(place, module=f"{place.module}/{path}" if place.module else path)
+        for beginning, phase in _PHASE_OF.items():
+            if name.startswith(beginning):
+                return replace(place, phase=phase, module=self._module_of(event, place))
+        return replace(place, module=self._module_of(event, place))
+
+    def _module_of(self, event: Event, place: Place) -> str:
+        """Return the module of an event; notes which one makes an autograd node."""
+        if event.sequence is None:
+            return place.module
+        if event.backward or event.name.startswith(ENGINE):
+            return self._modules.get(event.sequence, place.module)
+        self._modules[event.sequence] = place.module
+        return place.module
+
+    def _end_before(self, stack: list[_Frame], now_s: float) -> None:
+        while stack and stack[-1].end_s <= now_s:
+            frame = stack.pop()
+            if stack:
+                stack[-1].inside_s += frame.event.seconds
+            self._ended(frame)
+
+    def _ended(self, frame: _Frame) -> None:
+        if not frame.in_step:
+            self.result.outside += 1
+            return
+        if frame.event.name.startswith(STEP):
+            self.result.steps.append(frame.event.seconds)
+        place = frame.place if frame.place.kernel else replace(frame.place, op="")
+        spent = self.result.kernels.setdefault(place, Spent())
+        own_s = max(0.0, frame.event.seconds - frame.inside_s)
+        _add(spent, own_s, frame.event.seconds)
+        if place.op:
+            thread = frame.event.thread
+            self.result.named[thread] = self.result.named.get(thread, 0.0) + own_s
+
+
+def _is_catch_all(name: str) -> bool:
+    return name.startswith((*_PHASE_OF, *_COMPILED, STEP, PHASE, MODULE))
+
+
+def _add(spent: Spent, self_s: float, total_s: float) -> None:
+    spent.calls += 1
+    spent.self_s += self_s
+    spent.total_s += total_s
+    spent.least_s = min(spent.least_s, total_s)

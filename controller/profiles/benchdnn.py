@@ -1,0 +1,95 @@
+"""Primitives as batch files of benchdnn, oneDNN's own benchmark. Pure: text out.
+
+A driver of benchdnn runs one kind of primitive and takes options and problems from a file: hence a
+file a driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from the release
+that ran the model. What is fused behind a primitive is left out, and said in a comment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.profiles.model import PrimitiveRow, Profile
+from controller.profiles.primitive import Memory, primitive_of
+
+DRIVERS: Mapping[str, str] = {
+    "convolution": "conv",
+    "deconvolution": "deconv",
+    "inner_product": "ip",
+    "matmul": "matmul",
+    "reorder": "reorder",
+}
+"""Kinds of primitives → drivers that take their problems as the log has them."""
+_WITH_BIAS = {"FWD_D": "FWD_B", "FWD_I": "FWD_B", "BWD_W": "BWD_WB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """A text for each driver, and the primitives that have none."""
+
+    texts: Mapping[str, str]
+    left_out: Mapping[str, int]
+    """Kind → how many distinct ones."""
+
+
+def benchdnn_batches(profile: Profile) -> Batches:
+    """Return every distinct problem of a profile, the one that takes longest first."""
+    lines: dict[str, list[str]] = {}
+    left_out: dict[str, int] = {}
+    distinct: dict[str, PrimitiveRow] = {}
+    for row in profile.primitives:
+        distinct.setdefault(row.body, row)
+    for row in distinct.values():
+        driver = DRIVERS.get(row.primitive)
+        if driver is None:
+            left_out[row.primitive] = left_out.get(row.primitive, 0) + 1
+        else:
+            lines.setdefault(driver, []).extend(_lines(row))
+    texts = {
+        driver: "\n".join([*_beginning(driver), *found]) + "\n" for driver, found in lines.items()
+    }
+    return Batches(texts, left_out)
+
+
+def _beginning(driver: str) -> list[str]:
+    # Layouts of weights need not be among those that oneDNN has names for.
+    return [
+        f"# benchdnn --{driver} --mode=P --batch={driver}.batch",
+        "--allow-enum-tags-only=false",
+    ]
+
+
+def _lines(row: PrimitiveRow) -> list[str]:
+    """Return a comment, and a line of options with the problem."""
+    primitive = primitive_of(row.body)
+    memory = {one.role: one for one in primitive.memory} if primitive else {}
+    fused = f", without its post-ops {row.post_ops}" if row.post_ops else ""
+    options = _reorder(memory) if row.primitive == "reorder" else _computing(row, memory)
+    return [f"# {row.implementation}{fused}", " ".join(["--reset", *options, row.problem])]
+
+
+def _reorder(memory: Mapping[str, Memory]) -> list[str]:
+    types = [f"--{key}={memory[role].dtype}" for key, role in (("sdt", "src"), ("ddt", "dst"))]
+    return types + _tags(memory, ("src", "dst"))
+
+
+def _computing(row: PrimitiveRow, memory: Mapping[str, Memory]) -> list[str]:
+    roles = ("src", "wei", "dst")
+    types = ":".join(memory[role].dtype if role in memory else row.dtype for role in roles)
+    options = [f"--dt={types}", *_tags(memory, roles)]
+    biased = "bia" in memory and memory["bia"].dtype != "undef"
+    if row.primitive == "matmul":
+        last = row.problem.partition(":")[0].count("x")
+        mask = f"--bia_mask={1 << last}"  # a bias for each column
+        return [*options, f"--bia_dt={memory['bia'].dtype}", mask] if biased else options
+    direction = _WITH_BIAS.get(row.direction, row.direction) if biased else row.direction
+    return [f"--dir={direction}", *options]
+
+
+def _tags(memory: Mapping[str, Memory], roles: tuple[str, ...]) -> list[str]:
+    return [f"--{role[0]}tag={_tag(memory.get(role))}" for role in roles]
+
+
+def _tag(memory: Memory | None) -> str:
+    return memory.tag if memory and memory.tag else "any"

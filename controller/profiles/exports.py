@@ -1,0 +1,76 @@
+"""A profile in the forms that other tools open. Pure: text out.
+
+Collapsed stacks (a line for each, its frames joined by `;`, then microseconds) are what
+flamegraph.pl, speedscope and inferno take; chrome traces open in Perfetto and chrome://tracing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from controller.profiles.model import PHASES, Place, Profile
+
+UNEXPLAINED = "(in no op)"
+GRID_US = 1 / 8
+"""Times of a trace are multiples of it, since viewers find what lies in what by comparing sums:
+Perfetto's of whole nanoseconds, speedscope's of floats, and both are exact. A frame ends one before
+what follows it: of two frames of one name that meet, speedscope would begin the second too early.
+"""
+
+
+def collapsed_stacks(profile: Profile) -> str:
+    """Return a stack a line: phase, module by module, op, kernel, primitive; µs of a step."""
+    lines: dict[str, float] = {}
+    for stack, seconds in _stacks(profile):
+        key = ";".join(frame.replace(";", ":").replace("\n", " ") for frame in stack)
+        lines[key] = lines.get(key, 0.0) + seconds * 1e6
+    return "".join(f"{key} {round(us)}\n" for key, us in sorted(lines.items()) if round(us) > 0)
+
+
+def chrome_trace(profile: Profile) -> str:
+    """Return the step as a chrome trace: each stack laid after the other, in order of the phases.
+
+    Where in a step something ran is not part of a profile: what lies side by side need not have.
+    """
+    merged: dict[tuple[str, ...], float] = {}
+    for stack, seconds in _stacks(profile):
+        merged[tuple(stack)] = merged.get(tuple(stack), 0.0) + seconds * 1e6
+    # By the names down to a frame; what encloses others comes first, as viewers expect.
+    begun: dict[tuple[str, ...], float] = {}
+    ended: dict[tuple[str, ...], float] = {}
+    now = 0.0
+    for path, us in sorted(merged.items(), key=lambda item: (_phase_number(item[0][0]), item[0])):
+        after = now + round(us / GRID_US) * GRID_US
+        if after > now + GRID_US:
+            for frame in (path[:depth] for depth in range(1, len(path) + 1)):
+                begun.setdefault(frame, now)
+                ended[frame] = after - GRID_US
+        now = after
+    events = [_complete(frame[-1], at, ended[frame] - at) for frame, at in begun.items()]
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+
+
+def _stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
+    """Yield every stack with its seconds in a step: a kernel's own time without its primitives'."""
+    for kernel in profile.kernels:
+        own_s = max(0.0, kernel.self_s - kernel.primitive_s)
+        yield _frames(kernel.place), own_s
+    for row in profile.primitives:
+        name = " ".join(filter(None, (row.primitive, row.direction, row.implementation)))
+        yield [*_frames(row.place), name, row.problem], row.seconds
+
+
+def _frames(place: Place) -> list[str]:
+    modules = place.module.split(".") if place.module else []
+    kernel = [place.kernel] if place.kernel and place.kernel != place.op else []
+    return [place.phase or "step", *modules, place.op or UNEXPLAINED, *kernel]
+
+
+def _phase_number(phase: str) -> int:
+    return PHASES.index(phase) if phase in PHASES else len(PHASES)
+
+
+def _complete(name: str, started_us: float, us: float) -> dict[str, object]:
+    kind = {"ph": "X", "cat": "profile", "pid": 1, "tid": 1}
+    return {**kind, "name": name, "ts": started_us, "dur": us}

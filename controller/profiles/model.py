@@ -1,0 +1,103 @@
+"""The one model of a profile: kernels of framework ops, and the primitives in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from controller.contracts.profile import ProfileSummary
+
+PARAMETERS = (
+    *("mb", "g", "ic", "oc", "id", "ih", "iw", "od", "oh", "ow", "kd", "kh", "kw"),
+    *("sd", "sh", "sw", "dd", "dh", "dw", "pd", "ph", "pw", "b", "m", "n", "k"),
+)
+"""Numbers of a problem that have a column of their own, by oneDNN's names."""
+
+PHASES = ("load", "forward", "loss", "backward", "optimizer")
+"""Of a training step, in the order in which they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a training step something ran, and what it was."""
+
+    phase: str = ""
+    """One of PHASES; empty between them."""
+    module: str = ""
+    op: str = ""
+    """The outermost operation of the framework; empty outside any."""
+    kernel: str = ""
+    """The operation that ran, which may be the outermost itself."""
+    dims: str = ""
+    """Sizes of its inputs as JSON; so are the next three."""
+    strides: str = ""
+    dtypes: str = ""
+    values: str = ""
+    """Inputs that are no tensors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """Seconds of one call when it is replayed alone: the median, and its 95 % interval."""
+
+    seconds: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """A kernel at its place; seconds are those of a step. A place without an op is time in none."""
+
+    place: Place
+    calls: float
+    """In a step."""
+    self_s: float
+    total_s: float
+    primitive_s: float = 0.0
+    """Of its primitives, in the verbose run."""
+    flops: float | None = None
+    """Of one call, where the kernel is a matrix product or a convolution."""
+    bytes: float | None = None
+    """Of one call's inputs; what it writes is not in a trace."""
+    attainable_s: float | None = None
+    """Of one call, by the roofline."""
+    replay: Projection | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrimitiveRow:
+    """A primitive of one shape in the kernel at a place; seconds are those of a step."""
+
+    place: Place
+    engine: str
+    primitive: str
+    implementation: str
+    direction: str
+    data_types: str
+    dtype: str
+    layout: str
+    attributes: str
+    post_ops: str
+    algorithm: str
+    problem: str
+    parameters: dict[str, int]
+    body: str
+    """As the log has it."""
+    calls: float
+    seconds: float
+    least_s: float
+    """Of one call."""
+    flops: float | None
+    bytes: float | None
+    attainable_s: float | None = None
+    replay: Projection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile, whole."""
+
+    summary: ProfileSummary
+    kernels: tuple[KernelRow, ...]
+    primitives: tuple[PrimitiveRow, ...]

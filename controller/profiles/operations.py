@@ -1,0 +1,134 @@
+"""FLOPs and bytes of a framework kernel, from its recorded inputs. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+_BYTES: Mapping[str, int] = {
+    **dict.fromkeys(("double", "long int", "c10::complex<float>"), 8),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("c10::BFloat16", "c10::Half", "short int"), 2),
+    **dict.fromkeys(("bool", "signed char", "unsigned char", "c10::Float8_e4m3fn"), 1),
+}
+DTYPES: Mapping[str, str] = {
+    "float": "f32",
+    "double": "f64",
+    "c10::BFloat16": "bf16",
+    "c10::Half": "f16",
+    "signed char": "s8",
+    "unsigned char": "u8",
+}
+"""torch's names of data types → oneDNN's."""
+_VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("view", "reshape", "permute", "transpose", "t", "expand", "expand_as", "as_strided"),
+        *("slice", "select", "unsqueeze", "squeeze", "flatten", "detach", "alias", "narrow"),
+        *("split", "chunk", "unbind", "_unsafe_view", "_reshape_alias", "empty", "empty_like"),
+        *("empty_strided", "resize_", "result_type", "lift_fresh", "unfold", "split_with_sizes"),
+    )
+)
+"""They move nothing."""
+GEMMS: Mapping[str, int] = {
+    "aten::mm": 0,
+    "aten::bmm": 0,
+    "aten::addmm": 1,
+    "aten::addmm_": 1,
+    "aten::baddbmm": 1,
+    "aten::baddbmm_": 1,
+}
+"""Matrix products → index of the first factor among the inputs."""
+_FORWARD: Mapping[str, slice] = {
+    "aten::mkldnn_convolution": slice(None),  # padding, stride, dilation
+    "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of the weights, stride, padding
+}
+"""Convolutions → where padding, stride and dilation are among the inputs that are lists."""
+PART = "aten::_slow_conv2d_backward"
+"""What `aten::convolution_backward` hands on to where torch doesn't take oneDNN."""
+
+
+def shapes(text: str) -> list[list[int]]:
+    """Return the sizes of a kernel's inputs; a list of tensors counts with its first."""
+    found = json.loads(text) if text else []
+    return [_first(one) for one in found]
+
+
+def _first(value: object) -> list[int]:
+    if not isinstance(value, list):
+        return []
+    return _first(value[0]) if value and isinstance(value[0], list) else value
+
+
+def main_dtype(dtypes: str) -> str:
+    """Return oneDNN's name of the first input's data type; empty if it is none of these."""
+    found = json.loads(dtypes) if dtypes else []
+    return DTYPES.get(found[0], "") if found and isinstance(found[0], str) else ""
+
+
+def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
+    """Return the bytes of a kernel's input tensors, each once; None for what moves nothing."""
+    if kernel in _VIEWS or not dims:
+        return None
+    kinds = json.loads(dtypes) if dtypes else []
+    total = 0.0
+    for size, kind in zip(json.loads(dims), kinds, strict=False):
+        if isinstance(kind, str):
+            total += _elements(_first(size)) * _BYTES.get(kind, 0) if size else 0
+    return total or None
+
+
+def flops(kernel: str, dims: str, values: str) -> float | None:
+    """Return the operations of one call of a matrix product or convolution, else None."""
+    sizes = shapes(dims)
+    if kernel in GEMMS:
+        factors = sizes[GEMMS[kernel] : GEMMS[kernel] + 2]
+        return 2.0 * _elements(factors[0]) * factors[1][-1] if _both(factors) else None
+    if kernel in ("aten::convolution_backward", PART) and len(sizes) >= 3:
+        return _convolution_backward(sizes, values)
+    if kernel in _FORWARD and len(sizes) >= 2:
+        return _convolution(sizes, _lists(values)[_FORWARD[kernel]])
+    return None
+
+
+def _both(factors: Sequence[Sequence[int]]) -> bool:
+    return len(factors) == 2 and all(factors)  # else the trace has no shapes
+
+
+def _lists(values: str) -> list[list[int]]:
+    """Return the inputs that are lists of numbers."""
+    found = json.loads(values) if values else []
+    return [json.loads(one) for one in found if isinstance(one, str) and one.startswith("[")]
+
+
+def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:
+    """Return the operations of a convolution with padding, stride and maybe dilation."""
+    source, weights = sizes[:2]
+    spatial = len(source) - 2
+    if len(lists) < 2 or len(weights) != len(source):
+        return None
+
+    padding, stride = lists[:2]
+    dilation = lists[2] if len(lists) > 2 else [1] * spatial
+    pixels: int = 1
+    for axis in range(spatial):
+        reach = dilation[axis] * (weights[2 + axis] - 1) + 1
+        pixels *= int((source[2 + axis] + 2 * padding[axis] - reach) // stride[axis]) + 1
+    return 2.0 * _elements(weights) * source[0] * pixels
+
+
+def _convolution_backward(sizes: Sequence[Sequence[int]], values: str) -> float | None:
+    gradient, _, weights = sizes[:3]
+    listed = json.loads(values) if values else []
+    if not gradient or not weights or not listed:
+        return None
+    wanted: list[bool] = [word.strip() == "True" for word in listed[-1].strip("[]").split(",")]
+    one = 2.0 * gradient[0] * _elements(gradient[2:]) * _elements(weights)
+    return one * sum(wanted[:2])
+
+
+def _elements(size: Sequence[int]) -> int:
+    found = 1
+    for number in size:
+        found *= number
+    return found

@@ -1,0 +1,109 @@
+"""Replays: which kernels are worth one, and what its times say of the profile's rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import BinaryIO
+
+from controller.contracts.replay import KernelReplay, Replay, Replayed
+from controller.profiles.assembling import efficiency_of, top_primitives
+from controller.profiles.capturing import NOISE
+from controller.profiles.intervals import median_interval
+from controller.profiles.layers import layers_of
+from controller.profiles.marks import REPLAY
+from controller.profiles.model import KernelRow, Place, Profile, Projection
+from controller.profiles.operations import PART
+from controller.profiles.verbose import LogFacts, executions
+
+Samples = dict[str, list[float]]
+
+
+def replays_of(profile: Profile) -> list[Replay]:
+    """Return what to run alone: kernels with primitives, and matrix products without.
+
+    Where a trace doesn't tell a kernel's inputs, the layer that its primitives tell of.
+    """
+    places = [row.place for row in profile.primitives if row.place.kernel]
+    places += [row.place for row in profile.kernels if is_gemm(row)]
+    found = {
+        replay_key(place): KernelReplay(
+            key=replay_key(place),
+            kernel=place.kernel,
+            dims=place.dims,
+            strides=place.strides,
+            dtypes=place.dtypes,
+            values=place.values,
+        )
+        for place in places
+        if place.dims
+    }
+    return [*found.values(), *layers_of(profile.primitives)]
+
+
+def samples_of(log: BinaryIO, replayed: Sequence[Replayed]) -> Samples:
+    """Return the seconds of every call: of kernels by key, of primitives by `body_key`.
+
+    Of primitives also by body alone: the same primitive is the same work in any kernel or layer.
+    """
+    samples: Samples = {one.key: list(one.samples) for one in replayed if one.samples}
+    current: str | None = None
+    mark, facts = REPLAY.encode(), LogFacts()
+    for line in log:
+        if line.startswith(mark):
+            number = line.removeprefix(mark).strip()
+            current = replayed[int(number)].key if number else None
+        elif current is not None:
+            for _, body, seconds in executions(BytesIO(line), facts):
+                name = body.decode()
+                samples.setdefault(body_key(current, name), []).append(seconds)
+                samples.setdefault(name, []).append(seconds)
+    return samples
+
+
+def projected(profile: Profile, samples: Mapping[str, Sequence[float]]) -> Profile:
+    """Return the profile with what was replayed in its rows and its summary."""
+    known = {key: _projection(found) for key, found in samples.items()}
+    primitives = tuple(
+        replace(
+            row, replay=known.get(body_key(replay_key(row.place), row.body)) or known.get(row.body)
+        )
+        for row in profile.primitives
+    )
+    kernels = tuple(
+        replace(row, replay=known.get(replay_key(row.place))) if is_gemm(row) else row
+        for row in profile.kernels
+    )
+    measured = [(row.seconds, row.calls, row.replay) for row in primitives]
+    measured += [(row.total_s, row.calls, row.replay) for row in kernels if is_gemm(row)]
+    efficiency, share = efficiency_of(measured)
+    told: dict[str, object] = {
+        "efficiency": efficiency,
+        "replayed": share,
+        "top": tuple(top_primitives(primitives)),
+    }
+    if efficiency is not None and efficiency > 1 + NOISE:
+        note = f"the machine was not quiet: replays took {efficiency:.0%} of the step's own time"
+        told["notes"] = (*profile.summary.notes, note)
+    return Profile(profile.summary.model_copy(update=told), kernels, primitives)
+
+
+def replay_key(place: Place) -> str:
+    """Return what names a kernel with its inputs."""
+    return "|".join((place.kernel, place.dims, place.strides, place.dtypes, place.values))
+
+
+def body_key(kernel: str, body: str) -> str:
+    """Return what names a primitive in a kernel with its inputs."""
+    return f"{kernel}|{body}"
+
+
+def is_gemm(row: KernelRow) -> bool:
+    """Whether a kernel, with those it calls, is a matrix product or convolution without oneDNN."""
+    return not row.primitive_s and row.flops is not None and row.place.kernel != PART
+
+
+def _projection(samples: Sequence[float]) -> Projection:
+    middle, low, high = median_interval(samples)
+    return Projection(seconds=middle, low=low, high=high, runs=len(samples))

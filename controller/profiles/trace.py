@@ -1,0 +1,145 @@
+"""Chrome traces of torch.profiler on CPUs, read as a stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import ijson
+
+from controller.profiles.errors import ProfileUnreadable
+
+HEAD_BYTES = 64 * 2**10
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+Kind = tuple[str | None, ...]
+"""Categories of events."""
+OPS: Kind = ("cpu_op", "user_annotation", None)
+"""An event without a category is broken."""
+PYTHON: Kind = ("python_function",)
+"""There with `with_stack=True`, and then after all others."""
+NO_SEQUENCE = 2**63
+"""Autograd's nodes that no forward op made, such as AccumulateGrad, have numbers beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that lasted, on one thread."""
+
+    name: str
+    category: str
+    thread: int
+    start_s: float
+    """Since the epoch if the trace says when its clock began, as those of torch >= 2.2 do."""
+    seconds: float
+    sequence: int | None = None
+    """Autograd's number: of the node that a forward op makes, or that a backward op is."""
+    backward: bool = False
+    dims: str = ""
+    """Sizes of the inputs as JSON; so are the next three."""
+    strides: str = ""
+    dtypes: str = ""
+    values: str = ""
+    """Inputs that are no tensors."""
+
+
+@dataclass(slots=True)
+class TraceFacts:
+    """What was no event of ours; complete when the last event has been read."""
+
+    events: int = 0
+    skipped: int = 0
+    example: str | None = None
+    torn: bool = False
+    """The file ends in the middle."""
+
+
+def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterator[Event]:
+    """Yield what the profiler saw of a kind, in the order of the file: that of their starts.
+
+    Raises ProfileUnreadable if nothing of torch.profiler's has been seen by the end.
+    """
+    base_s, where = _beginning(file, source)
+    found = ijson.items(file, where, use_float=True)
+    try:
+        for record in found:
+            event = _event(record, base_s, kind)
+            if event:
+                facts.events += 1
+                yield event
+            elif _should_be_one(record, kind):
+                facts.skipped += 1
+                facts.example = facts.example or json.dumps(record)[:160]
+    except ijson.JSONError as error:
+        if not facts.events:
+            raise _unreadable(source, f"broken JSON: {error}") from error
+        facts.torn = True
+    if not facts.events:
+        raise _unreadable(source, "it has no events of torch.profiler's CPU ops")
+
+
+def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
+    """Return when the trace's clock began, and where in the file the events are."""
+    start = file.read(HEAD_BYTES)
+    file.seek(0)
+    text = start.lstrip()
+    if text.startswith(b"["):
+        return 0.0, "item"
+    if not text.startswith(b"{"):
+        raise _unreadable(source, "it is no JSON")
+    # It stands before the events, as torch writes it.
+    base = _BASE.search(start.partition(b'"traceEvents"')[0])
+    return (int(base[1]) * 1e-9 if base else 0.0), "traceEvents.item"
+
+
+def _event(
+    record: Any,  # noqa: ANN401 - any JSON
+    base_s: float,
+    kind: Kind,
+) -> Event | None:
+    if not isinstance(record, dict) or record.get("ph") != "X":
+        return None
+    args = record.get("args") or {}
+    if not isinstance(args, dict):
+        return None
+    try:
+        if record["cat"] is None or record["cat"] not in kind:
+            return None
+        sequence = args.get("Sequence number")
+        return Event(
+            name=str(record["name"]),
+            category=record["cat"],
+            thread=int(record["tid"]),
+            start_s=base_s + float(record["ts"]) * 1e-6,
+            seconds=float(record["dur"]) * 1e-6,
+            sequence=sequence if isinstance(sequence, int) and sequence < NO_SEQUENCE else None,
+            backward=bool(args.get("Fwd thread id")),
+            dims=_text(args, "Input Dims"),
+            strides=_text(args, "Input Strides"),
+            dtypes=_text(args, "Input type"),
+            values=_text(args, "Concrete Inputs"),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _should_be_one(record: Any, kind: Kind) -> bool:  # noqa: ANN401 - any JSON
+    """Whether a record that is no event of ours is a broken one, rather than of another kind."""
+    if not isinstance(record, dict):
+        return None in kind
+    return record.get("ph") == "X" and record.get("cat") in kind
+
+
+def _text(args: dict[str, Any], name: str) -> str:
+    value = args.get(name)
+    return json.dumps(value) if value else ""
+
+
+def _unreadable(source: str, seen: str) -> ProfileUnreadable:
+    return ProfileUnreadable(
+        f"reading {source}",
+        seen,
+        "give a oneDNN verbose log, or a CPU trace of torch.profiler's export_chrome_trace",
+    )

@@ -1,0 +1,70 @@
+"""Profiles through a real farm: what a user types, what comes back, and what is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.profiles.files import read
+from tests.integration.farm import TestFarm, training_sweep
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+
+SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "warmup_steps=1")
+
+
+@pytest.fixture(scope="module")
+def folder(farm: TestFarm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of RetinaNet's step in its smallest size."""
+    folder = tmp_path_factory.mktemp("profiled") / "retinanet"
+    run = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", str(folder))
+    said = farm.cli(*run, *SMALL, "--knob", "steps=2")
+    assert said.status == 0, said.err
+    for part in ("ops: time of their own", "primitives: time in oneDNN", "explained:", "headroom"):
+        assert part in said.out
+    return folder
+
+
+def test_time_is_explained_matched_and_replayed(folder: Path) -> None:
+    summary = read(folder).summary
+    assert summary.steps == 2
+    # Of a step of some 0.2 s, which Python's part is larger in than in one that is worth profiling.
+    assert summary.explained
+    assert summary.explained > 0.8
+    assert summary.matched
+    assert summary.matched >= 0.98
+    assert summary.replayed
+    assert summary.replayed > 0.95
+    assert summary.efficiency
+    assert summary.peaks
+    assert summary.peaks.gemm_flops.keys() == {"f32", "bf16"}
+    assert {row.place.phase for row in read(folder).kernels} >= {"forward", "loss", "backward"}
+
+
+def test_result_and_metrics_have_the_profile(farm: TestFarm, folder: Path) -> None:
+    (stored,) = [
+        one for one in farm.cli("results", "list", "--json").json if one["profile"] is not None
+    ]
+    summary: dict[str, Any] = read(folder).summary.model_dump(mode="json")
+    assert stored["profile"] == summary
+    assert stored["metrics"]["efficiency"]["value"] == summary["efficiency"]
+    assert stored["metrics"]["step_time"]["value"] == summary["step_s"]
+
+
+def test_a_sweep_with_the_key_profile_does_the_same(farm: TestFarm) -> None:
+    sweep_id = farm.submit(training_sweep("profiled", profile=True))
+    said = farm.cli("sweep", "watch", sweep_id)
+    assert said.status == 0, said.err
+    (stored,) = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+    assert stored["profile"]["matched"] >= 0.98
+
+
+def test_peaks_are_those_that_the_profile_was_measured_by(farm: TestFarm, folder: Path) -> None:
+    said = farm.cli("machine", "peaks", "--json")
+    assert said.status == 0, said.err
+    peaks = read(folder).summary.peaks
+    assert peaks
+    assert said.json == peaks.model_dump(mode="json")
+    assert "GFLOP/s" in farm.cli("machine", "peaks").out

@@ -1,0 +1,26 @@
+"""`python -m tests.support.replaying FOLDER`: do the replays.json there as a profiling worker does.
+
+Stack torch, fp32, plain layout. Writes verbose.log and replay-times.json.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from agents.backends.torch_eager.backend import TorchEager
+from agents.profiling import replay
+from agents.profiling.capture import speak_up
+from tests.support.profiled_model import KNOBS
+
+
+def main(folder: Path) -> None:
+    """Replay."""
+    log = folder / "verbose.log"
+    speak_up(log)
+    replay.LONGEST_S = 0.0  # the fewest calls: what is asked is whether they are the same
+    replay.run(TorchEager(KNOBS), folder, log)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

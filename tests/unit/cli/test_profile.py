@@ -1,0 +1,62 @@
+"""`benchfarm profile import, show, export and report`, on a recorded log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from controller.cli.profile import app
+
+LOG = Path(__file__).parents[1] / "profiles" / "logs" / "onednn-3.12.log"
+
+
+def said(*arguments: str) -> str:
+    """Return what a command prints, which it does without an error."""
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"}, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imported") / "log"
+    out = said("import", str(LOG), "-o", str(folder), "--top", "2")
+    assert "oneDNN 3.12" in out
+    assert re.search(
+        r"^read 0\.\d MB in \d\.\d\d s, \d\.\d\d s of a core: \d+ MB/s; peak memory \d+ MB$",
+        out,
+        re.MULTILINE,
+    )
+    assert re.search(r"and \d+ more with", out)
+    return folder
+
+
+def test_what_was_imported_is_shown_again(imported: Path) -> None:
+    shown = said("show", str(imported))
+    assert "convolution" in shown
+    assert "FWD_D" in shown
+    summary = json.loads(said("show", str(imported), "--json"))
+    assert summary["libraries"][0].startswith("3.12")
+    assert summary["onednn_s"] > 0
+    assert summary["top"][0]["seconds"] == max(one["seconds"] for one in summary["top"])
+
+
+def test_it_is_exported_for_other_tools(imported: Path, tmp_path: Path) -> None:
+    stacks, trace, batches = tmp_path / "s.txt", tmp_path / "t.json", tmp_path / "batches"
+    assert said("export", str(imported), "collapsed", "-o", str(stacks)).endswith(f"{stacks}\n")
+    assert "step;" in stacks.read_text()
+    said("export", str(imported), "chrome", "-o", str(trace))
+    assert json.loads(trace.read_text())["traceEvents"]
+    told = said("export", str(imported), "benchdnn", "-o", str(batches))
+    assert f"benchdnn --conv --mode=P --batch={batches}/conv.batch" in told
+    assert {path.name for path in batches.iterdir()} >= {"conv.batch", "reorder.batch"}
+
+
+def test_a_page_is_written(imported: Path, tmp_path: Path) -> None:
+    page = tmp_path / "p.html"
+    assert said("report", str(imported), "-o", str(page)) == f"report written to {page}\n"
+    assert "<title>Profile log – benchfarm</title>" in page.read_text()

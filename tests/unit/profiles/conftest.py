@@ -1,0 +1,36 @@
+"""A model's profiled step, run once for all tests of profiles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from controller.profiles.model import Profile
+from tests.support.recorded import recorded_profile
+
+ROOT = Path(__file__).parents[3]
+
+
+def run_module(module: str, folder: Path) -> None:
+    """Run a module of tests.support in a process of its own, quietly."""
+    command = [sys.executable, "-m", f"tests.support.{module}", str(folder)]
+    environ = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
+    subprocess.run(command, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="session")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with trace.json, verbose.log and truth.json of tests.support.profiled_model."""
+    path = tmp_path_factory.mktemp("profiled")
+    run_module("profiled_model", path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def profile(profiled: Path) -> Profile:
+    """What those files come to."""
+    return recorded_profile(profiled)

@@ -1,0 +1,147 @@
+"""Exports in the forms that other tools read, by what those tools document."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.profile import ProfileSummary
+from controller.profiles.benchdnn import DRIVERS, benchdnn_batches
+from controller.profiles.exports import GRID_US, UNEXPLAINED, chrome_trace, collapsed_stacks
+from controller.profiles.importing import import_file
+from controller.profiles.model import KernelRow, Place, Profile
+
+LOGS = Path(__file__).with_name("logs")
+
+
+def by_hand(profile: Profile) -> Profile:
+    """Return a profile of a few kernels, with the summary of another."""
+    convolving = Place("forward", "body.0", "aten::conv2d", "aten::mkldnn_convolution")
+    kernels = (
+        KernelRow(place=convolving, calls=1, self_s=0.004, total_s=0.004),
+        KernelRow(place=replace(convolving, dims="[[1]]"), calls=1, self_s=0.001, total_s=0.001),
+        KernelRow(place=Place("loss", "", "a;b", "a;b"), calls=1, self_s=0.002, total_s=0.002),
+        KernelRow(place=Place("backward"), calls=1, self_s=0.003, total_s=0.01),
+    )
+    return Profile(profile.summary, kernels, ())
+
+
+def seconds_of(profile: Profile) -> float:
+    """Return the seconds of all stacks."""
+    own = sum(max(0.0, row.self_s - row.primitive_s) for row in profile.kernels)
+    return own + sum(row.seconds for row in profile.primitives)
+
+
+def test_collapsed_stacks_are_frames_and_a_number(profile: Profile) -> None:
+    assert collapsed_stacks(by_hand(profile)).splitlines() == [
+        f"backward;{UNEXPLAINED} 3000",
+        "forward;body;0;aten::conv2d;aten::mkldnn_convolution 5000",
+        "loss;a:b 2000",
+    ]
+
+
+def test_collapsed_stacks_come_to_the_time_of_a_step(profile: Profile) -> None:
+    lines = collapsed_stacks(profile).splitlines()
+    assert all(re.fullmatch(r"[^;]+(;[^;]+)* \d+", line) for line in lines)
+    total = sum(int(line.rpartition(" ")[2]) for line in lines) * 1e-6
+    # Each line is rounded to a microsecond.
+    assert total == pytest.approx(seconds_of(profile), abs=len(lines) * 1e-6)
+    assert any(";brg" in line or "convolution FWD_D" in line for line in lines)
+
+
+def test_chrome_trace_is_of_the_same_stacks(profile: Profile) -> None:
+    """Read as viewers read it: an event lies in those that have begun before and not ended."""
+    events = json.loads(chrome_trace(profile))["traceEvents"]
+    assert all(event.keys() >= {"ph", "name", "ts", "dur", "pid", "tid"} for event in events)
+    assert {event["ph"] for event in events} == {"X"}
+    open_events: list[tuple[str, float]] = []
+    own: dict[str, float] = {}
+    for event in events:
+        end = event["ts"] + event["dur"]
+        while open_events and open_events[-1][1] < event["ts"]:
+            open_events.pop()
+        assert all(end <= outer for _, outer in open_events)
+        outside = ";".join(name for name, _ in open_events)
+        open_events.append((event["name"].replace(";", ":"), end))
+        own[";".join(name for name, _ in open_events)] = event["dur"]
+        if outside:
+            own[outside] -= event["dur"] + GRID_US  # the gap to what follows
+    stacks = {path: int(us) for path, us in map(_split, collapsed_stacks(profile).splitlines())}
+    assert all(own[path] == pytest.approx(us, abs=1) for path, us in stacks.items() if us > 1)
+    # Every event ends a grid's width early, and every stack is rounded to the grid.
+    total_us = sum(own.values()) + len(own) * GRID_US
+    rounded = len(profile.kernels) + len(profile.primitives)
+    assert total_us == pytest.approx(seconds_of(profile) * 1e6, abs=rounded * GRID_US)
+
+
+def test_phases_come_in_the_order_in_which_they_run() -> None:
+    phases = ("optimizer", "", "backward", "loss", "forward", "load")
+    rows = [KernelRow(place=Place(phase, "m"), calls=1, self_s=1, total_s=1) for phase in phases]
+    trace = json.loads(chrome_trace(Profile(ProfileSummary(steps=1), tuple(rows), ())))
+    outermost = [event["name"] for event in trace["traceEvents"][::3]]
+    assert outermost == ["load", "forward", "loss", "backward", "optimizer", "step"]
+
+
+def _split(line: str) -> tuple[str, str]:
+    path, _, us = line.rpartition(" ")
+    return path, us
+
+
+TAG = r"(?:any|undef|[a-zA-Z]+(?:\d+[a-z])*)"
+TYPE = r"(?:f64|f32|s32|f16|bf16|s8|u8)"
+TAGS = rf"--stag={TAG} --wtag={TAG} --dtag={TAG}"
+TYPES = rf"--dt={TYPE}:{TYPE}:{TYPE}"
+DIRECTION = r"--dir=(?:FWD_B|FWD_D|FWD_I|BWD_D|BWD_W|BWD_WB)"
+_AXIS = r"_?i[dhw]\d+o[dhw]\d+k[dhw]\d+s[dhw]\d+d[dhw]\d+p[dhw]-?\d+"
+CONVOLUTION = rf"(?:g\d+)?mb\d+_ic\d+oc\d+(?:{_AXIS})+"
+GRAMMARS = {
+    # An option is --KEY=VALUE, a problem a word without dashes: benchdnn_general_info, driver_*.md.
+    "conv": rf"--reset {DIRECTION} {TYPES} {TAGS} {CONVOLUTION}",
+    "ip": rf"--reset {DIRECTION} {TYPES} {TAGS} mb\d+ic\d+(?:i[dhw]\d+)*oc\d+",
+    "matmul": (
+        rf"--reset {TYPES} {TAGS}(?: --bia_dt={TYPE} --bia_mask=\d+)? "
+        r"\d+(?:x\d+)+:\d+(?:x\d+)+(?::\d+(?:x\d+)+)?"
+    ),
+    "reorder": (rf"--reset --sdt={TYPE} --ddt={TYPE} --stag={TAG} --dtag={TAG} \d+(?:x\d+)*"),
+}
+"""benchdnn's documented options and problems of each driver, as patterns."""
+
+
+def problems(profile: Profile) -> dict[str, list[str]]:
+    """Return the lines of each driver that are no comments and not the common option."""
+    found = {}
+    for driver, text in benchdnn_batches(profile).texts.items():
+        comment, common, *lines = text.splitlines()
+        assert comment.startswith(f"# benchdnn --{driver} ")
+        assert common == "--allow-enum-tags-only=false"
+        found[driver] = [line for line in lines if not line.startswith("#")]
+    return found
+
+
+def test_batch_files_are_what_benchdnn_documents(profile: Profile) -> None:
+    generations = [import_file(path) for path in sorted(LOGS.glob("*.log"))]
+    seen = set()
+    for one in (profile, *generations):
+        for driver, lines in problems(one).items():
+            seen.add(driver)
+            assert lines
+            assert [line for line in lines if not re.fullmatch(GRAMMARS[driver], line)] == []
+    assert seen == {"conv", "ip", "matmul", "reorder"}
+
+
+def test_every_distinct_problem_is_in_a_batch_or_told(profile: Profile) -> None:
+    batches = benchdnn_batches(profile)
+    bodies = {row.body for row in profile.primitives}
+    in_files = sum(map(len, problems(profile).values()))
+    assert in_files + sum(batches.left_out.values()) == len(bodies)
+    assert not set(batches.left_out) & set(DRIVERS)
+
+
+def test_a_convolution_with_bias_has_the_direction_that_says_so(profile: Profile) -> None:
+    lines = problems(profile)["conv"]
+    stem = [line for line in lines if "mb2_ic3oc16_" in line]
+    assert {line.split()[1] for line in stem} == {"--dir=FWD_B", "--dir=BWD_WB"}

@@ -1,0 +1,77 @@
+"""Kernels without oneDNN: which are replayed, and what their replays are compared with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controller.contracts.profile import Peaks, ProfileSummary
+from controller.profiles.assembling import kernel_rows, under_roofline
+from controller.profiles.attribution import Attribution, Spent
+from controller.profiles.model import Place, Profile
+from controller.profiles.projecting import projected, replay_key, replays_of
+from controller.reports.profile_lines import op_lines
+
+IMAGE, WEIGHTS = [2, 8, 16, 16], [4, 8, 1, 1]
+OUTPUT = [2, 4, 16, 16]
+FLOPS = 2.0 * 2 * 16 * 16 * 4 * 8
+
+
+def place(kernel: str, dims: list[list[int]], values: list[str] | None = None) -> Place:
+    dtypes = json.dumps(["float"] * len(dims))
+    return Place(
+        "backward", "conv", kernel, kernel, json.dumps(dims), "", dtypes, json.dumps(values)
+    )
+
+
+BACKWARD = place("aten::convolution_backward", [OUTPUT, IMAGE, WEIGHTS], ["[True, True, False]"])
+"""As torch does it with one thread: it hands on what it is given."""
+INNER = place("aten::_slow_conv2d_backward", [OUTPUT, IMAGE, WEIGHTS], ["[True, True, False]"])
+FORWARD = place(
+    "aten::_slow_conv2d_forward",
+    [IMAGE, WEIGHTS, [], [], [], []],
+    ["", "", "[1, 1]", "", "[1, 1]", "[0, 0]"],
+)
+PRODUCT = place("aten::addmm", [[5], [2, 3], [3, 5]])
+"""It copies its bias by an operation of its own."""
+
+
+@pytest.fixture
+def profile() -> Profile:
+    times = {BACKWARD: (0.1, 7.6), INNER: (7.5, 7.5), FORWARD: (4.0, 4.0), PRODUCT: (2.0, 3.0)}
+    kernels = {
+        place: Spent(calls=1, self_s=self_s, total_s=total_s)
+        for place, (self_s, total_s) in times.items()
+    }
+    rows = kernel_rows(Attribution(steps=[15.0], kernels=kernels))
+    return Profile(ProfileSummary(steps=1), tuple(rows), ())
+
+
+def test_a_convolution_is_replayed_as_a_whole(profile: Profile) -> None:
+    kernels = {task.key for task in replays_of(profile)}
+    assert kernels == {replay_key(place) for place in (BACKWARD, FORWARD, PRODUCT)}
+
+
+def test_a_replay_is_compared_with_all_that_it_repeats(profile: Profile) -> None:
+    samples = {replay_key(FORWARD): [2.0], replay_key(PRODUCT): [3.0], replay_key(BACKWARD): [7.6]}
+    found = projected(profile, samples)
+    assert found.summary.efficiency == pytest.approx((2.0 + 3.0 + 7.6) / (4.0 + 3.0 + 7.6))
+    assert found.summary.replayed == 1
+    efficiency = {line.key[1]: line.efficiency for line in op_lines(found).lines}
+    assert efficiency == {
+        "aten::_slow_conv2d_forward": 0.5,
+        "aten::addmm": 1,
+        "aten::convolution_backward": 1,
+        "aten::_slow_conv2d_backward": None,
+    }
+
+
+def test_convolutions_outside_onednn_are_under_the_roofline_once(profile: Profile) -> None:
+    flops = {row.place: row.flops for row in profile.kernels}
+    assert (flops[FORWARD], flops[INNER]) == (FLOPS, 2 * FLOPS)
+    of_two = Profile(
+        profile.summary, tuple(row for row in profile.kernels if row.place != PRODUCT), ()
+    )
+    found = under_roofline(of_two, Peaks(gemm_flops={"f32": FLOPS}, copy_bytes=1e12))
+    assert found.summary.headroom_s == pytest.approx((4.0 - 1) + (7.5 - 2))
