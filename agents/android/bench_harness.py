@@ -11,23 +11,26 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable
-from importlib import import_module
-from importlib.resources import files
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.android.runner.dataset import Dataset
 from agents.android.runner.messages import told_every_second
-from agents.android.runner.model import LiteRtModel, Sample
+from agents.android.runner.model import Sample, TfliteModel
 from agents.android.runner.session import Session, warm_up
 from agents.android.runner.spec import RunSpec
 from controller.contracts.bench import OverheadSamples
+from controller.contracts.catalog import load_catalog, user_tasks
+from controller.contracts.complaint import COMPLAINED, Complaint
+from controller.contracts.errors import UserError
+from controller.contracts.mobile import ImageInput, OnDevice
 from controller.contracts.pairs import Pair
+from models.mobile.work import DEVICE, MODEL, PrepareOrder, prepare
 
 HELD_SAMPLES: Final = 64
 """Enough for LoadGen to draw from, few enough to be prepared at once."""
@@ -36,21 +39,21 @@ HELD_SAMPLES: Final = 64
 class _Repeating:
     """A model made slower by running `times` times a query, that notes when each query starts."""
 
-    def __init__(self, model: LiteRtModel, times: int) -> None:
+    def __init__(self, model: TfliteModel, times: int) -> None:
         self._model = model
         self.invokes = times
         self.starts: list[int] = []
 
-    def prepare(self, image: NDArray[np.uint8], mean: float, std: float) -> Sample:
-        """See Classifier.prepare."""
-        return self._model.prepare(image, mean, std)
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
+        """See System.prepare."""
+        return self._model.prepare(arrays)
 
-    def classify(self, sample: Sample) -> int:
-        """See Classifier.classify."""
+    def answer(self, sample: Sample) -> NDArray[Any]:
+        """See System.answer."""
         self.starts.append(time.perf_counter_ns())
         for _ in range(self.invokes - 1):
             self._model.invoke()
-        return self._model.classify(sample)
+        return self._model.answer(sample)
 
     def invoke(self) -> None:
         """The bare path: what a query runs, and nothing else."""
@@ -60,37 +63,33 @@ class _Repeating:
 
 
 def measure_overhead(
-    model: Path,
-    dataset: Path,
+    spec: RunSpec,
     query_s: float = 0.005,
-    threads: int = 1,
     pairs: int = 48,
-    queries: int = 64,
 ) -> OverheadSamples:
-    """Measure `pairs` interleaved pairs of `queries` queries of about `query_s` each.
+    """Measure `pairs` interleaved pairs of the spec's queries, of about `query_s` each.
 
     Takes about 2 * pairs * queries * query_s seconds. Raises RunnerFault if model or data set
     can't be used, ValueError for fewer than 10 pairs or 64 queries.
     """
+    queries = spec.min_query_count
     if pairs < 10 or queries < 64:
         raise ValueError(f"{pairs} pairs of {queries} queries: at least 10 of 64 are needed")
-    data, loaded = Dataset.read(dataset), LiteRtModel(model, threads)
-    fastest_s = warm_up(loaded, loaded.prepare(data.images[0], 0.0, 255.0)).fastest_s
+    data, loaded = Dataset.read(Path(spec.dataset)), TfliteModel(spec)
+    fastest_s = warm_up(loaded, loaded.prepare(data[0])).fastest_s
     times = max(1, round(query_s / fastest_s))
     repeating = _Repeating(loaded, times)
-    with TemporaryDirectory() as logs:
-        spec = _spec(model, dataset, logs, threads, queries)
 
-        def harness() -> None:
-            session = Session(repeating, data, spec)
-            with told_every_second(lambda: None):
-                session.run(fastest_s * times)
+    def harness() -> None:
+        session = Session(repeating, data, spec)
+        with told_every_second(lambda: None):
+            session.run(fastest_s * times)
 
-        def bare() -> None:
-            for _ in range(queries):
-                repeating.invoke()
+    def bare() -> None:
+        for _ in range(queries):
+            repeating.invoke()
 
-        return _interleaved(repeating, bare, harness, pairs)
+    return _interleaved(repeating, bare, harness, pairs)
 
 
 def _interleaved(
@@ -112,32 +111,49 @@ def _interleaved(
     return OverheadSamples(pairs=tuple(found), invokes_per_query=model.invokes)
 
 
-def _spec(model: Path, dataset: Path, logs: str, threads: int, queries: int) -> RunSpec:
+def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunSpec:
+    """Return what to run of a task that lies ready in a folder, whose logs go there, too."""
+    pixels = workload.input if isinstance(workload.input, ImageInput) else None
     return RunSpec(
-        model=str(model),
-        dataset=str(dataset),
-        log_dir=logs,
+        model=str(prepared / DEVICE / MODEL),
+        dataset=str(prepared / DEVICE),
+        log_dir=str(prepared),
         scenario="single_stream",
         mode="performance",
         min_query_count=queries,
         min_duration_ms=0,
         performance_sample_count=HELD_SAMPLES,
-        threads=threads,
+        answer=workload.output.kind,
+        input_mean=pixels.mean if pixels else 0.0,
+        input_std=pixels.std if pixels else 1.0,
     )
 
 
 def main() -> int:
-    """`python -m agents.android.bench_harness MODEL WRITER PAIRS`: print OverheadSamples as JSON.
+    """`python -m agents.android.bench_harness WORKLOAD NUMERICS PAIRS`: print OverheadSamples.
 
-    MODEL is a file of the `models` package, WRITER the function that writes its data set.
+    Exits with 2, and prints a Complaint, if the model or its data set can't be had.
     """
-    path, writer, pairs = sys.argv[1:]
-    module, _, name = writer.partition(":")
+    name, numerics, pairs = sys.argv[1:]
+    workload = load_catalog().workloads[name].on_device
+    assert workload is not None
     with TemporaryDirectory() as folder:
-        dataset = Path(folder) / "dataset.npz"
-        getattr(import_module(module), name)(dataset)
-        model = Path(str(files("models").joinpath(path)))
-        samples = measure_overhead(model, dataset, pairs=int(pairs))
+        prepared = Path(folder) / name
+        dataset = next(iter(workload.datasets), None)
+        order = PrepareOrder(
+            name=name,
+            workload=workload,
+            numerics=numerics,
+            dataset=dataset,
+            store=user_tasks().parent,
+            folder=prepared,
+        )
+        try:
+            prepare(order)
+        except UserError as error:
+            sys.stdout.write(Complaint.of(error).model_dump_json() + "\n")
+            return COMPLAINED
+        samples = measure_overhead(overhead_spec(prepared, workload), pairs=int(pairs))
     sys.stdout.write(samples.model_dump_json() + "\n")
     return 0
 

@@ -10,6 +10,29 @@ from controller.contracts.result import Environment
 
 BATTERY = ("dumpsys", "battery")
 THERMAL = ("dumpsys", "thermalservice")
+OTHERS = (
+    "sh",
+    "-c",
+    r"""
+tell() { if [ -r "$2" ] && read -r value <"$2" 2>/dev/null; then echo "$1: $value"; fi; }
+tell current_ua /sys/class/power_supply/battery/current_now
+tell charge_uah /sys/class/power_supply/battery/charge_counter
+for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+  tell "khz_${cpu##*/}" "$cpu/cpufreq/scaling_cur_freq"
+  tell "governor_${cpu##*/}" "$cpu/cpufreq/scaling_governor"
+done
+tell load /proc/loadavg
+while read -r name value unit; do
+  if [ "$name" = MemAvailable: ]; then echo "memory_kb: $value"; break; fi
+done </proc/meminfo
+echo "airplane_mode: $(settings get global airplane_mode_on 2>/dev/null)"
+echo "screen_brightness: $(settings get system screen_brightness 2>/dev/null)"
+dumpsys power 2>/dev/null | while read -r line; do
+  case $line in mWakefulness=*) echo "screen: ${line#mWakefulness=}"; break ;; esac
+done
+""",
+)
+"""What no service tells in one piece: `NAME: VALUE` lines of what can be read."""
 THERMAL_STATUS = ("NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN")
 """Android's ThrottlingSeverity, by number."""
 
@@ -23,7 +46,8 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
         facts["battery_percent"] = int(said["level"])
     if re.fullmatch(r"-?\d+", said.get("temperature", "")):
         facts["battery_celsius"] = int(said["temperature"]) / 10
-    powered = [said[f"{source} powered"] for source in ("AC", "USB") if f"{source} powered" in said]
+    # AC, USB, Wireless, Dock: whatever this phone knows.
+    powered = [value for key, value in said.items() if key.endswith(" powered")]
     if powered:
         facts["charging"] = "true" in powered
     return facts
@@ -39,6 +63,31 @@ def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
     current = dumpsys.partition("Current temperatures from HAL:")[2] or dumpsys
     for celsius, name in re.findall(r"mValue=([-\d.]+), mType=\d+, mName=([^,]+),", current):
         facts.setdefault(f"celsius_{name}", float(celsius))
+    return facts
+
+
+def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
+    """Read what OTHERS printed: load over the last minute, memory, current, frequencies, screen.
+
+    cores: of the device, to judge the load by; None if they are not known.
+    """
+    pairs = (line.partition(": ") for line in text.splitlines())
+    said = {key: value.strip() for key, _, value in pairs if value.strip()}
+    facts: dict[str, Scalar] = {"cores": cores} if cores else {}
+    if re.match(r"[\d.]+ ", said.get("load", "")):
+        facts["load"] = float(said["load"].split()[0])
+    whole = {"current_ua": "battery_current_ua", "charge_uah": "battery_charge_uah"}
+    whole |= {"memory_kb": "memory_available_kb", "screen_brightness": "screen_brightness"}
+    whole |= {name: name for name in said if name.startswith("khz_cpu")}
+    for name, fact in whole.items():
+        if re.fullmatch(r"-?\d+", said.get(name, "")):
+            facts[fact] = int(said[name])
+    if said.get("airplane_mode") in ("0", "1"):
+        facts["airplane_mode"] = said["airplane_mode"] == "1"
+    if "screen" in said:
+        facts["screen"] = said["screen"]
+    if governors := {value for name, value in said.items() if name.startswith("governor_")}:
+        facts["governor"] = " ".join(sorted(governors))
     return facts
 
 

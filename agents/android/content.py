@@ -1,28 +1,29 @@
-"""What a device is sent: the runtime's bundle, and a workload's model and data; checked first."""
+"""What a device is sent: the runtime's bundle, and a task's model and inputs; checked first."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
-import shutil
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from agents.android.bundle.build import build_bundle
 from agents.transports.tree import Tree
-from controller.contracts.catalog import OnDevice
+from controller.contracts.base import Contract, digest
+from controller.contracts.catalog import user_tasks
+from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError
+from controller.contracts.mobile import OnDevice
+from models.mobile.store import Store, pins_of
+from models.mobile.work import DEVICE, Prepared, PrepareOrder, Scored, ScoreOrder
 
-MODEL = "model.tflite"
-DATASET = "dataset.npz"
-
-
-class ContentDiffers(UserError):
-    """A model or data set that is not the one its manifest names."""
+Answer = TypeVar("Answer", bound=Contract)
 
 
 def cache_folder() -> Path:
@@ -31,50 +32,95 @@ def cache_folder() -> Path:
     return Path(base).expanduser() / "benchfarm" / "bundles"
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A task that can be pushed."""
+
+    tree: Tree
+    workload: OnDevice
+    folder: Path
+    """With what is true of its samples, which is not pushed."""
+    samples: int
+    """0: the device makes its inputs up."""
+    has_truth: bool
+
+
 @dataclass(slots=True)
 class Content:
-    """Trees that are ready to be pushed; each is made once, and in one place at a time."""
+    """What is ready to be pushed; each is made once, and in one place at a time."""
 
     folder: Path
-    """Of this agent: data sets written, and tars."""
+    """Of this agent: tasks got ready, and tars."""
     bundles: Path
-    _known: dict[str, Tree] = field(default_factory=dict)
+    store: Path = field(default_factory=lambda: user_tasks().parent)
+    """Of models and data sets."""
+    _bundles: dict[str, Tree] = field(default_factory=dict)
+    _ready: dict[str, Ready] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def bundle(self, runtime: str, arch: str) -> Tree:
         """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable."""
-        return await self._made(
-            f"bundle {runtime} {arch}",
-            lambda: Tree.of(build_bundle(self.bundles, runtime, arch).archive, self.folder),
-        )
-
-    async def workload(self, workload: OnDevice, numerics: str) -> Tree:
-        """Return a folder of model.tflite and dataset.npz; raises ContentDiffers."""
-        model = workload.models[numerics]
-        key = f"{model.sha256[:16]}-{workload.dataset.sha256[:16]}"
-        return await self._made(key, lambda: self._pack(workload, numerics, self.folder / key))
-
-    async def _made(self, key: str, make: Callable[[], Tree]) -> Tree:
+        key = f"{runtime} {arch}"
         async with self._making:
-            if key not in self._known:
-                self._known[key] = await asyncio.to_thread(make)
-            return self._known[key]
+            if key not in self._bundles:
+                make: Callable[[], Tree] = lambda: Tree.of(  # noqa: E731
+                    build_bundle(self.bundles, runtime, arch).archive, self.folder
+                )
+                self._bundles[key] = await asyncio.to_thread(make)
+            return self._bundles[key]
 
-    def _pack(self, workload: OnDevice, numerics: str, folder: Path) -> Tree:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        model = workload.models[numerics]
-        content = files("models").joinpath(model.path).read_bytes()
-        _require(f"model {model.path}", hashlib.sha256(content).hexdigest(), model.sha256)
-        (folder / MODEL).write_bytes(content)
-        module, _, name = workload.dataset.writer.partition(":")
-        written = getattr(import_module(module), name)(folder / DATASET)
-        _require(f"data set of {workload.dataset.writer}", written, workload.dataset.sha256)
-        return Tree.of(folder, self.folder)
+    async def task(
+        self, name: str, workload: OnDevice, numerics: str, dataset: str | None
+    ) -> Ready:
+        """Return a task whose model and data set have been checked.
+
+        Raises UserError, naming file and field: NotInStore, ContentDiffers, ModelUnusable or
+        DatasetUnusable in the process that does the work.
+        """
+        # Pins are read each time: what was added anew is another task.
+        pins = pins_of(Store(self.store), name, workload, numerics, dataset)
+        key = digest([name, workload.model_dump(mode="json"), numerics, dataset, pins])
+        async with self._making:
+            if key not in self._ready:
+                folder = self.folder / key
+                order = PrepareOrder(
+                    name=name,
+                    workload=workload,
+                    numerics=numerics,
+                    dataset=dataset,
+                    store=self.store,
+                    folder=folder,
+                )
+                done = await _asked("prepare", order, Prepared)
+                tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
+                self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
+            return self._ready[key]
 
 
-def _require(what: str, found: str, expected: str) -> None:
-    if found != expected:
-        raise ContentDiffers(
-            f"checking {what}", f"its checksum is {found}, not {expected}", "reinstall benchfarm"
-        )
+async def score_answers(ready: Ready, answers: Path) -> Scored:
+    """Score an accuracy run by LoadGen's log of it; raises UserError."""
+    order = ScoreOrder(
+        workload=ready.workload, folder=ready.folder, samples=ready.samples, answers=answers
+    )
+    return await _asked("score", order, Scored)
+
+
+async def _asked(verb: str, order: Contract, kind: type[Answer]) -> Answer:
+    """Have a process of its own do the work; raises UserError."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "models.mobile", verb), stdin=PIPE, stdout=PIPE, stderr=PIPE
+    )
+    try:
+        said, trouble = await process.communicate(order.model_dump_json().encode())
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    try:
+        if process.returncode == COMPLAINED:
+            raise Complaint.model_validate_json(said).error()
+        return kind.model_validate_json(said)
+    except ValidationError as error:
+        last = (trouble.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+        seen = f"the process ended with status {process.returncode}: {last}"
+        raise UserError(f"{verb} by models.mobile", seen, "see that the model is sound") from error

@@ -39,7 +39,7 @@ class IdleReading:
 
     async def read(self, phone: Device) -> None:
         """Read one phone, unless it or any core of this host is being measured on."""
-        alone = self.phones.alone(phone)
+        alone = self.phones.present.alone(phone.id)
         if alone.locked():
             return
         async with alone:

@@ -13,19 +13,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
-from agents.android.content import DATASET, MODEL, Content
-from agents.android.run_length import LENGTHS, PERFORMANCE_SAMPLES
+from agents.android.content import Content, Ready, score_answers
+from agents.android.on_device_result import begun, merged, with_facts, with_files
+from agents.android.quality import delegated, judged, rules_missed
+from agents.android.run_length import run_length
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
 from agents.transports.remote import RUNS, Ended, Remote, RemoteFault, failure_of
-from controller.contracts.catalog import QualityTarget
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
-from controller.contracts.units import Unit
+from controller.contracts.mobile import ImageInput
+from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
+from models.mobile.work import MODEL
 
 log = logging.getLogger(__name__)
 PREPARE_S = 20.0
@@ -35,7 +35,11 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "accuracy": ("accuracy",),
     "submission": ("performance", "accuracy"),
 }
-LATENCIES = "latencies_ns.npy"
+ANSWERS = "mlperf_log_accuracy.json"
+SAMPLING_S = 2.0
+"""Between samples of a device's conditions while it is measured."""
+MADE_UP_SAMPLES = 64
+"""How many inputs a device makes up that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,13 @@ class _Site:
 
     remote: Remote
     bundle: PurePosixPath
-    workload: PurePosixPath
+    ready: Ready
+    files: PurePosixPath
+    """Where the task's model and inputs lie."""
     folder: PurePosixPath
     pushed_bytes: int
+    began: float
+    """When the run did, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +78,15 @@ class OnDeviceRun:
                         await _measure(spec, program, site, mode, ends_at, on_progress),
                         delegate_of(spec.job),
                     )
-                    for mode in MODES[str(spec.job.knobs["mode"])]
+                    for mode in modes_of(spec.job, site.ready)
                 ]
         except (RemoteFault, UserError) as error:
             return failure_of(error)
         except WorkerFault as fault:
             return fault.failure
-        return judged(merged(results, site.pushed_bytes), program.quality_target)
+        own = float(spec.job.knobs.get("quality_target", 0.0))
+        result = judged(merged(results, site.pushed_bytes), program.quality_target, own)
+        return with_facts(result, rules_missed(spec.job, program, spec.device, result))
 
     async def clean(self) -> int:
         """See Transport.clean; a Remote cleans up before anything else is done on it."""
@@ -85,19 +95,24 @@ class OnDeviceRun:
     @asynccontextmanager
     async def _site(self, spec: WorkerSpec, program: OnDeviceProgram) -> AsyncIterator[_Site]:
         """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
+        began = time.monotonic()
         remote = self.remote_of(spec.device)
         bundle = await self.content.bundle(program.bundle, arch_of(spec.device))
-        numerics = str(spec.job.knobs["numerics"])
-        workload = await self.content.workload(program.workload, numerics)
+        knobs, named = spec.job.knobs, "dataset" in spec.job.knobs
+        # A run queued by an earlier release doesn't name its data set: there was one.
+        dataset = str(knobs["dataset"]) if named else next(iter(program.workload.datasets), None)
+        ready = await self.content.task(
+            spec.job.workload, program.workload, str(knobs["numerics"]), dataset
+        )
         runtime = await remote.push_tree(bundle)
-        files = await remote.push_tree(workload)
+        files = await remote.push_tree(ready.tree)
         ref = spec.job.ref
         folder = runtime.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
         await _short(remote, "mkdir", "-p", str(folder))
         pushed = runtime.pushed_bytes + files.pushed_bytes
         in_trouble = False
         try:
-            yield _Site(remote, runtime.path, files.path, folder, pushed)
+            yield _Site(remote, runtime.path, ready, files.path, folder, pushed, began)
         except RemoteFault as fault:
             in_trouble = fault.blame is not Blame.WORKLOAD
             raise
@@ -116,19 +131,34 @@ async def _measure(
 ) -> Result:
     """Do one LoadGen run; raises WorkerFault with what the runner came to, RemoteFault."""
     logs = site.folder / mode
-    settings = json.dumps(runner_spec(spec.job, program, site.workload, logs, mode)).encode()
+    settings = json.dumps(runner_spec(spec.job, site.ready, site.files, logs, mode)).encode()
     path = site.folder / f"{mode}.json"
     await _short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     hearing = Hearing(on_progress)
     command = [str(site.bundle / "run"), str(path)]
-    left_s = max(0.0, ends_at - time.monotonic())
+    now = time.monotonic()
+    ready_s, left_s = now - site.began, max(0.0, ends_at - now)
     ended = await site.remote.stream(command, left_s, hearing.take)
     outcome = outcome_of(_exit(ended, hearing, spec.job.deadline_s))
     if isinstance(outcome, Failure):
         raise WorkerFault(outcome)
     target = Path(spec.artefact_dir) / mode
     await site.remote.pull(logs, target)
-    return _with_files(outcome, mode, target)
+    result = with_files(begun(outcome, ready_s), spec.job, mode, target)
+    return await _scored(result, site.ready, target) if mode == "accuracy" else result
+
+
+async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
+    """Add what the answers of an accuracy run are worth; raises UserError."""
+    found = await score_answers(ready, folder / ANSWERS)
+    reasons = (*result.reasons, *found.objections)
+    return result.model_copy(
+        update={
+            "validity": Validity.INVALID if reasons else Validity.VALID,
+            "reasons": reasons,
+            "metrics": {**result.metrics, **found.metrics},
+        }
+    )
 
 
 def arch_of(device: Device) -> str:
@@ -141,73 +171,49 @@ def delegate_of(job: Job) -> str:
     return str(job.knobs.get("delegate", "xnnpack"))
 
 
-def runner_spec(
-    job: Job, program: OnDeviceProgram, files: PurePosixPath, logs: PurePosixPath, mode: str
-) -> dict[str, object]:
-    """Return what the runner on the device is told: see agents/android/runner/spec.py."""
-    length = LENGTHS[job.scenario][str(job.knobs["length"])]
-    return {
-        "model": str(files / MODEL),
-        "dataset": str(files / DATASET),
-        "log_dir": str(logs),
-        "scenario": job.scenario,
-        "mode": mode,
-        "min_query_count": length.min_query_count,
-        "min_duration_ms": length.min_duration_ms,
-        "performance_sample_count": min(PERFORMANCE_SAMPLES, program.workload.dataset.samples),
-        "threads": job.knobs["threads"],
-        "delegate": delegate_of(job),
-        "input_mean": program.workload.input_mean,
-        "input_std": program.workload.input_std,
-        "die_with_stdin": True,
-    }
+def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
+    """Return the LoadGen runs of a job; raises UserError for accuracy that nobody can tell.
 
-
-def merged(results: list[Result], pushed_bytes: int) -> Result:
-    """Return one result for the runs of a submission: every metric, every reason."""
-    first = results[0]
-    reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
-    return Result(
-        validity=Validity.INVALID if reasons else Validity.VALID,
-        reasons=reasons,
-        # The performance run is the first, and its peak memory is the one that stands.
-        metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
-        environment={**first.environment, "pushed_bytes": pushed_bytes},
-        artefacts={n: path for result in results for n, path in result.artefacts.items()},
+    A submission of a data set without truth is a performance run, and does not meet the run rules.
+    """
+    mode = str(job.knobs["mode"])
+    if ready.has_truth or mode == "performance":
+        return MODES[mode]
+    if mode == "submission":
+        return ("performance",)
+    raise UserError(
+        f"{job.workload}: knob mode=accuracy",
+        "its data set does not tell what is true of the samples",
+        "choose another data set, or mode=performance",
     )
 
 
-def judged(result: Result, target: QualityTarget | None) -> Result:
-    """Make a result INVALID whose accuracy is known and below the quality target."""
-    measured = result.metrics.get(target.metric) if target else None
-    if target is None or measured is None or measured.value >= target.value:
-        return result
-    reason = f"{target.metric} {measured.value:.4f} is below the quality target {target.value:.4f}"
-    return _invalid(result, reason)
-
-
-def delegated(result: Result, wanted: str) -> Result:
-    """Make a result INVALID that another delegate has computed than its knobs ask for.
-
-    LiteRT goes on without XNNPACK, and says nothing, where it can't be used.
-    """
-    used = result.environment.get("delegate")
-    return result if used == wanted else _invalid(result, f"delegate {used} ran it, not {wanted}")
-
-
-def _invalid(result: Result, reason: str) -> Result:
-    update = {"validity": Validity.INVALID, "reasons": (*result.reasons, reason)}
-    return result.model_copy(update=update)
-
-
-def _with_files(result: Result, mode: str, folder: Path) -> Result:
-    """Point a result's artefacts at what was pulled, and keep its raw latencies as samples."""
-    artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
-    metrics = dict(result.metrics)
-    if mode == "performance" and "latency_p50" in metrics:
-        latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
-        metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
-    return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
+def runner_spec(
+    job: Job, ready: Ready, files: PurePosixPath, logs: PurePosixPath, mode: str
+) -> dict[str, object]:
+    """Return what the runner on the device is told: see agents/android/runner/spec.py."""
+    workload = ready.workload
+    length = run_length(job.scenario, str(job.knobs["length"]), workload.run_lengths)
+    held = min(workload.performance_samples, ready.samples or MADE_UP_SAMPLES)
+    told = {
+        "model": str(files / MODEL),
+        "dataset": str(files) if ready.samples else "",
+        "log_dir": str(logs),
+        "scenario": job.scenario,
+        "mode": mode,
+        "min_query_count": length.queries,
+        "min_duration_ms": round(length.seconds * 1000),
+        "performance_sample_count": held,
+        "threads": job.knobs["threads"],
+        "delegate": delegate_of(job),
+        "answer": workload.output.kind,
+        "sampling_s": SAMPLING_S,
+        "die_with_stdin": True,
+    }
+    if isinstance(workload.input, ImageInput):
+        told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
+    names = ("samples_per_query", "target_qps", "target_latency_ms")
+    return told | {name: job.knobs[name] for name in names if name in job.knobs}
 
 
 def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:

@@ -6,22 +6,34 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from agents.android.absences import BROKEN, Absences
+from agents.android.ladder import PROBES, Remedy, Step, next_step
+from agents.android.power import PowerCycle
+from agents.android.presence import Phone, Presence
+from agents.android.rescue import Rescue
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
-from agents.transports.adb.recovery import Route, is_tcp, recover, without_doubles
+from agents.transports.adb.recovery import Route, is_tcp, recover
 from agents.transports.adb.refusals import DEVICE
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import PrivateServer
+from agents.transports.adb.server import AttachedServer, PrivateServer
 from agents.transports.adb.smart_socket import Address
 from agents.transports.adb.tracker import Change, track
 from agents.transports.remote import FaultKind, RemoteFault
-from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus, RouteStatus
+from controller.contracts.adb_status import (
+    ADB_FOLDER,
+    OTHER_STATUS_FILE,
+    STATUS_FILE,
+    STATUS_FILES,
+    USES_FOLDER,
+    AdbStatus,
+    RouteStatus,
+)
 from controller.contracts.complaint import Complaint
-from controller.contracts.device import Device
+from controller.contracts.device import AbsentDevice, Device
 from controller.contracts.errors import (
     AdbUnavailable,
     PhoneClaimedTwice,
@@ -30,201 +42,238 @@ from controller.contracts.errors import (
 )
 
 log = logging.getLogger(__name__)
-BROKEN = ("offline", "unauthorized")
-"""States from which a phone may come back."""
 SERVER_PAUSE_S = 10.0
 """Between attempts to start an adb server: what it lacks may be installed meanwhile."""
 GREETINGS = 3
 """So many fail before it is said of a phone: a link that has just come up may break again."""
-PROBES = 10
-"""How often a phone is looked for; the pauses double, 17 minutes in all."""
+WAITING = ("authorizing", "unauthorized")
+"""How adb lists a phone whose user is to let this host in."""
 FIRST_PAUSE_S = 1.0
+"""After the first failure to reach a phone; doubled after each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phone:
-    """A phone that is there now."""
-
-    serial: str
-    device: Device
-    remote: AdbRemote
-
-
-@dataclass(slots=True)
 class Phones:
-    """Follows an adb server; `announce` is called with all phones whenever they change."""
+    """Follows adb servers; `announce` is called with all phones whenever they change."""
 
-    owner: str
-    folder: Path
-    """Of this agent."""
-    announce: Callable[[Sequence[Device]], Awaitable[None]]
-    link: Callable[[Address, str], Link] = Link
-    _present: dict[str, Phone] = field(default_factory=dict)
-    """By device id: the identity survives a change of port or cable, the serial need not."""
-    _refused: dict[str, UserError] = field(default_factory=dict)
-    """By serial: why this agent does not use what adb lists."""
-    _doubles: dict[str, str] = field(default_factory=dict)
-    """Serial → device id: second ways to a phone."""
-    _elsewhere: Mapping[str, UserError] = field(default_factory=dict)
-    """By device id: phones that the controller leaves to another agent."""
-    _status: AdbStatus = field(default_factory=AdbStatus)
-    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """By serial: what brings a phone in."""
-    _alone: defaultdict[str, asyncio.Lock] = field(
-        default_factory=lambda: defaultdict(asyncio.Lock)
-    )
+    def __init__(
+        self,
+        owner: str,
+        folder: Path,
+        announce: Callable[[Sequence[Device]], Awaitable[None]],
+        link: Callable[[Address, str], Link] = Link,
+        attached: Sequence[Address] = (),
+        power_cycle: PowerCycle | None = None,
+    ) -> None:
+        """folder: of this agent. attached: adb servers that others run; without any, there is one
+        of this agent's own. power_cycle: what the user does for a phone that nothing brings back.
+        """
+        self.present = Presence(folder / ADB_FOLDER / USES_FOLDER)
+        self._owner = owner
+        self._folder = folder
+        self._announce = announce
+        self._link = link
+        self._attached = attached
+        self._rescue = Rescue(self.present, power_cycle)
+        self._absences = Absences()
+        self._refused: dict[Route, UserError] = {}
+        """Why this agent does not use what adb lists."""
+        self._doubles: dict[Route, str] = {}
+        """With the device id: second ways to a phone."""
+        self._elsewhere: Mapping[str, UserError] = {}
+        """By device id: phones that the controller leaves to another agent."""
+        self._statuses: dict[str, AdbStatus] = {}
+        """Of each server, by the file that tells the command line of it."""
+        self._used: defaultdict[Route, list[Remedy]] = defaultdict(list)
+        """What was done for a phone: its own return to adb's list, which it may bring about, begins
+        the ladder anew."""
+        self._tasks: dict[Route, asyncio.Task[None]] = {}
+        """What brings a phone in."""
 
     def remote_of(self, device: Device) -> AdbRemote:
         """Return the way to a phone; raises RemoteFault if it isn't there now."""
-        phone = self._present.get(device.id)
+        phone = self.present.here.get(device.id)
         if phone is None:
             message = "the phone is not connected; see benchfarm device list"
             raise RemoteFault(device.id, FaultKind.OFFLINE, message)
         return phone.remote
 
-    def alone(self, device: Device) -> asyncio.Lock:
-        """Return what is to be held while a phone is used: a run is never cleaned away."""
-        return self._alone[device.id]
+    def absent(self) -> Sequence[AbsentDevice]:
+        """Return the phones that are seen and can't be used; asked at each registration."""
+        return self._absences.told()
 
     async def suspect(self, device: Device) -> None:
         """Take a phone out that has just failed a run, until a probe finds it well again.
 
         Otherwise the run would be given to the same phone at once, and fail again and again.
         """
-        phone = self._present.pop(device.id, None)
+        phone = self.present.here.pop(device.id, None)
         if phone is None:
             return
         await self._tell()
-        self._bring_in(phone.remote.link.server, phone.serial)
+        self._bring_in(phone.route)
 
     def leave(self, elsewhere: Mapping[str, UserError]) -> None:
         """Take note of the devices that other agents have; called at each registration."""
         self._elsewhere = elsewhere
+        self.present.registered(elsewhere.keys())
         self._publish()
 
     async def watch(self) -> None:
-        """Have an adb server and follow it, for ever; says why as long as there is none."""
+        """Follow the adb servers, for ever; says why as long as there is none."""
+        for old in (self._folder / ADB_FOLDER).glob(STATUS_FILES):
+            old.unlink(missing_ok=True)
+        servers: Sequence[AttachedServer | None] = [*map(AttachedServer, self._attached)] or [None]
+        files = (STATUS_FILE, *(OTHER_STATUS_FILE.format(n) for n in range(1, len(servers))))
+        await asyncio.gather(*map(self._follow, servers, files))
+
+    async def _follow(self, attached: AttachedServer | None, status: str) -> None:
         while True:
             try:
-                server = await PrivateServer.start(self.folder / ADB_FOLDER)
-                self._status = AdbStatus(server=str(server.address))
+                server = attached or await self._own_server()
+                self._statuses[status] = AdbStatus(server=str(server.address))
                 self._publish()
                 async for change in track(server):
                     await self._take(server.address, change)
             except AdbUnavailable as error:
                 log.error("this host reaches no phones: %s", error)
-                self._status = AdbStatus(complaint=Complaint.of(error))
+                self._statuses[status] = AdbStatus(complaint=Complaint.of(error))
                 self._publish()
             await asyncio.sleep(SERVER_PAUSE_S)
 
+    async def _own_server(self) -> PrivateServer:
+        self._rescue.server = await PrivateServer.start(self._folder / ADB_FOLDER)
+        return self._rescue.server
+
     async def _take(self, server: Address, change: Change) -> None:
         """Follow one change; what may take long is begun, so that no phone waits for another."""
-        serial = change.serial
-        self._refused.pop(serial, None)
-        superfluous = self._doubles.pop(serial, None)
+        route = Route(server, change.serial)
+        self._refused.pop(route, None)
+        superfluous = self._doubles.pop(route, None)
         if change.state == DEVICE:
             self._publish()
-            self._bring_in(server, serial, anew=True)
+            self._bring_in(route, anew=True)
             return
-        lost = next((p for p in self._present.values() if p.serial == serial), None)
+        lost = self.present.by_route(route)
         if lost:
-            del self._present[lost.device.id]
+            del self.present.here[lost.device.id]
+        away = self._absences.device_of(route) not in self.present.here
+        if (away and self._absences.saw(route, change.state)) or lost:
             await self._tell()
         self._publish()
         if lost and (other := self._other_way(lost)):
-            self._bring_in(server, other)
-        elif (lost and is_tcp(serial)) or (change.state in BROKEN and not superfluous):
-            self._bring_in(server, serial)
+            self._bring_in(other)
+        elif self._may_return(change, lost) or (change.state in BROKEN and not superfluous):
+            self._bring_in(route)
 
-    def _other_way(self, phone: Phone) -> str | None:
-        return next((s for s, id_ in self._doubles.items() if id_ == phone.device.id), None)
+    def _may_return(self, change: Change, lost: Phone | None) -> bool:
+        """Tell whether a phone that adb does not list any more is missed, and can be looked for."""
+        if is_tcp(change.serial):
+            return lost is not None or change.went_as in WAITING
+        return lost is not None and self._rescue.power_cycle is not None
 
-    def _bring_in(self, server: Address, serial: str, *, anew: bool = False) -> None:
+    def _other_way(self, phone: Phone) -> Route | None:
+        return next((way for way, id_ in self._doubles.items() if id_ == phone.device.id), None)
+
+    def _bring_in(self, route: Route, *, anew: bool = False) -> None:
         """Begin to see that a phone is taken in; anew, if it can be reached now."""
-        if task := self._tasks.get(serial):
+        if task := self._tasks.get(route):
             if not anew:
                 return
             task.cancel()
-        task = asyncio.create_task(self._until_taken_in(self.link(server, serial)))
-        self._tasks[serial] = task
-        task.add_done_callback(partial(self._ended, serial))
+        task = asyncio.create_task(self._until_taken_in(self._link(route.server, route.serial)))
+        self._tasks[route] = task
+        task.add_done_callback(partial(self._ended, route))
 
-    def _ended(self, serial: str, task: asyncio.Task[None]) -> None:
-        if self._tasks.get(serial) is task:
-            del self._tasks[serial]
+    def _ended(self, route: Route, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(route) is task:
+            del self._tasks[route]
         if not task.cancelled():
             task.result()
 
     async def _until_taken_in(self, link: Link) -> None:
-        for probe in range(1, PROBES + 1):
-            try:
-                await recover(link.server, link.serial, link.return_s)
-                await self._greet(link)
-                return
-            except RemoteFault as fault:
-                log.warning("phone not taken in: %s", fault)
-                if probe >= GREETINGS:
-                    self._refuse(link.serial, _unusable(link.serial, fault))
-                if fault.kind is FaultKind.UNAUTHORIZED:
-                    return  # adb tells when the phone's user has let this host in
-            await asyncio.sleep(FIRST_PAUSE_S * 2 ** (probe - 1))
+        """Climb the ladder until the phone is there, or given up."""
+        failed = list(self._used[link.route])
+        remedy: Remedy | None = Remedy.RECONNECT
+        while remedy:
+            fault = await self._try_to_greet(link)
+            if fault is None:
+                break
+            failed.append(remedy)
+            if len(failed) >= GREETINGS:
+                self._refuse(link.route, _unusable(link.serial, fault))
+            step = await self._next_step(link, failed, fault)
+            remedy = step.remedy
+        self._used.pop(link.route, None)
 
-    def _refuse(self, serial: str, error: UserError) -> None:
+    async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
+        """Wait, then do what comes next on the ladder, up to reaching for the phone again."""
+        name = self._absences.device_of(link.route) or link.serial
+
+        async def tell(what: str) -> None:
+            log.warning("%s: %s", name, what)
+            away = name not in self.present.here
+            if away and self._absences.did(link.route, what, fault.message):
+                await self._tell()
+
+        if fault.kind is not FaultKind.UNAUTHORIZED and len(failed) < PROBES:
+            await asyncio.sleep(FIRST_PAUSE_S * 2 ** (len(failed) - 1))
+        if name in self.present.here:  # it has come by another way
+            self._refused.pop(link.route, None)
+            self._publish()
+            return Step(None)
+        step = next_step(failed, fault.kind, self._rescue.means(name))
+        for why in step.left_out:
+            await tell(why)
+        if step.remedy:
+            if step.remedy is not Remedy.RECONNECT:
+                self._used[link.route].append(step.remedy)
+            await self._rescue.apply(step.remedy, name, tell)
+        return step
+
+    def _refuse(self, route: Route, error: UserError) -> None:
         log.error("%s", error)
-        self._refused[serial] = error
+        self._refused[route] = error
         self._publish()
 
-    async def _greet(self, link: Link) -> None:
-        """Find out which phone it is, and take it in or refuse it; raises RemoteFault."""
-        remote = AdbRemote.of(link, self.owner)
-        device = await read_device(remote, link.serial, shell_v2=await link.has_shell_v2())
+    async def _try_to_greet(self, link: Link) -> RemoteFault | None:
+        """Reach a phone, find out which it is, take it in or refuse it; return what went wrong."""
+        await self._rescue.settled()
         try:
-            await self._take_in(Phone(link.serial, device, remote))
-        except PhoneClaimedTwice as error:
-            self._doubles[link.serial] = device.id
-            self._refuse(link.serial, error)
-            return
-        self._doubles.pop(link.serial, None)
-        self._refused.pop(link.serial, None)
+            await recover(link.server, link.serial, link.return_s)
+            remote = AdbRemote.of(link, self._owner)
+            device = await read_device(remote, link.serial, shell_v2=await link.has_shell_v2())
+            try:
+                await self.present.take_in(Phone(link.serial, device, remote))
+            except PhoneClaimedTwice as error:
+                self._doubles[link.route] = device.id
+                self._refuse(link.route, error)
+                return None
+        except RemoteFault as fault:
+            log.warning("phone not taken in: %s", fault)
+            return fault
+        self._doubles.pop(link.route, None)
+        self._refused.pop(link.route, None)
+        self._absences.came(link.route, device.id)
         await self._tell()
-
-    async def _take_in(self, phone: Phone) -> None:
-        """Raise RemoteFault, PhoneClaimedTwice; a run that has lost the phone ends before."""
-        if self._is_here(phone):
-            return
-        async with self.alone(phone.device):
-            if self._is_here(phone):
-                return
-            if ended := await phone.remote.clean():
-                log.warning("%s: ended %d programs of an earlier run", phone.serial, ended)
-            self._present[phone.device.id] = phone
-
-    def _is_here(self, phone: Phone) -> bool:
-        """Tell whether a phone is taken in; raises PhoneClaimedTwice if it is on another way."""
-        known = self._present.get(phone.device.id)
-        if known is None:
-            return False
-        server = phone.remote.link.server
-        routes = (Route(server, serial) for serial in (known.serial, phone.serial))
-        without_doubles((phone.device.id, route) for route in routes)
-        return True
+        return None
 
     async def _tell(self) -> None:
-        await self.announce([phone.device for phone in self._present.values()])
+        await self._announce([phone.device for phone in self.present.here.values()])
         self._publish()
 
     def _publish(self) -> None:
         """Tell the command line of this host."""
-        routes = {serial: _route(None, error) for serial, error in self._refused.items()}
-        for phone in self._present.values():
-            routes[phone.serial] = _route(phone.device.id, self._elsewhere.get(phone.device.id))
-        status = self._status.model_copy(update={"routes": routes})
-        folder = self.folder / ADB_FOLDER
-        new = folder / f".{STATUS_FILE}.new"
+        ways = {route: _route(None, error) for route, error in self._refused.items()}
+        for phone in self.present.here.values():
+            ways[phone.route] = _route(phone.device.id, self._elsewhere.get(phone.device.id))
+        folder = self._folder / ADB_FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            new.write_text(status.model_dump_json())
-            new.replace(folder / STATUS_FILE)
+            for file, status in self._statuses.items():
+                here = {r.serial: way for r, way in ways.items() if str(r.server) == status.server}
+                new = folder / f".{file}.new"
+                new.write_text(status.model_copy(update={"routes": here}).model_dump_json())
+                new.replace(folder / file)
         except OSError as error:  # a full disk, say: phones work on
             log.error("benchfarm phone knows no news: %s", error)
 

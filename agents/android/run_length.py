@@ -1,32 +1,27 @@
-"""How long a run has to be: MLPerf Mobile's length classes as LoadGen settings. Pure."""
+"""How long a run has to be: a task's length classes as LoadGen settings. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Final
 
+from controller.contracts.mobile import RunLength, RunLengths
 
-@dataclass(frozen=True, slots=True)
-class RunLength:
-    """LoadGen's minimum number of queries (offline: of samples) and duration."""
-
-    min_query_count: int
-    min_duration_ms: int
-
-
-LENGTHS: Mapping[str, Mapping[str, RunLength]] = {
-    "single_stream": {
-        "rapid": RunLength(64, 6_000),
-        "quick": RunLength(128, 10_000),
-        "normal": RunLength(1024, 60_000),
-    },
-    "offline": {
-        "rapid": RunLength(64, 0),
-        "quick": RunLength(2_457, 0),
-        "normal": RunLength(24_576, 0),
-    },
+OFFLINE: Final[Mapping[str, RunLength]] = {
+    "normal": RunLength(queries=24_576, seconds=0),
+    "quick": RunLength(queries=2_457, seconds=0),
+    "rapid": RunLength(queries=64, seconds=0),
 }
-"""Scenario → length class; run rules of MLPerf Mobile, and its app's classes."""
+"""Samples of the one query; the number alone decides (run rules of MLPerf Mobile, and its app)."""
+ESTIMABLE: Final = 662
+"""Fewer queries give no estimate of the 99th percentile, which these scenarios go by (LoadGen)."""
 
-PERFORMANCE_SAMPLES = 1024
-"""Samples LoadGen draws from in image classification (run rules)."""
+
+def run_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:
+    """Return the least number of queries (offline: samples) and seconds of a run."""
+    if scenario == "offline":
+        return OFFLINE[name]
+    length = lengths.of(name)
+    if scenario == "single_stream":
+        return length
+    return RunLength(queries=max(length.queries, ESTIMABLE), seconds=length.seconds)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.host.launch import launch_of
+from agents.host.launch import launch_of, while_watched
 from agents.host.tools import read_host_tools
 from agents.transports.conversation import Conversation
 from agents.transports.exit_reason import WorkerExit, outcome_of
@@ -104,7 +104,9 @@ class LocalProcess:
         """Return how the worker is started; raises WorkerFault."""
         worker = self.worker(spec)
         tools = read_host_tools(Path(worker[0]).parent.parent)
-        launch = launch_of(os.environ, spec.job.knobs, spec.device, tools)
+        watched = spec.watch in ("trace", "verbose", "replay")
+        knobs = while_watched(spec.job.knobs, tools) if watched else spec.job.knobs
+        launch = launch_of(os.environ, knobs, spec.device, tools)
         markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: _attempt_name(spec.job.ref)}
         return (*launch.prefix, *worker), launch.environ | markers
 

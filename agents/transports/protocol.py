@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from controller.contracts.device import Device
 from controller.contracts.result import Outcome
 from controller.contracts.wire import Progress, WorkerSpec
 
@@ -24,5 +26,26 @@ class Transport(Protocol):
         """End what a former self of this agent left running; called once, at the agent's start.
 
         Returns how many processes there were.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a look at a device has come to."""
+
+    passed: bool
+    why: str
+    """What was seen."""
+
+
+class Prober(Protocol):
+    """Looks whether a device of one kind is well."""
+
+    async def probe(self, device: Device) -> Finding:
+        """Use the device as a run would, for seconds; called while it is in quarantine.
+
+        Holds what a run on it would hold, and leaves nothing there. Faults of the device are
+        returned, not raised.
         """
         ...

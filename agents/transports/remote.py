@@ -139,8 +139,9 @@ class Remote(Protocol):
     async def push_tree(self, tree: Tree) -> Pushed:
         """Have a tree there, under a name made of its digest; called before what needs it runs.
 
-        What is there is compared with the tree file by file, each time: whatever uses it is to
-        leave it as it is.
+        What is there is compared with the tree, each time: whatever uses it is to leave it as it
+        is. Checksums that were right need not be made again while no file's stamps (inode, size,
+        mode, time of its last change) have changed.
         """
         ...
 

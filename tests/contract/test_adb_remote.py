@@ -12,7 +12,7 @@ import pytest
 from agents.android.virtual import faults
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.remote import FaultKind, RemoteFault, failure_of
+from agents.transports.remote import RUNS, FaultKind, RemoteFault, failure_of
 from agents.transports.tree import Tree
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Blame
@@ -100,6 +100,54 @@ async def test_cancelled_while_it_hangs_and_cleaned_later(phone: Phone) -> None:
     await phone.set_faults()
     await phone.remote.clean()
     await phone.place.until_quiet()
+
+
+async def test_what_another_host_runs_is_ended_and_ours_goes_on(phone: Phone) -> None:
+    await phone.set_faults()
+    heard = Heard()
+    other = AdbRemote.of(phone.remote.link, "another host")
+    ours = await begin(phone)
+    theirs = asyncio.create_task(other.stream(("sh", "-c", MANY), 60, heard.take))
+    await heard.until(b"begun")
+    assert await phone.remote.programs.end_others() >= 3
+    await asyncio.wait({theirs}, timeout=SOON_S)
+    assert theirs.done(), "though its link is well"
+    assert await phone.remote.programs.end_others() == 0
+    assert not ours.done()
+    assert (await phone.processes()) >= 3
+    ours.cancel()
+    await asyncio.gather(ours, theirs, return_exceptions=True)
+
+
+async def test_what_measures_does_not_begin_beside_another_host_s_run(phone: Phone) -> None:
+    heard = Heard()
+    other = AdbRemote.of(phone.remote.link, "another host")
+    settings = str(phone.remote.folder / RUNS / "theirs-1" / "performance.json")
+    argv = ("sh", "-c", MANY, "run", settings)
+    theirs = asyncio.create_task(other.stream(argv, 60, heard.take))
+    await heard.until(b"begun")
+    ours = asyncio.create_task(phone.remote.stream(("echo", "ours"), SOON_S, heard.take))
+    assert await fault_of(ours) is FaultKind.OFFLINE
+    theirs.cancel()
+    await asyncio.gather(theirs, return_exceptions=True)
+    await phone.remote.stream(("echo", "ours"), SOON_S, heard.take)
+    assert heard.lines == [b"begun", b"ours"]
+
+
+async def test_what_another_host_s_run_needs_is_kept_until_it_has_ended(phone: Phone) -> None:
+    heard = Heard()
+    other = AdbRemote.of(phone.remote.link, "another host")
+    folder = str(phone.remote.folder / RUNS / "theirs-1")
+    await other.run(("mkdir", "-p", folder), SOON_S)
+    theirs = asyncio.create_task(other.stream(("sh", "-c", MANY), 60, heard.take))
+    await heard.until(b"begun")
+    await phone.remote.clean()
+    assert (await other.run(("ls", folder), SOON_S)).exit_code == 0
+    assert not theirs.done()
+    theirs.cancel()
+    await asyncio.gather(theirs, return_exceptions=True)
+    await phone.remote.clean()
+    assert (await other.run(("ls", folder), SOON_S)).exit_code != 0
 
 
 async def test_the_link_breaks_mid_stream(phone: Phone) -> None:

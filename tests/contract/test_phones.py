@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from agents.android import phones as phones_module
+from agents.android.ladder import Remedy
+from agents.android.virtual import control
+from agents.host.locks import exclusive
 from agents.transports.adb import server as server_module
 from agents.transports.adb.recovery import state_of
 from agents.transports.adb.server import AdbServer, PrivateServer
 from agents.transports.adb.tracker import Change
+from agents.transports.remote import RemoteFault
 from agents.transports.tree import Tree
+from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
+from tests.support.phone_farm import PATIENCE_S, LoopAgent, LoopFarm, serving_phones
 from tests.support.remotes import Heard, make_folder
-from tests.support.virtual_phone import RunningPhone
+from tests.support.virtual_phone import RunningPhone, running_phone
 
 pytestmark = pytest.mark.integration
 MANY = "sleep 1000 & echo begun; wait"
@@ -122,6 +129,16 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
     assert (status, err) == (0, "")
     assert out.startswith(f"{flagship.serial} has joined by {flagship.address}")
     assert farm.online() == {flagship.serial: "host-1"}
+    status, out, err = await agent.cli("phone", "list", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out) == [
+        {
+            "device_id": flagship.serial,
+            "complaint": None,
+            "adb_server": str(agent.server),
+            "serial": flagship.address,
+        }
+    ]
     status, out, err = await agent.cli("phone", "connect", by_name(flagship))
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.startswith(f"benchfarm: reach phone {flagship.serial}: it is both")
@@ -164,6 +181,26 @@ async def test_without_adb_it_is_said_at_once(
     farm.store.close()
 
 
+async def test_a_phone_that_waits_for_its_user_is_connected_again_after_a_restart_of_adb(
+    farm: LoopFarm, agent: LoopAgent, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "nobody").write_text("")
+    options = ("--serial=WAITING1", f"--authorized-keys={tmp_path / 'nobody'}")
+    with running_phone("old", tmp_path / "phone", *options) as phone:
+        with pytest.raises(RemoteFault, match=r"authenticate|unauthorized"):
+            await agent.connect(phone.address)
+        await agent.until(lambda: "not taken in" in caplog.text, "the agent has seen it")
+        await agent.until(lambda: not agent.phones._tasks, "nothing more is done for it")
+        await agent.phones._rescue.apply(Remedy.RESTART_ADB, "OTHER1", AsyncMock())
+        async with asyncio.timeout(PATIENCE_S):
+            while await state_of(agent.server, phone.address) != "unauthorized":
+                await asyncio.sleep(0.01)
+            while (await control.ask(phone.folder, control.GetStatus())).asking != 1:
+                await asyncio.sleep(0.01)
+        await control.ask(phone.folder, control.AllowHost())
+        await agent.until(lambda: phone.serial in farm.online(), "taken in")
+
+
 async def test_cleaning_a_phone_removes_all_and_tells_how_much(
     agent: LoopAgent, flagship: RunningPhone, tmp_path: Path
 ) -> None:
@@ -178,9 +215,14 @@ async def test_cleaning_a_phone_removes_all_and_tells_how_much(
     )
     assert (await remote.run(("ls", "-A", str(remote.folder.parent)), 10.0)).stdout == b""
     assert (await remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+    use = agent.folder / ADB_FOLDER / USES_FOLDER / flagship.serial  # as a run has it
+    async with exclusive(use):
+        status, out, err = await agent.cli("phone", "clean", flagship.serial)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"cleaning phone {flagship.serial}: a run or a probe is on it; wait for its end" in err
     status, out, err = await agent.cli("phone", "clean", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "cleaning phone NOBODY: it is not here; see what is: benchfarm device list" in err
+    assert "cleaning phone NOBODY: it is not here; see what is: benchfarm phone list" in err
 
 
 async def phone_processes(phone: RunningPhone) -> int:

@@ -14,13 +14,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import (
+    Booking,
+    DeviceEvent,
+    DeviceKind,
+    DeviceLife,
+    DeviceState,
+    Hold,
+)
 from controller.contracts.errors import StoreConflict
 from controller.contracts.pairs import Pair
+from controller.contracts.profile import ProfileSummary, TopPrimitive
+from controller.contracts.records import Token
 from controller.contracts.result import Blame, Validity
 from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
 from controller.contracts.sweep import Versus
-from controller.scheduling.expansion import runs_of
+from controller.metrics.newest import NewestResults
+from controller.scheduling.binding import runs_of
 from controller.scheduling.lifecycle import (
     Cancelled,
     Event,
@@ -290,7 +300,33 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
         },
         "artefacts": {"profile": "artefacts/profile.json"},
         "pairs": [],
+        "profile": None,
     }
+
+
+def test_a_profile_stays_the_newest_beside_a_newer_result_without_one(store: Store) -> None:
+    record = sweep_record("profiled", repeats=1)
+    (run,) = runs_for(record)
+    cell = run.cell.model_copy(update={"profiled": True})
+    (profiled,) = runs_of(record.sweep, record.sweep_id, [cell], now=1000.5)
+    assert (profiled.cell.key, profiled.run_id) != (run.cell.key, run.run_id)
+    top = TopPrimitive(
+        primitive="convolution", direction="FWD_D", calls=2, seconds=0.5, share=1, efficiency=0.9
+    )
+    summary = ProfileSummary(steps=3, step_s=1.5, efficiency=0.9, headroom_s=0.25, top=(top,))
+    measured = result().model_copy(update={"profile": summary})
+    store.save_agent(AGENT, [CPU])
+    assert store.add_sweep(record, [profiled, run]) == [profiled, run]
+    store.save_runs([report(grant(profiled).run, measured)])
+    store.save_runs([report(grant(run).run, result())])
+    assert {kept.cell.profiled for kept in store.runs(record.sweep_id)} == {True, None}
+    assert [stored.profile for stored in store.results(record.sweep_id)] == [summary, None]
+    assert [newest.profile for newest in store.newest_results()] == [summary, None]
+    (newest,) = NewestResults(store.newest_results()).snapshot().values()
+    assert newest.valid
+    assert newest.valid.profile is None
+    assert newest.profiled
+    assert newest.profiled.profile == summary
 
 
 def test_a_paired_comparison_comes_back_whole(store: Store) -> None:
@@ -417,6 +453,22 @@ def test_everything_survives_reopening(implementation: Implementation, path: Pat
         assert store.add_sweep(record, runs_for(record)) == []
 
 
+def test_how_a_sweep_stands_is_counted(store: Store, runs: list[Run]) -> None:
+    other = sweep_record(name="other")
+    store.add_sweep(other, runs_for(other))
+    lost = lose(grant(runs[0]).run)
+    late = report(lost.run, result())
+    again = report(grant(late.run).run, result(), attempt=2)
+    invalid = report(grant(runs[1]).run, result(validity=Validity.INVALID))
+    for saved in ([lost], [late], [again, invalid]):
+        store.save_runs(saved)
+    tally = store.tally(runs[0].sweep_id)
+    counts = {state: n for state, n in tally.runs.items() if n}
+    assert counts == {RunState.DONE: 2, RunState.QUEUED: len(runs) - 2}
+    assert tally.valid == 1, "a late result and an INVALID one are none"
+    assert set(store.tally("nobody").runs.values()) == {0}
+
+
 def test_a_reader_sees_what_is_committed_while_a_write_is_under_way(
     implementation: Implementation, path: Path, store: Store, runs: list[Run]
 ) -> None:
@@ -492,3 +544,68 @@ def test_whatever_the_lifecycle_does_is_read_back_equal(
         (r.run_id, r.attempt, r.counted, r.started_at) for r in records
     }
     assert len(kept) == len(records)
+
+
+def test_the_life_of_a_device_and_its_history_are_kept(
+    implementation: Implementation, path: Path, store: Store, runs: list[Run]
+) -> None:
+    hold = Hold(since=3.0, who="admin", why="it is 'loud'\u2026")
+    booking = Booking(begins=4.0, ends=5.0, user=None, who="admin", why="battery")
+    life = DeviceLife(failures=2, quarantine=hold, bookings=(booking,), labels={"rack": "b"})
+    quarantined = CPU.model_copy(update={"life": life})
+    event = DeviceEvent(
+        device_id=CPU.device.id, at=3.0, state=DeviceState.QUARANTINED, who="admin", why="loud"
+    )
+    granted = grant(runs[0])
+    store.save_runs([granted])
+    store.save_devices([quarantined], [event])
+    store.save_agent(AGENT, [CPU], [event.model_copy(update={"device_id": PHONE.device.id})])
+    assert store.fleet()[1][0] == CPU
+    store.save_devices([quarantined], [])
+    with closing(implementation.open_reader(path)) as reader:
+        assert reader.fleet()[1] == [quarantined, PHONE]
+        told = reader.history(CPU.device.id)
+        assert [e for e in told if e.state is not DeviceState.BUSY] == [event]
+        (busy,) = (e for e in told if e.state is DeviceState.BUSY)
+        assert busy.why == f"run {runs[0].run_id}, attempt 1: still runs"
+        assert [e.at for e in told] == sorted(e.at for e in told)
+        assert len(reader.history(PHONE.device.id)) == 1
+        assert reader.history("nobody") == []
+
+
+def test_tokens_are_kept_as_they_are_now(store: Store) -> None:
+    ann = Token(name="ann", digest="0f", created_at=1.5)
+    store.save_token(Token(name="ben", digest="1f", created_at=2.5))
+    store.save_token(ann)
+    ended = ann.model_copy(update={"revoked_at": 3.5})
+    store.save_token(ended)
+    assert store.tokens() == [ended, Token(name="ben", digest="1f", created_at=2.5)]
+
+
+def test_a_revoked_agent_stays_so(store: Store) -> None:
+    revoked = AGENT.model_copy(update={"revoked": Hold(since=2.0, who="admin", why="stolen")})
+    store.save_agent(revoked, [])
+    assert store.fleet()[0] == [revoked]
+    store.save_agent(AGENT, [])
+    assert store.fleet()[0] == [AGENT]
+
+
+def test_device_time_by_user_and_how_long_results_took(store: Store) -> None:
+    for user in ("ann", "ben"):
+        record = sweep_record(name=user).model_copy(update={"user": user})
+        first, second, _ = store.add_sweep(record, runs_for(record))
+        store.save_runs([grant(first), grant(second)])
+        ended = [report(grant(first).run, result()), report(grant(second).run, failure())]
+        store.save_runs(ended)
+        assert [r.user for r in store.sweeps()][-1] == user
+    attempts = [a for run in store.runs() for a in run.attempts]
+    spent = store.spent(since=0.0)
+    assert sorted(s.user for s in spent) == ["ann", "ann", "ben", "ben"]
+    assert {(s.ended_at, s.seconds) for s in spent} == {
+        (a.ended_at, a.ended_at - a.leased_at) for a in attempts if a.ended_at
+    }
+    assert store.spent(since=max(s.ended_at for s in spent)) == []
+    took = store.took()
+    assert [(t.workload, t.device, t.device_kind) for t in took] == [
+        ("retinanet", attempts[0].device_id, DeviceKind.CPU_HOST)
+    ] * 2

@@ -184,9 +184,13 @@ def test_standard_input_reaches_the_command_and_ends(adb: Adb) -> None:
 def test_exec_passes_every_byte(adb: Adb) -> None:
     every = bytes(range(256)) * 4096
     adb("exec-in", f"cat >{TMP}/every", stdin=every)
-    wait_until(
-        lambda: adb("shell", f"wc -c <{TMP}/every").stdout == b"%d\n" % len(every), "written"
-    )
+
+    def is_written() -> bool:
+        # exec-in doesn't wait for the phone: at first there may be no file.
+        counted = adb("shell", f"wc -c <{TMP}/every", check=False)
+        return counted.stdout == b"%d\n" % len(every)
+
+    wait_until(is_written, "written")
     assert adb("exec-out", f"cat {TMP}/every").stdout == every
 
 

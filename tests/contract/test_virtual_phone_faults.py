@@ -16,9 +16,11 @@ import pytest
 from agents.android.virtual import faults
 from agents.android.virtual.control import AllowHost, SetConditions
 from agents.android.virtual.daemon import MARKER
-from agents.android.virtual.errors import PhoneNotRunning, PhoneOptionsInvalid
+from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.phone import VirtualPhone
 from agents.android.virtual.thermal import ThermalStatus
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import UserError
 from controller.contracts.processes import marked_processes
 from tests.support.processes import wait_until_dead
 from tests.support.virtual_phone import (
@@ -251,7 +253,7 @@ async def test_as_a_library(server: Adb) -> None:
         server("disconnect", phone.address)
         folder = phone.folder
     assert not folder.exists()
-    with pytest.raises(PhoneNotRunning, match="built-in profiles: flagship"):
+    with pytest.raises(UserError, match="built-in profiles: flagship"):
         async with VirtualPhone("nothing"):
             pass
 
@@ -274,8 +276,8 @@ def test_bad_options_are_one_line(options: list[str], said: str) -> None:
     done = subprocess.run(
         [*PHONE, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert said in done.stderr
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (2, 1, "")
+    assert said in str(Complaint.model_validate_json(done.stdout).error())
 
 
 def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:
@@ -284,7 +286,7 @@ def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:
         [*PHONE, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
-    assert "holds no running phone" in done.stderr
+    assert "holds no running phone" in done.stdout
     phone.status()
 
 

@@ -6,16 +6,31 @@ from pathlib import Path
 
 import pytest
 
-from agents.android.bench_harness import measure_overhead
-from models.mobile.classifier import shapes
+from agents.android.bench_harness import measure_overhead, overhead_spec
+from controller.contracts.catalog import load_catalog
+from controller.contracts.mobile import OnDevice
+from models.mobile.work import PrepareOrder, prepare
 
 pytestmark = pytest.mark.integration
-MODEL = Path(shapes.__file__).parent / "shapes_int8.tflite"
+
+
+def shapes() -> OnDevice:
+    workload = load_catalog().workloads["shapes_classifier"].on_device
+    assert workload
+    return workload
 
 
 def test_pairs_are_complete(tmp_path: Path) -> None:
-    shapes.write_evaluation_set(tmp_path / "set.npz")
-    samples = measure_overhead(MODEL, tmp_path / "set.npz", query_s=1e-3, pairs=10, queries=64)
+    order = PrepareOrder(
+        name="shapes_classifier",
+        workload=shapes(),
+        numerics="int8",
+        dataset="full",
+        store=tmp_path / "store",
+        folder=tmp_path / "ready",
+    )
+    assert prepare(order).samples == 1024
+    samples = measure_overhead(overhead_spec(order.folder, shapes()), query_s=1e-3, pairs=10)
     assert samples.invokes_per_query >= 1
     assert len(samples.pairs) == 10
     for pair in samples.pairs:
@@ -25,4 +40,4 @@ def test_pairs_are_complete(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("pairs", "queries"), [(9, 64), (10, 63)])
 def test_too_little_to_compare_is_refused(pairs: int, queries: int, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least 10 of 64"):
-        measure_overhead(MODEL, tmp_path / "unread.npz", pairs=pairs, queries=queries)
+        measure_overhead(overhead_spec(tmp_path, shapes(), queries), pairs=pairs)

@@ -16,24 +16,21 @@ import pytest
 
 from agents.android.bundle.build import Bundle, build_bundle, content_sha256
 from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
-from controller.contracts.catalog import OnDevice, load_catalog
+from controller.contracts.catalog import load_catalog
+from controller.contracts.mobile import Top1
 from controller.contracts.result import Failure, Result, Validity
 from controller.contracts.wire import MESSAGE, Progress, Turn
 from models.mobile.classifier import shapes
+from models.mobile.metrics import read_answers, score
+from models.mobile.samples import write_samples
 
 pytestmark = pytest.mark.integration
 
 LOADER = load_recipe("litert", "x86_64").loader
-MODELS = Path(shapes.__file__).parents[2]
+MODEL = Path(shapes.__file__).parent / "shapes_int8.tflite"
 TIMEOUT_S = 120
 
 Message = Progress | Turn | Result | Failure
-
-
-def _workload() -> OnDevice:
-    workload = load_catalog().workloads["shapes_classifier"].on_device
-    assert workload is not None
-    return workload
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +51,9 @@ def unpacked(built: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "shapes.npz"
-    shapes.write_evaluation_set(path)
-    return path
+    folder = tmp_path_factory.mktemp("data")
+    write_samples(shapes.evaluation_set(), folder / "inputs", folder / "truths")
+    return folder / "inputs"
 
 
 def _set_writable(folder: Path, *, writable: bool) -> None:
@@ -67,7 +64,7 @@ def _set_writable(folder: Path, *, writable: bool) -> None:
 
 def _spec(folder: Path, dataset: Path | str, **settings: object) -> Path:
     spec = {
-        "model": str(MODELS / _workload().models["int8"].path),
+        "model": str(MODEL),
         "dataset": str(dataset),
         "log_dir": str(folder / "logs"),
         "scenario": "single_stream",
@@ -75,6 +72,7 @@ def _spec(folder: Path, dataset: Path | str, **settings: object) -> Path:
         "min_query_count": 64,
         "min_duration_ms": 0,
         "performance_sample_count": 1024,
+        "answer": "top1",
     }
     path = folder / "spec.json"
     path.write_text(json.dumps(spec | settings))
@@ -156,10 +154,14 @@ def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) ->
     target = load_catalog().workloads["shapes_classifier"].quality_target
     assert target is not None
     assert result.validity is Validity.VALID
-    assert result.environment["samples"] == len(np.load(dataset)["labels"])
+    assert result.environment["samples"] == shapes.EVALUATION_IMAGES
+    answers = read_answers(Path(result.artefacts["loadgen_accuracy"]), shapes.EVALUATION_IMAGES)
+    assert answers.objections == ()
+    labels = shapes.evaluation_set().labels.tolist()
+    top1 = score(Top1(), answers.by_sample, labels)["top1"].value
     # Other CPUs round int8 sums the same way; a few images lie on an edge of float arithmetic.
-    assert result.metrics["top1"].value == pytest.approx(0.8359, abs=0.005)
-    assert result.metrics["top1"].value >= target.value
+    assert top1 == pytest.approx(0.8359, abs=0.005)
+    assert top1 >= target.value
 
 
 def test_a_run_against_the_rules_is_invalid_with_its_reason(
@@ -185,7 +187,7 @@ def test_only_the_bundles_own_libraries_are_loaded(
     own = str(unpacked)
     assert str(unpacked / "lib/libc.so.6") in mapped
     strangers = {name for name in mapped if not name.startswith((own, "[", "/dev/zero", "/memfd"))}
-    assert strangers <= {str(MODELS / _workload().models["int8"].path)}
+    assert strangers <= {str(MODEL), str(dataset / "input_0.npy")}
 
 
 def test_every_library_finds_those_it_needs_inside(unpacked: Path) -> None:
@@ -206,16 +208,21 @@ def test_every_library_finds_those_it_needs_inside(unpacked: Path) -> None:
 
 def test_nothing_is_written_into_the_bundle(built: Bundle, unpacked: Path) -> None:
     assert content_sha256(unpacked) == built.content_sha256
-    assert not list(unpacked.rglob("__pycache__"))
+
+
+def test_every_source_has_its_bytecode(unpacked: Path) -> None:
+    compiled = {p.name.split(".")[0]: p for p in (unpacked / "app").rglob("*.pyc")}
+    assert set(compiled) == {p.stem for p in (unpacked / "app").rglob("*.py")}
+    assert len(list(unpacked.rglob("*.pyc"))) == len(list(unpacked.rglob("*.py")))
 
 
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [
-        ({"scenario": "server"}, "spec_invalid", "scenario must be one of"),
+        ({"scenario": "training"}, "spec_invalid", "scenario must be one of"),
         ({"model": "/nowhere.tflite"}, "model_unusable", "/nowhere.tflite"),
         ({"model": __file__}, "model_unusable", "test_bundle.py"),
-        ({"dataset": "/nowhere.npz"}, "dataset_unusable", "/nowhere.npz"),
+        ({"dataset": "/nowhere"}, "dataset_unusable", "/nowhere"),
     ],
 )
 def test_what_cant_be_run_is_a_failure(
@@ -227,8 +234,9 @@ def test_what_cant_be_run_is_a_failure(
 
 
 def test_images_of_another_shape_are_a_failure(unpacked: Path, tmp_path: Path) -> None:
-    small = tmp_path / "small.npz"
-    np.savez(small, images=np.zeros((2, 8, 8, 3), np.uint8), labels=np.zeros(2, np.int64))
+    small = tmp_path / "small"
+    small.mkdir()
+    np.save(small / "input_0.npy", np.zeros((2, 8, 8, 3), np.uint8))
     failure = _failure(unpacked, _spec(tmp_path, small))
     assert failure.kind == "model_unusable"
     assert "(1, 96, 96, 3)" in failure.message

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,17 +14,14 @@ import psutil
 import pytest
 
 from agents.android import phones as phones_module
-from agents.android import transport as transport_module
 from agents.android.content import Content, cache_folder
 from agents.android.virtual import control, faults
 from agents.android.virtual.daemon import MARKER
 from agents.android.virtual.faults import Fault
-from agents.host.cores import exclusive_cores
 from agents.transports.adb import remote as adb_remote
 from agents.transports.adb.recovery import state_of
 from agents.transports.adb.server import PrivateServer
 from agents.transports.remote import RUNS, FaultKind
-from agents.transports.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.processes import marked_processes
 from controller.contracts.result import Blame, Validity
@@ -33,7 +30,7 @@ from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones
+from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones, wait_for_nobody
 from tests.support.remotes import PATIENCE_S
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
@@ -109,24 +106,24 @@ async def _stop(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tree]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Content:
     """The bundle, the workload's files: made once."""
-    made: dict[str, Tree] = {}
-    content = Content(tmp_path_factory.mktemp("content"), cache_folder(), made)
+    content = Content(tmp_path_factory.mktemp("content"), cache_folder())
     workload = load_catalog().workloads["shapes_classifier"].on_device
     assert workload
 
     async def make() -> None:
         await content.bundle("litert", "x86_64")
-        await content.workload(workload, "int8")
+        await content.task("shapes_classifier", workload, "int8", "full")
 
     asyncio.run(make())
-    return made
+    return content
 
 
 @pytest.fixture
-def content(tmp_path: Path, trees: dict[str, Tree]) -> Content:
-    return Content(tmp_path / "content", cache_folder(), trees)
+def content(made: Content) -> Content:
+    """In the test's own event loop, of which its lock is."""
+    return replace(made, _making=asyncio.Lock())
 
 
 @pytest.fixture(scope="module")
@@ -141,9 +138,7 @@ def flagship(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]
 def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
     monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr(adb_remote, "QUICK_S", 5.0)
-    # Nothing is measured here: no need to wait for others who measure.
-    alone = partial(exclusive_cores, lock_dir=tmp_path / "locks")
-    monkeypatch.setattr(transport_module, "exclusive_cores", alone)
+    wait_for_nobody(monkeypatch, tmp_path)
     farm = LoopFarm(Home(tmp_path / "farm"))
     yield farm
     farm.store.close()
@@ -193,7 +188,7 @@ async def test_a_fault_at_a_moment(
         await agent.until(lambda: flagship.serial in farm.online(), "taken in")
         if case.moment == "push":
             await forget_workload(agent, flagship)
-        farm.farm.submit(sweep(f'device == "{flagship.serial}"'))
+        farm.farm.sweeps.submit(sweep(f'device == "{flagship.serial}"'))
         if case.kind:
             await agent.until(lambda: bool(online), "the first attempt has failed")
             assert case.heals or len(farm.only_run().attempts) == 1, "it waits for the phone"
@@ -244,7 +239,7 @@ async def test_what_one_phone_has_failed_another_does(
             for phone in (flagship, old):
                 await agent.connect(phone.address)
                 await agent.until(lambda: phone.serial in farm.online(), "taken in")  # noqa: B023
-            farm.farm.submit(sweep('kind == "android"'))
+            farm.farm.sweeps.submit(sweep('kind == "android"'))
             await agent.until(lambda: farm.only_run().state.terminal, "the run has ended")
             await set_faults(flagship)
     attempts = [(a.device_id, a.state) for a in farm.only_run().attempts]

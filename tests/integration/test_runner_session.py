@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +15,12 @@ from agents.android.runner.dataset import Dataset
 from agents.android.runner.model import Sample
 from agents.android.runner.session import Session, warm_up
 from agents.android.runner.spec import RunSpec
+from controller.contracts.mobile import Top1
+from models.mobile.metrics import read_answers, score
 
 pytestmark = pytest.mark.integration
 
-DATA = Dataset(
-    np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1) * 10, np.arange(5, dtype=np.int64) * 10
-)
+DATA = Dataset([np.arange(5, dtype=np.uint8).reshape(5, 1, 1, 1) * 10])
 
 
 class Echo:
@@ -28,16 +30,16 @@ class Echo:
         self.calls = 0
         self._fails_at, self._prepares = fails_at, prepares
 
-    def prepare(self, image: NDArray[np.uint8], mean: float, std: float) -> Sample:
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
         if not self._prepares:
             raise ValueError("can't prepare")
-        return image
+        return tuple(arrays)
 
-    def classify(self, sample: Sample) -> int:
+    def answer(self, sample: Sample) -> NDArray[Any]:
         self.calls += 1
         if self._fails_at is not None and self.calls >= self._fails_at:
-            raise ValueError("can't classify")
-        return int(sample.max())
+            raise ValueError("can't answer")
+        return np.array([sample[0].max()], np.int64)
 
 
 def spec(folder: Path, **changes: object) -> RunSpec:
@@ -68,10 +70,40 @@ def test_every_sample_is_answered_once_and_timed(scenario: str, tmp_path: Path) 
     assert logs.objections(detail(tmp_path)) == ()
 
 
+def test_multi_stream_has_queries_of_several_samples(tmp_path: Path) -> None:
+    model = Echo()
+    settings = {"scenario": "multi_stream", "samples_per_query": 4, "min_query_count": 700}
+    session = Session(model, DATA, spec(tmp_path, **settings))
+    session.run(1e-6)
+    assert session.done == model.calls == 4 * 700
+    assert logs.objections(detail(tmp_path)) == ()
+    assert set(logs.latency_metrics(detail(tmp_path), "multi_stream")) >= {"latency_p99"}
+
+
+def test_server_s_queries_come_by_a_clock_and_not_by_the_answers(tmp_path: Path) -> None:
+    settings = {"scenario": "server", "target_qps": 2000.0, "min_query_count": 700}
+    session = Session(Echo(), DATA, spec(tmp_path, **settings, target_latency_ms=500.0))
+    session.run(1e-6)
+    log = detail(tmp_path)
+    assert session.done >= 700
+    assert logs.objections(log) == ()
+    # Poisson arrivals: 700 of them keep the rate to some percent.
+    assert logs.throughput(log, "server") == pytest.approx(2000, rel=0.3)
+
+
+def test_a_server_that_is_too_slow_is_invalid(tmp_path: Path) -> None:
+    settings = {"scenario": "server", "target_qps": 2000.0, "min_query_count": 700}
+    session = Session(Echo(), DATA, spec(tmp_path, **settings, target_latency_ms=1e-3))
+    session.run(1e-6)
+    assert logs.objections(detail(tmp_path))
+
+
 def test_answers_reach_the_accuracy_log_under_their_own_image(tmp_path: Path) -> None:
     Session(Echo(), DATA, spec(tmp_path, mode="accuracy")).run(1e-6)
-    scored = logs.accuracy(logs.read(tmp_path, logs.ACCURACY), DATA.labels)
-    assert (scored.top1, scored.samples, scored.objections) == (1.0, 5, ())
+    answers = read_answers(tmp_path / logs.ACCURACY, 5)
+    assert answers.objections == ()
+    assert score(Top1(), answers.by_sample, [0, 10, 20, 30, 40])["top1"].value == 1.0
+    assert score(Top1(), answers.by_sample, [0, 10, 20, 30, 50])["top1"].value == 0.8
 
 
 def test_a_minimum_duration_is_kept_by_a_model_far_faster_than_expected(tmp_path: Path) -> None:
@@ -84,7 +116,7 @@ def test_a_minimum_duration_is_kept_by_a_model_far_faster_than_expected(tmp_path
 def test_a_model_that_fails_ends_the_test_with_its_own_error(tmp_path: Path) -> None:
     model = Echo(fails_at=3)
     session = Session(model, DATA, spec(tmp_path))
-    with pytest.raises(ValueError, match="can't classify"):
+    with pytest.raises(ValueError, match="can't answer"):
         session.run(1e-6)
     assert model.calls == 3
 
@@ -101,9 +133,9 @@ def test_the_seeds_decide_the_order_of_samples(tmp_path: Path) -> None:
         seen: list[int] = []
 
         class Noting(Echo):
-            def classify(self, sample: Sample) -> int:
-                seen.append(int(sample.max()))
-                return super().classify(sample)
+            def answer(self, sample: Sample) -> NDArray[Any]:
+                seen.append(int(sample[0].max()))
+                return super().answer(sample)
 
         folder = tmp_path / name
         folder.mkdir()
@@ -115,6 +147,6 @@ def test_the_seeds_decide_the_order_of_samples(tmp_path: Path) -> None:
 
 def test_warming_up_takes_its_time_and_finds_the_fastest_run() -> None:
     model = Echo()
-    warmth = warm_up(model, DATA.images[0])
+    warmth = warm_up(model, DATA[0])
     assert warmth.runs == model.calls >= 8
     assert 0 < warmth.fastest_s < 0.01

@@ -10,15 +10,24 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import pytest
+
 from agents.agent import AgentParts, HostAgent
+from agents.android import probe as probe_module
+from agents.android import transport as transport_module
 from agents.android.content import Content, cache_folder
 from agents.android.on_device import OnDeviceRun
 from agents.android.phones import Phones
+from agents.android.power import PowerCycle
+from agents.android.probe import PhoneProbe
 from agents.android.transport import PhoneTransport
+from agents.host.cores import exclusive_cores
 from agents.transports.adb.__main__ import connected
 from agents.transports.adb.programs import Link
+from agents.transports.adb.server import PrivateServer
 from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import Remote
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus
@@ -31,6 +40,7 @@ from controller.runtime.home import Cluster, Home, write_private
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.link import MemoryLink
+from tests.support.virtual_phone import RunningPhone
 
 PATIENCE_S = 60.0
 CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 1.5, 2.0, 1.0
@@ -41,7 +51,7 @@ BENCHFARM = Path(sys.executable).with_name("benchfarm")
 class LoopFarm:
     """A Farm on a real store, by the real clock."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, settings: FarmSettings | None = None) -> None:
         home.prepare()
         self.on_event: Callable[[RunEvent], None] = lambda _: None
         self.store = SqliteStore.open(home.store)
@@ -49,7 +59,7 @@ class LoopFarm:
             self.store,
             load_catalog(),
             builders.VERSION,
-            FarmSettings(),
+            settings or FarmSettings(),
             time.time,
             lambda event: self.on_event(event),
         )
@@ -115,6 +125,11 @@ class LoopAgent:
         return process.returncode, out.decode(), err.decode()
 
 
+async def end_server(agent: LoopAgent) -> None:
+    """End its adb server, which outlives an agent so that the next one finds its phones."""
+    await (await PrivateServer.start(agent.folder / ADB_FOLDER)).stop()
+
+
 @asynccontextmanager
 async def serving_phones(
     farm: LoopFarm,
@@ -123,6 +138,7 @@ async def serving_phones(
     name: str = "host-1",
     content: Content | None = None,
     through: Callable[[Remote], Remote] = lambda remote: remote,
+    power_cycle: PowerCycle | None = None,
 ) -> AsyncIterator[LoopAgent]:
     """Let an agent serve for a while; `through` may stand between a run and its phone."""
     home.prepare()
@@ -135,7 +151,7 @@ async def serving_phones(
     async def announce(devices: Sequence[Device]) -> None:
         await agent.announce(devices)
 
-    phones = Phones(f"{name}@{home.path}", folder, announce, impatient)
+    phones = Phones(f"{name}@{home.path}", folder, announce, impatient, power_cycle=power_cycle)
     run = OnDeviceRun(
         lambda device: through(phones.remote_of(device)),
         content or Content(folder / "content", cache_folder()),
@@ -148,6 +164,8 @@ async def serving_phones(
         transports={DeviceKind.ANDROID: PhoneTransport(run, phones)},
         folder=folder,
         on_refused=phones.leave,
+        absent=phones.absent,
+        probers={DeviceKind.ANDROID: PhoneProbe(phones)},
     )
     agent = HostAgent(parts)
     tasks = [asyncio.create_task(life) for life in (agent.serve(), phones.watch())]
@@ -160,3 +178,22 @@ async def serving_phones(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def agent_with(phone: RunningPhone, home: Home) -> AsyncIterator[LoopAgent]:
+    """An agent of a farm of its own that has taken a phone in, with an adb server that ends."""
+    farm = LoopFarm(home)
+    async with serving_phones(farm, home) as agent:
+        await agent.connect(phone.address)
+        await agent.until(lambda: phone.serial in farm.online(), "taken in")
+        yield agent
+    await end_server(agent)
+    farm.store.close()
+
+
+def wait_for_nobody(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have runs not wait for others who measure on this host: locks in a folder of their own."""
+    alone = partial(exclusive_cores, lock_dir=folder / "locks")
+    for user in (probe_module, transport_module):
+        monkeypatch.setattr(user, "exclusive_cores", alone)

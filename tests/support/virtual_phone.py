@@ -18,6 +18,7 @@ import adbutils
 
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
+from controller.contracts.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 20.0
@@ -112,7 +113,7 @@ class Adb:
 
 @contextmanager
 def adb_server(home: Path) -> Iterator[Adb]:
-    port = _free_port()
+    (port,) = free_ports(1, "127.0.0.1")
     env = {name: value for name, value in os.environ.items() if "ADB" not in name}
     env |= {
         "ANDROID_ADB_SERVER_PORT": str(port),
@@ -137,12 +138,6 @@ def adb_server(home: Path) -> Iterator[Adb]:
 def read_all(connection: socket.socket) -> bytes:
     parts: Sequence[bytes] = list(iter(lambda: connection.recv(1 << 16), b""))
     return b"".join(parts)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _listens(port: int) -> bool:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 import yaml
-from pydantic import ValidationError
 
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
+from controller.contracts.unreadable import UNREADABLE, reason
 
 FOLDER: Final = Path(__file__).parent
 
@@ -76,12 +76,14 @@ def load_recipe(runtime: str, arch: str) -> Recipe:
     name = f"{runtime}-{arch}"
     if name not in known:
         raise BundleUnbuildable(
-            f"building the bundle {name}", "there is no recipe for it", f"known: {', '.join(known)}"
+            f"building the bundle {name}",
+            "there is no recipe for it",
+            f"known: {', '.join(known)}; see docs/mobile.md, Runtimes",
         )
     path = FOLDER / f"{name}.yaml"
     try:
         return Recipe.model_validate(yaml.safe_load(path.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+    except UNREADABLE as error:
         raise BundleUnbuildable(
-            f"reading {path}", str(error), "mend the file or reinstall benchfarm"
+            f"reading {path}", reason(error), "mend the file or reinstall benchfarm"
         ) from error

@@ -15,17 +15,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import ai_edge_litert
 import numpy as np
 
 from agents.android.runner import logs
 from agents.android.runner.dataset import Dataset
 from agents.android.runner.faults import RunnerFault, spec_invalid, storage_fault
 from agents.android.runner.messages import Voice, told_every_second
-from agents.android.runner.model import LiteRtModel
+from agents.android.runner.model import TfliteModel
 from agents.android.runner.pace import Pace
+from agents.android.runner.sampler import FILE, sampling
 from agents.android.runner.session import Session, WarmUp, expected_samples, warm_up
 from agents.android.runner.spec import RunSpec
+from agents.android.runner.thread_use import ThreadUse
 
 LATENCIES: Final = "latencies_ns.npy"
 
@@ -58,16 +59,25 @@ def _fault_of(error: Exception) -> RunnerFault:
 def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
     """Load, warm up, let LoadGen measure, and return the result; raises RunnerFault."""
     folder = _made(Path(spec.log_dir))
-    dataset = Dataset.read(Path(spec.dataset))
-    model = LiteRtModel(Path(spec.model), spec.threads, bare=spec.delegate == "none")
+    model = TfliteModel(spec)
+    dataset = _dataset(spec, model)
     voice.progress("warm-up", 0, 1, {})
-    warmth = warm_up(model, model.prepare(dataset.images[0], spec.input_mean, spec.input_std))
+    used = ThreadUse.now()
+    warmth = warm_up(model, model.prepare(dataset[0]))
+    threads_used = used.threads_since()
     session = Session(model, dataset, spec)
-    _measure(session, expected_samples(spec, len(dataset), warmth.fastest_s), warmth, spec, voice)
+    total = expected_samples(spec, len(dataset), warmth.fastest_s)
+    with sampling(folder, spec.sampling_s if spec.mode == "performance" else 0.0) as sampler:
+        _measure(session, total, warmth, spec, voice)
     np.save(folder / LATENCIES, np.frombuffer(session.latencies_ns, dtype=np.int64))
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
-    return _verdict(spec, log, dataset, folder) | {
-        "environment": _environment(spec, model, log, session, warmth),
+    environment = _environment(spec, model, log, session, warmth)
+    return _verdict(spec, log) | {
+        "environment": {
+            **environment,
+            "threads_used": threads_used,
+            "sampler_cpu_share": sampler.cpu_share,
+        },
         "artefacts": _artefacts(spec, folder),
     }
 
@@ -83,14 +93,17 @@ def _measure(session: Session, total: int, warmth: WarmUp, spec: RunSpec, voice:
         session.run(warmth.fastest_s)
 
 
-def _verdict(
-    spec: RunSpec, log: logs.DetailLog, dataset: Dataset, folder: Path
-) -> dict[str, object]:
+def _dataset(spec: RunSpec, model: TfliteModel) -> Dataset:
+    if spec.dataset:
+        return Dataset.read(Path(spec.dataset))
+    return Dataset(model.made_up(spec.performance_sample_count))
+
+
+def _verdict(spec: RunSpec, log: logs.DetailLog) -> dict[str, object]:
     """Return validity, reasons and metrics, as LoadGen decided and measured them."""
-    if spec.mode == "accuracy":
-        answers = logs.accuracy(logs.read(folder, logs.ACCURACY), dataset.labels)
-        reasons = answers.objections + tuple(f"LoadGen: {error}" for error in log.errors)
-        metrics = {"top1": _measurement(answers.top1, "fraction")}
+    if spec.mode == "accuracy":  # scored where the truth is known
+        reasons = tuple(f"LoadGen: {error}" for error in log.errors)
+        metrics: dict[str, dict[str, object]] = {}
     else:
         reasons = logs.objections(log)
         metrics = _performance(spec, log)
@@ -105,10 +118,11 @@ def _verdict(
 
 def _performance(spec: RunSpec, log: logs.DetailLog) -> dict[str, dict[str, object]]:
     metrics = {"duration": _measurement(logs.duration_s(log, spec.scenario), "s")}
-    if spec.scenario == "offline":
-        metrics["throughput"] = _measurement(log["result_samples_per_second"], "samples/s")
-    else:
-        for name, seconds in logs.latency_metrics(log).items():
+    throughput = logs.throughput(log, spec.scenario)
+    if throughput is not None:
+        metrics["throughput"] = _measurement(throughput, "samples/s")
+    if spec.scenario != "offline":
+        for name, seconds in logs.latency_metrics(log, spec.scenario).items():
             metrics[name] = _measurement(seconds, "s")
     return metrics
 
@@ -118,25 +132,36 @@ def _measurement(value: float, unit: str) -> dict[str, object]:
 
 
 def _environment(
-    spec: RunSpec, model: LiteRtModel, log: logs.DetailLog, session: Session, warmth: WarmUp
+    spec: RunSpec, model: TfliteModel, log: logs.DetailLog, session: Session, warmth: WarmUp
 ) -> Mapping[str, object]:
     return {
-        "runtime": "litert",
-        "litert": ai_edge_litert.__version__,
+        "runtime": model.runtime,
+        model.runtime: model.version,
         "loadgen": str(log["loadgen_version"]),
         "numpy": np.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "delegate": model.delegate,
+        "delegate_partitions": model.delegate_partitions,
         "threads": spec.threads,
         "input_type": model.input_type,
         "mode": spec.mode,
         "samples": session.done,
+        "started_at_uptime_s": session.started_at,
+        "runner_to_first_query_s": _since_start(session.started_at),
         "warm_up_runs": warmth.runs,
         "expected_latency_s": warmth.fastest_s,
         "min_query_count": spec.min_query_count,
         "min_duration_ms": spec.min_duration_ms,
     }
+
+
+def _since_start(uptime_s: float | None) -> float | None:
+    """Return how long after this process's start a moment was, to a hundredth of a second."""
+    if uptime_s is None:
+        return None
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    return uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
@@ -147,6 +172,8 @@ def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
     }
     if spec.mode == "accuracy":
         files["loadgen_accuracy"] = logs.ACCURACY
+    elif spec.sampling_s:
+        files["conditions"] = FILE
     return {name: str(folder / file) for name, file in files.items()}
 
 

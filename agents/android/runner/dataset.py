@@ -1,8 +1,8 @@
-"""A labelled image set in one `.npz` file."""
+"""The inputs of a set of samples: one `.npy` file an input, read as memory maps."""
 
 from __future__ import annotations
 
-import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,28 @@ from agents.android.runner.faults import dataset_unusable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Images with the numbers of their classes."""
+    """Inputs without what is true of them: the device does not know it."""
 
-    images: NDArray[np.uint8]
-    """(n, height, width, channels)."""
-    labels: NDArray[np.int64]
-    """(n,)."""
+    inputs: Sequence[NDArray[Any]]
+    """(n, …) for each input of the model; pixels are uint8."""
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.inputs[0])
+
+    def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
+        return tuple(array[index] for array in self.inputs)
 
     @staticmethod
-    def read(path: Path) -> Dataset:
-        """Read a set; raises RunnerFault `dataset_unusable`."""
+    def read(folder: Path) -> Dataset:
+        """Open a folder's `input_0.npy`, `input_1.npy` …; raises RunnerFault `dataset_unusable`."""
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                images, labels = arrays["images"], arrays["labels"]
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise dataset_unusable(f"{path}: {error}") from error
-        if objection := _objection(images, labels):
-            raise dataset_unusable(f"{path}: {objection}")
-        return Dataset(images, labels.astype(np.int64))
-
-
-def _objection(images: NDArray[Any], labels: NDArray[Any]) -> str | None:
-    if images.dtype != np.uint8 or images.ndim != 4:
-        return f"images are {images.dtype} of shape {images.shape}, not uint8 in NHWC"
-    if labels.dtype.kind not in "iu" or labels.shape != images.shape[:1]:
-        return f"labels are {labels.dtype} of shape {labels.shape} for {len(images)} images"
-    return None if len(labels) else "no images"
+            paths = sorted(folder.glob("input_*.npy"), key=lambda path: int(path.stem[6:]))
+            inputs = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
+        except (OSError, ValueError, TypeError, EOFError) as error:
+            raise dataset_unusable(f"{folder}: {error}") from error
+        if not inputs:
+            raise dataset_unusable(f"{folder}: it has no input_0.npy")
+        if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
+            counts = ", ".join(str(len(array)) for array in inputs)
+            raise dataset_unusable(f"{folder}: its inputs have {counts} samples")
+        return Dataset(inputs)

@@ -1,4 +1,4 @@
-"""What LoadGen's logs say: the verdict, the metrics, the answers.
+"""What LoadGen's logs say: the verdict and the metrics; its answers are scored elsewhere.
 
 `mlperf_log_detail.txt` has a line `:::MLLOG {"key": …, "value": …, "metadata": {…}}` for each fact,
 with the exact values that `mlperf_log_summary.txt` rounds or words.
@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from agents.android.runner.faults import log_unreadable
 
@@ -72,7 +69,10 @@ def objections(log: DetailLog) -> tuple[str, ...]:
     if not log["result_min_queries_met"]:
         least = log["effective_min_query_count"]
         reasons.append(f"too few queries: {log['result_query_count']} of at least {least}")
-    if not log["early_stopping_met"]:
+    if log.values.get("result_perf_constraints_met") is False:
+        late, issued = log["result_overlatency_query_count"], log["result_query_count"]
+        reasons.append(f"too slow: {late} of {issued} queries took longer than allowed")
+    if not log.values.get("early_stopping_met", True):
         said = " ".join(str(log["early_stopping_result"]).replace(" * ", " ").split())
         reasons.append(f"early stopping not satisfied: {said}")
     reasons += [f"LoadGen: {error}" for error in log.errors]
@@ -80,22 +80,34 @@ def objections(log: DetailLog) -> tuple[str, ...]:
     return tuple(reasons) or (f"LoadGen says {log['result_validity']}: {advice}",)
 
 
-def latency_metrics(log: DetailLog) -> dict[str, float]:
-    """Return a single-stream run's latencies in seconds; p90 is the scenario's metric.
+def throughput(log: DetailLog, scenario: str) -> float | None:
+    """Return samples a second where the scenario has them: all at once, or as answered."""
+    if scenario == "offline":
+        return float(log["result_samples_per_second"])
+    if scenario == "server":
+        return float(log["result_completed_samples_per_sec"])
+    return None
+
+
+def latency_metrics(log: DetailLog, scenario: str) -> dict[str, float]:
+    """Return latencies of queries in seconds; p90 is single-stream's metric, p99 multi-stream's.
 
     `early_stopping_p90` and `_p99` bound the percentile for a run of any length with 99 %
     confidence (LoadGen's early-stopping estimate); p99's is there from 662 queries on.
     """
+    several = scenario == "multi_stream"  # samples in a query
+    percentile, query = ("_per_query", "_query") if several else ("", "")
     keys = {
-        "latency_p50": "result_50.00_percentile_latency_ns",
-        "latency_p90": "result_90.00_percentile_latency_ns",
-        "latency_p99": "result_99.00_percentile_latency_ns",
-        "latency_mean": "result_mean_latency_ns",
-        "latency_min": "result_min_latency_ns",
-        "latency_max": "result_max_latency_ns",
+        "latency_p50": f"result_50.00_percentile{percentile}_latency_ns",
+        "latency_p90": f"result_90.00_percentile{percentile}_latency_ns",
+        "latency_p99": f"result_99.00_percentile{percentile}_latency_ns",
+        "latency_mean": f"result_mean{query}_latency_ns",
+        "latency_min": f"result_min{query}_latency_ns",
+        "latency_max": f"result_max{query}_latency_ns",
     }
     metrics = {name: log[key] / 1e9 for name, key in keys.items()}
-    for name, key in _EARLY_STOPPING.items():
+    estimates = _EARLY_STOPPING if scenario == "single_stream" else {}
+    for name, key in estimates.items():
         if log["early_stopping_met"] and log.values.get(key):
             metrics[name] = log[key] / 1e9
     return metrics
@@ -105,44 +117,11 @@ def duration_s(log: DetailLog, scenario: str) -> float:
     """Return how long LoadGen's clock ran, from its first query to its last answer."""
     if scenario == "offline":
         return float(log["result_max_latency_ns"]) / 1e9
-    return float(log["result_query_count"]) / float(log["result_qps_with_loadgen_overhead"])
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """What the answers of an accuracy run are worth."""
-
-    right: int
-    samples: int
-    objections: tuple[str, ...]
-    """Why the run does not count as one over the whole set."""
-
-    @property
-    def top1(self) -> float:
-        """The share of right answers."""
-        return self.right / self.samples if self.samples else 0.0
-
-
-def accuracy(text: str, labels: NDArray[np.int64]) -> Accuracy:
-    """Score `mlperf_log_accuracy.json`, whose data are little-endian int64 class numbers in hex.
-
-    Raises RunnerFault `log_unreadable`.
-    """
-    try:
-        answers = [
-            (int(entry["qsl_idx"]), int.from_bytes(bytes.fromhex(entry["data"]), "little"))
-            for entry in json.loads(text)
-        ]
-        right = sum(int(labels[index]) == answer for index, answer in answers)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise log_unreadable(f"{ACCURACY}: {error!r}") from error
-    answered = {index for index, _ in answers}
-    reasons = []
-    if len(answered) != len(labels):
-        reasons.append(f"accuracy run answered {len(answered)} of {len(labels)} samples")
-    if len(answers) != len(answered):
-        reasons.append(f"accuracy run answered {len(answers) - len(answered)} samples twice")
-    return Accuracy(right, len(answers), tuple(reasons))
+    if scenario == "single_stream":
+        return float(log["result_query_count"]) / float(log["result_qps_with_loadgen_overhead"])
+    if scenario == "server":
+        return float(log["result_query_count"]) / float(log["result_completed_samples_per_sec"])
+    return float(log["result_query_count"]) * float(log["result_mean_query_latency_ns"]) / 1e9
 
 
 def read(folder: Path, name: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import array
+import queue
+import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -15,20 +19,21 @@ from agents.android.runner.dataset import Dataset
 from agents.android.runner.model import Sample
 from agents.android.runner.spec import RunSpec
 
+_NO_ANSWER: Final = np.zeros(0, np.uint8)
 WARM_UP_RUNS: Final = 8
 WARM_UP_S: Final = 0.5
 """Warming up takes both; a model of 10 s a run is warmed up by its eight runs."""
 
 
-class Classifier(Protocol):
+class System(Protocol):
     """What a session measures."""
 
-    def prepare(self, image: NDArray[np.uint8], mean: float, std: float) -> Sample:
-        """Return one input tensor; called while LoadGen loads samples, before its clock starts."""
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
+        """Return a sample's tensors; called while LoadGen loads samples, before its clock."""
         ...
 
-    def classify(self, sample: Sample) -> int:
-        """Return an image's class number; called once a sample, inside LoadGen's clock."""
+    def answer(self, sample: Sample) -> NDArray[Any]:
+        """Return a sample's answer, contiguous; called once a sample, inside LoadGen's clock."""
         ...
 
 
@@ -40,12 +45,12 @@ class WarmUp:
     fastest_s: float
 
 
-def warm_up(model: Classifier, sample: Sample) -> WarmUp:
+def warm_up(model: System, sample: Sample) -> WarmUp:
     """Run a model until its caches, threads and clocks have settled."""
     fastest, runs, started = float("inf"), 0, time.perf_counter()
     while runs < WARM_UP_RUNS or time.perf_counter() - started < WARM_UP_S:
         before = time.perf_counter()
-        model.classify(sample)
+        model.answer(sample)
         fastest = min(fastest, time.perf_counter() - before)
         runs += 1
     return WarmUp(runs, fastest)
@@ -54,7 +59,7 @@ def warm_up(model: Classifier, sample: Sample) -> WarmUp:
 class Session:
     """The system under test and the sample library of one test, in LoadGen's sense."""
 
-    def __init__(self, model: Classifier, dataset: Dataset, spec: RunSpec) -> None:
+    def __init__(self, model: System, dataset: Dataset, spec: RunSpec) -> None:
         self.done = 0
         """Samples answered so far; another thread may read it."""
         self.latencies_ns = array.array("q")
@@ -62,8 +67,8 @@ class Session:
         self._model, self._dataset, self._spec = model, dataset, spec
         self._loaded: dict[int, Sample] = {}
         self._fault: Exception | None = None
-        self._answer = array.array("q", [0])
-        self._answer_at, self._answer_size = self._answer.buffer_info()[0], self._answer.itemsize
+        self.started_at: float | None = None
+        """When the first query came: the device's own seconds since it was switched on."""
 
     def run(self, expected_latency_s: float) -> None:
         """Run the test to its end; raises whatever the model raised inside it.
@@ -72,27 +77,28 @@ class Session:
         run out; half the fastest latency seen leaves room for a model that gets faster.
         """
         settings = loadgen_settings(self._spec)
-        settings.single_stream_expected_latency_ns = max(1, int(expected_latency_s * 1e9 / 2))
+        expected_ns = max(1, int(expected_latency_s * 1e9 / 2))
+        settings.single_stream_expected_latency_ns = expected_ns
+        settings.multi_stream_expected_latency_ns = expected_ns * self._spec.samples_per_query
         total = len(self._dataset)
         held = min(self._spec.performance_sample_count, total)
-        system = loadgen.ConstructSUT(self._issue, _flush)
         library = loadgen.ConstructQSL(total, held, self._load, self._unload)
-        try:
-            loadgen.StartTestWithLogSettings(
-                system, library, settings, log_settings(self._spec.log_dir), ""
-            )
-        finally:
-            loadgen.DestroyQSL(library)
-            loadgen.DestroySUT(system)
+        with self._issuing() as issue:
+            system = loadgen.ConstructSUT(issue, _flush)
+            try:
+                loadgen.StartTestWithLogSettings(
+                    system, library, settings, log_settings(self._spec.log_dir), ""
+                )
+            finally:
+                loadgen.DestroyQSL(library)
+                loadgen.DestroySUT(system)
         if self._fault is not None:
             raise self._fault
 
     def _load(self, indices: list[int]) -> None:
         try:
             for index in indices:
-                self._loaded[index] = self._model.prepare(
-                    self._dataset.images[index], self._spec.input_mean, self._spec.input_std
-                )
+                self._loaded[index] = self._model.prepare(self._dataset[index])
         except Exception as error:  # noqa: BLE001 - LoadGen aborts if one crosses it; run() raises
             self._fault = error
 
@@ -100,17 +106,41 @@ class Session:
         for index in indices:
             self._loaded.pop(index, None)
 
+    @contextmanager
+    def _issuing(self) -> Iterator[Any]:
+        """Give what LoadGen calls with queries; it returns at once where they come by a clock."""
+        if self._spec.scenario != "server":
+            yield self._issue
+            return
+        waiting: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
+
+        def answer_in_turn() -> None:
+            while queries := waiting.get():
+                self._issue(queries)
+
+        worker = threading.Thread(target=answer_in_turn)
+        worker.start()
+        try:
+            yield waiting.put
+        finally:
+            waiting.put(None)
+            worker.join()
+
     def _issue(self, queries: list[Any]) -> None:
         """Answer queries one by one: the measured path, the same in every scenario and mode."""
+        if self.started_at is None:
+            self.started_at = time.clock_gettime(time.CLOCK_BOOTTIME)
         clock = time.perf_counter_ns
         for query in queries:
             started = clock()
+            answer = _NO_ANSWER
             try:
                 if self._fault is None:
-                    self._answer[0] = self._model.classify(self._loaded[query.index])
+                    answer = self._model.answer(self._loaded[query.index])
             except Exception as error:  # noqa: BLE001 - as in _load; what is left is not run
                 self._fault = error
-            response = loadgen.QuerySampleResponse(query.id, self._answer_at, self._answer_size)
+            # LoadGen copies an answer before it returns, and in accuracy mode only.
+            response = loadgen.QuerySampleResponse(query.id, answer.ctypes.data, answer.nbytes)
             loadgen.QuerySamplesComplete([response])
             self.latencies_ns.append(clock() - started)
             self.done += 1
@@ -121,7 +151,9 @@ def loadgen_settings(spec: RunSpec) -> Any:  # noqa: ANN401 - loadgen.TestSettin
     settings = loadgen.TestSettings()
     settings.scenario = {
         "single_stream": loadgen.TestScenario.SingleStream,
+        "multi_stream": loadgen.TestScenario.MultiStream,
         "offline": loadgen.TestScenario.Offline,
+        "server": loadgen.TestScenario.Server,
     }[spec.scenario]
     settings.mode = {
         "performance": loadgen.TestMode.PerformanceOnly,
@@ -130,6 +162,9 @@ def loadgen_settings(spec: RunSpec) -> Any:  # noqa: ANN401 - loadgen.TestSettin
     settings.min_query_count = spec.min_query_count
     settings.min_duration_ms = spec.min_duration_ms
     settings.offline_expected_qps = spec.offline_expected_qps
+    settings.multi_stream_samples_per_query = spec.samples_per_query
+    settings.server_target_qps = spec.target_qps
+    settings.server_target_latency_ns = int(spec.target_latency_ms * 1e6)
     settings.qsl_rng_seed = spec.qsl_rng_seed
     settings.sample_index_rng_seed = spec.sample_index_rng_seed
     settings.schedule_rng_seed = spec.schedule_rng_seed
@@ -154,7 +189,11 @@ def expected_samples(spec: RunSpec, images: int, expected_latency_s: float) -> i
         return images
     if spec.scenario == "offline":
         return spec.min_query_count
-    return max(spec.min_query_count, int(spec.min_duration_ms / 1e3 / expected_latency_s))
+    if spec.scenario == "server":
+        return max(spec.min_query_count, int(spec.min_duration_ms / 1e3 * spec.target_qps))
+    samples = max(spec.min_query_count, int(spec.min_duration_ms / 1e3 / expected_latency_s))
+    least = spec.min_query_count * spec.samples_per_query
+    return max(samples, least) if spec.scenario == "multi_stream" else samples
 
 
 def _flush() -> None:

@@ -8,11 +8,25 @@ from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
+from agents.android.runner.answers import ANSWERS
 from agents.android.runner.faults import spec_invalid
 
-SCENARIOS: Final = ("single_stream", "offline")
+SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
 MODES: Final = ("performance", "accuracy")
-DELEGATES: Final = ("xnnpack", "none")
+DELEGATES: Final = ("xnnpack", "none", "auto")
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "scenario": SCENARIOS,
+    "mode": MODES,
+    "delegate": DELEGATES,
+    "answer": tuple(ANSWERS),
+}
+_AT_LEAST_ONE: Final = (
+    "min_query_count",
+    "performance_sample_count",
+    "samples_per_query",
+    "threads",
+)
+_POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
     "int": (int,),
@@ -28,11 +42,11 @@ class RunSpec:
     model: str
     """Path of the `.tflite` file."""
     dataset: str
-    """Path of an `.npz` with `images` (n, height, width, channels) and `labels` (n,)."""
+    """Folder of `input_0.npy` …, (n, …) each; empty: samples are made up from the model."""
     log_dir: str
     """Folder for LoadGen's logs and the raw latencies; made if missing."""
     scenario: str
-    """`single_stream` or `offline`."""
+    """`single_stream`, `multi_stream`, `offline` or `server`."""
     mode: str
     """`performance` or `accuracy`."""
     min_query_count: int
@@ -43,15 +57,25 @@ class RunSpec:
     """Samples held in memory, from which LoadGen draws in performance mode."""
     threads: int = 1
     delegate: str = "xnnpack"
-    """`xnnpack`, or `none` for LiteRT's own kernels."""
+    """`xnnpack`, `none` for the runtime's own kernels, `auto` for what it does by itself."""
+    answer: str = "raw"
+    """How outputs become what LoadGen logs: see answers.py."""
     input_mean: float = 0.0
     """A float model takes (pixel - input_mean) / input_std; an integer one the same, quantised."""
     input_std: float = 255.0
     offline_expected_qps: float = 1.0
     """With `min_duration_ms` > 0 LoadGen sizes the offline query by it."""
+    samples_per_query: int = 8
+    """Of multi_stream."""
+    target_qps: float = 1.0
+    """Queries a second that server issues, at random times."""
+    target_latency_ms: float = 10.0
+    """What 99 % of server's queries have to keep."""
     qsl_rng_seed: int = 0
     sample_index_rng_seed: int = 0
     schedule_rng_seed: int = 0
+    sampling_s: float = 0.0
+    """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
     die_with_stdin: bool = False
     """End when standard input does: whoever started the run is gone."""
 
@@ -91,14 +115,13 @@ def _objection(field: Field[Any], value: object) -> str | None:
 
 
 def _out_of_range(name: str, value: Any) -> str | None:  # noqa: ANN401 - JSON
-    choices = {"scenario": SCENARIOS, "mode": MODES, "delegate": DELEGATES}.get(name)
+    choices = _CHOICES.get(name)
     if choices is not None and value not in choices:
         return f"{name} must be one of {', '.join(choices)}, not {value!r}"
-    least_one = ("min_query_count", "performance_sample_count", "threads")
-    if name in least_one and value < 1:
+    if name in _AT_LEAST_ONE and value < 1:
         return f"{name} must be at least 1, not {value}"
     if name == "min_duration_ms" and value < 0:
         return f"min_duration_ms must not be negative, not {value}"
-    if name in ("input_std", "offline_expected_qps") and not value > 0:
+    if name in _POSITIVE and not value > 0:
         return f"{name} must be positive, not {value}"
     return None

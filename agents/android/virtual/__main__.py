@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,19 +15,27 @@ from agents.android.virtual import launch, profiles
 from agents.android.virtual.auth import load_keys
 from agents.android.virtual.cores import choose_cores, parse_cores
 from agents.android.virtual.daemon import PhoneSetup
+from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.faults import parse_fault
+from controller.contracts.complaint import Complaint
 from controller.contracts.errors import UserError
 
 
 def main() -> int:
-    """Start the phone; a UserError is one line on standard error and exit status 2."""
+    """Start the phone; a UserError is one line and exit status 2.
+
+    The line is a Complaint on standard output for who has it end with its starter.
+    """
     options = _options()
     try:
         setup = _setup(options)
         lifeline = options.until_stdin_closes
         return launch.run(setup, options.folder, options.port, until_stdin_closes=lifeline)
     except UserError as error:
-        sys.stderr.write(f"{error}\n")
+        if options.until_stdin_closes:  # a process has started it, and hears
+            sys.stdout.write(Complaint.of(error).model_dump_json() + "\n")
+        else:
+            sys.stderr.write(f"{error}\n")
         return 2
 
 
@@ -50,6 +59,9 @@ def _setup(options: argparse.Namespace) -> PhoneSetup:
     cores = choose_cores(wanted, profile.cpu.cores, os.sched_getaffinity(0))
     faults = tuple(parse_fault(text) for text in options.fault)
     keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else None
+    if options.serial and not re.fullmatch(profiles.SERIAL, options.serial):
+        remedy = "write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'"
+        raise PhoneOptionsInvalid(f"option --serial {options.serial!r}", "it is no serial", remedy)
     return PhoneSetup(profile, options.serial or profile.serial, cores, keys, faults)
 
 

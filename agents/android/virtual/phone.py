@@ -14,6 +14,7 @@ from typing import Any, Self
 from agents.android.virtual import control
 from agents.android.virtual.errors import PhoneNotRunning
 from agents.android.virtual.faults import Fault
+from controller.contracts.complaint import Complaint
 
 MODULE = "agents.android.virtual"
 
@@ -67,7 +68,7 @@ class VirtualPhone:
         return self._facts
 
     async def __aenter__(self) -> Self:
-        """Start it; raises PhoneNotRunning with what it said if it can't be."""
+        """Start it; raises UserError with what it said if it can't be."""
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", MODULE, "--until-stdin-closes", *self._arguments),
             stdin=PIPE,
@@ -116,6 +117,7 @@ class VirtualPhone:
             said = (await process.stderr.read()).decode(errors="replace").strip()
             raise PhoneNotRunning("start a virtual phone", said, "see what it said")
         facts: Mapping[str, Any] = json.loads(line)
+        Complaint.raise_if_said(facts)
         return facts
 
     async def _end(self) -> None:

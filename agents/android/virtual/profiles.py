@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt
 
 from agents.android.virtual.battery import Battery
 from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.thermal import ThermalModel
 from controller.contracts.base import Contract
+from controller.contracts.unreadable import UNREADABLE, reason
 
 FOLDER = Path(__file__).with_suffix("")
+SERIAL = "[A-Za-z0-9_.-]{1,64}"
 
 
 class CpuProfile(Contract):
@@ -31,7 +33,7 @@ class CpuProfile(Contract):
 class Profile(Contract):
     """A kind of phone; every name in it is invented."""
 
-    serial: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+    serial: Annotated[str, Field(pattern=f"^{SERIAL}$")]
     manufacturer: str
     model: str
     device: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
@@ -64,11 +66,5 @@ def load(name: str) -> Profile:
     remedy = f"built-in profiles: {', '.join(names())}; or give a .yaml file"
     try:
         return Profile.model_validate(yaml.safe_load(path.read_text()))
-    except OSError as error:
-        seen = error.strerror or str(error)
-        raise PhoneOptionsInvalid(f"read profile {name!r}", seen, remedy) from error
-    except yaml.YAMLError as error:
-        raise PhoneOptionsInvalid(f"read profile {name!r}", str(error), remedy) from error
-    except ValidationError as error:
-        seen = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise PhoneOptionsInvalid(f"read profile {name!r}", seen, "correct these keys") from error
+    except UNREADABLE as error:
+        raise PhoneOptionsInvalid(f"reading profile {name!r}", reason(error), remedy) from error

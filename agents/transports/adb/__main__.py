@@ -1,7 +1,8 @@
-"""`python -m agents.transports.adb VERB SERVER PHONE`: what `benchfarm phone` asks of adb.
+"""`python -m agents.transports.adb VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
 
-Verbs: `connect` and `disconnect` a phone's HOST:PORT, `clean` an adb serial. Prints an Answer as
-JSON and exits with 0, or a Complaint and exits with 1.
+Verbs: `connect` and `disconnect` a phone's HOST:PORT; `clean` an adb serial, and the file by which
+it is locked while a run or a probe is on it. Prints an Answer as JSON and exits with 0, or a
+Complaint and exits with 1.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
+from agents.host.locks import exclusive_now
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import connect, disconnect, state_of
 from agents.transports.adb.refusals import fault_of_state
@@ -57,13 +60,22 @@ async def disconnected(server: Address, phone: str) -> Answer:
     return Answer()
 
 
-async def cleaned(server: Address, phone: str) -> Answer:
-    """Remove all that agents have put on a phone; raises RemoteFault."""
-    remote = AdbRemote.of(Link(server, phone), OWNER)
-    return Answer(freed_bytes=await remote.remove_all())
+async def cleaned(server: Address, phone: str, use: str) -> Answer:
+    """Remove all that agents have put on a phone; no run begins meanwhile.
+
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    """
+    lock = Path(use)
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive_now(lock) as free:
+        if not free:
+            seen, remedy = "a run or a probe is on it", "wait for its end, or cancel its sweep"
+            raise PhoneUnavailable(f"cleaning phone {lock.name}", seen, remedy)
+        remote = AdbRemote.of(Link(server, phone), OWNER)
+        return Answer(freed_bytes=await remote.remove_all())
 
 
-VERBS: Mapping[str, Callable[[Address, str], Awaitable[Answer]]] = {
+VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
     "connect": connected,
     "disconnect": disconnected,
     "clean": cleaned,
@@ -72,19 +84,21 @@ VERBS: Mapping[str, Callable[[Address, str], Awaitable[Answer]]] = {
 
 def main() -> int:
     """Do it."""
-    verb, server, phone = sys.argv[1:]
+    verb, server, phone, *more = sys.argv[1:]
 
     async def do() -> Answer:
-        return await VERBS[verb](Address.parse(server), phone)
+        return await VERBS[verb](Address.parse(server), phone, *more)
 
     try:
         sys.stdout.write(asyncio.run(do()).model_dump_json())
+        return 0
+    except PhoneUnavailable as refusal:
+        error = refusal
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
-        sys.stdout.write(Complaint.of(error).model_dump_json())
-        return 1
-    return 0
+    sys.stdout.write(Complaint.of(error).model_dump_json())
+    return 1
 
 
 if __name__ == "__main__":

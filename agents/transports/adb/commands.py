@@ -73,6 +73,15 @@ def owner_tag(owner: str) -> str:
     return sha256(owner.encode()).hexdigest()[:16]
 
 
+def others_tags(owner: str) -> str:
+    """Return what the environment of every program has whose owner is another: patterns of lines.
+
+    Each is for a tag that is as this owner's up to one character: grep can't say "any but this".
+    """
+    tag = owner_tag(owner)
+    return "\n".join(f"{ATTEMPT_MARKER}={tag[:n]}[^{tag[n]}]" for n in range(len(tag)))
+
+
 def new_token(owner: str) -> str:
     """Return a name for one start of one program, which nothing else on the phone contains."""
     return owner_tag(owner) + secrets.token_hex(8)
@@ -102,16 +111,17 @@ class Launch:
         return f"exec {shlex.join(arguments)}"
 
 
-def end_line(prefix: str, group: int | None = None) -> str:
-    """Return the line that ends every program whose token begins with a prefix.
+def end_line(pattern: str, group: int | None = None) -> str:
+    """Return the line that ends every program whose command line or environment has a text.
 
+    `pattern` is as grep takes it, one a line; it begins with a character that stands for itself.
     `group` is a process group that surely still belongs to it. The line prints how many processes
     there were; it exits with 9 if some survive SIGKILL.
     """
-    # The brackets keep the pattern from finding itself among the arguments of grep and sh.
-    pattern = f"[{prefix[0]}]{prefix[1:]}"
+    # The brackets keep a pattern from finding itself among the arguments of grep and sh.
+    bracketed = "\n".join(f"[{line[0]}]{line[1:]}" for line in pattern.split("\n"))
     known = "" if group is None else str(group)
-    return f"exec {shlex.join(('sh', '-c', _END, 'benchfarm-end', pattern, known))}"
+    return f"exec {shlex.join(('sh', '-c', _END, 'benchfarm-end', bracketed, known))}"
 
 
 class Framing:

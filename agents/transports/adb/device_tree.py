@@ -17,6 +17,7 @@ _FILE_BYTES = 4096
 """A file takes at least a block."""
 _NEXT = "--"
 _ABSENT = 3
+_SHARED = 4
 _LIST = f"""
 cd "$1" 2>/dev/null || exit {_ABSENT}
 find . -type f -exec sha256sum {{}} + || exit 1
@@ -26,6 +27,11 @@ echo {_NEXT}
 find . -type d || exit 1
 echo {_NEXT}
 find . -type l -exec sh -c 'for link; do echo "$link"; readlink "$link"; done' sh {{}} +
+"""
+# The time of the last change (%z) can't be set by anyone; a folder's tells of new names in it.
+_STAMPS = f"""
+cd "$1" 2>/dev/null || exit {_ABSENT}
+find . -mindepth 1 -exec stat -c '%n %i %s %f %z' {{}} +
 """
 _UNPACK = """
 rm -rf "$2" && mkdir -p "$2" && tar -xf "$1" -C "$2"
@@ -40,11 +46,20 @@ _PREPARE = """
 mkdir -p "$1" && cd "$1" && rm -rf incoming-*
 """
 _SWEEP = f"""
-mkdir -p "$1" && cd "$1" && rm -rf {RUNS} incoming-* &&
-  dd if=/dev/zero of=incoming-probe bs=65536 count=16
+mkdir -p "$1" && cd "$1" || exit
+[ -n "$(grep -l -e "$2" /proc/[0-9]*/environ 2>/dev/null)" ] || rm -rf {RUNS} incoming-* || exit
+dd if=/dev/zero of=incoming-probe bs=65536 count=16
 code=$?
 rm -f incoming-probe
 exit $code
+"""
+# A run is told by its files: another host may ask the phone this or that at any time.
+_FIND_RUNS = f"""
+for environ in $(grep -l -e "$2" /proc/[0-9]*/environ 2>/dev/null)
+do
+  grep -q -F -e "$1/{RUNS}/" "${{environ%environ}}cmdline" 2>/dev/null && exit {_SHARED}
+done
+exit 0
 """
 # Renamed first: what a run that begins now needs, it pushes anew.
 _REMOVE = """
@@ -64,14 +79,32 @@ def prepare(root: PurePosixPath) -> tuple[str, ...]:
     return _script(_PREPARE, root)
 
 
-def sweep(root: PurePosixPath) -> tuple[str, ...]:
-    """Return the command that removes what runs have left, and sees that the phone takes files."""
-    return _script(_SWEEP, root)
+def sweep(root: PurePosixPath, others: str) -> tuple[str, ...]:
+    """Return the command that removes what runs have left, and sees that the phone takes files.
+
+    It removes nothing while there are programs in whose environment grep finds `others`.
+    """
+    return (*_script(_SWEEP, root), others)
+
+
+def find_runs(root: PurePosixPath, others: str) -> tuple[str, ...]:
+    """Return the command that looks for runs in whose environment grep finds `others`."""
+    return (*_script(_FIND_RUNS, root), others)
+
+
+def is_shared(exit_code: int) -> bool:
+    """Tell from the exit code of `find_runs` whether there is one."""
+    return exit_code == _SHARED
 
 
 def list_tree(folder: PurePosixPath) -> tuple[str, ...]:
     """Return the command whose output `parse_listing` reads."""
     return _script(_LIST, folder)
+
+
+def stamp_tree(folder: PurePosixPath) -> tuple[str, ...]:
+    """Return the command whose output changes with anything below a folder, without reading it."""
+    return _script(_STAMPS, folder)
 
 
 def unpack(archive: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:

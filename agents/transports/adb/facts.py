@@ -14,14 +14,21 @@ VIRTUAL: Final = "ro.benchfarm.virtual"
 HOST_CORES: Final = "ro.benchfarm.host_cores"
 """Of a virtual phone: the cores of its host that it computes on, such as 0,2-3."""
 READ_S: Final = 20.0
-_PROPERTY = re.compile(r"^\[([^\]]+)\]: \[(.*?)\]$", re.MULTILINE | re.DOTALL)
+_PROPERTY = re.compile(r"^\[([^\]\n]+)\]: \[", re.MULTILINE)
+"""Where one begins; it ends before the next."""
+MAX_CORES: Final = 4096
+"""More than any phone has: what a broken one says is not made a set of."""
+MAX_CHARACTERS: Final = 200
+"""Of a fact that is words."""
 _MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
 _RELEASE = re.compile(r"\d+(\.\d+)?")
 
 
 def parse_properties(text: str) -> dict[str, str]:
     """Read the output of `getprop`; a value may hold line ends."""
-    return dict(_PROPERTY.findall(text))
+    _, *found = _PROPERTY.split(text)
+    values = (value.rpartition("]") for value in found[1::2])
+    return {name: value for name, (value, end, _) in zip(found[::2], values, strict=True) if end}
 
 
 def parse_cores(text: str) -> frozenset[int]:
@@ -29,7 +36,10 @@ def parse_cores(text: str) -> frozenset[int]:
     cores: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, dash, last = part.partition("-")
-        cores.update(range(int(first), int(last if dash else first) + 1))
+        low, high = int(first), int(last if dash else first)
+        if not 0 <= low <= high < MAX_CORES:
+            raise ValueError(f"no cores are numbered {part[:MAX_CHARACTERS]}")
+        cores.update(range(low, high + 1))
     return frozenset(cores)
 
 
@@ -66,8 +76,8 @@ async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
     try:
         return device_of(properties, cores, meminfo, shell_v2=shell_v2)
     except ValueError as error:
-        message = f"it can't be described: {error}"
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
+        message = f"it can't be described: {' '.join(str(error).split())[:MAX_CHARACTERS]}"
+        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message) from error
 
 
 async def _said(remote: Remote, serial: str, *argv: str) -> str:
@@ -92,7 +102,13 @@ def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
         fact: next((properties[name] for name in names if properties.get(name)), "")
         for fact, names in sources.items()
     }
-    return {fact: value for fact, value in found.items() if value}
+    return {fact: _words(value) for fact, value in found.items() if value}
+
+
+def _words(text: str) -> str:
+    """Return what a phone says of itself on one line, for tables, labels and logs."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(shown.split())[:MAX_CHARACTERS]
 
 
 def _numbers(properties: Mapping[str, str]) -> dict[str, Fact]:

@@ -18,9 +18,10 @@ from agents.transports.adb.commands import (
     Launch,
     end_line,
     new_token,
+    others_tags,
     owner_tag,
 )
-from agents.transports.adb.recovery import RETURN_S, recover, state_of
+from agents.transports.adb.recovery import RETURN_S, Route, recover, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal
 from agents.transports.adb.shell import V1_REQUEST, Heard, converse_v1, converse_v2
 from agents.transports.adb.smart_socket import Address, Connection, ask, open_service
@@ -45,6 +46,11 @@ class Link:
     clean_up_s: float = CLEAN_UP_S
     patience_s: float = PATIENCE_S
     return_s: float = RETURN_S
+
+    @property
+    def route(self) -> Route:
+        """Where it leads, whatever patience one has."""
+        return Route(self.server, self.serial)
 
     async def has_shell_v2(self) -> bool:
         """Ask the server what the phone's daemon can do; an offline phone is recovered first."""
@@ -167,6 +173,14 @@ class Programs:
         self._left.clear()
         return ended
 
+    async def end_others(self) -> int:
+        """End what runs for other owners; called when nothing of theirs is to run.
+
+        A phone that was moved ends what it ran for the other host, but not at once; and not at all
+        if it was reached over TCP, and that host has only fallen silent.
+        """
+        return await self._end(others_tags(self.owner))
+
     async def end_left(self) -> int:
         """End what could not be ended when it should have been; called before anything else."""
         ended = 0
@@ -236,11 +250,11 @@ class Programs:
         await self._end(program.launch.token, program.heard.framing.group)
         self._left.discard(program.launch.token)
 
-    async def _end(self, prefix: str, group: int | None = None) -> int:
-        """End what runs under a token or an owner's tag; return how many processes there were."""
+    async def _end(self, pattern: str, group: int | None = None) -> int:
+        """End what runs under a token or a tag; return how many processes there were."""
         try:
             async with asyncio.timeout(self.link.clean_up_s):
-                said = await self._say(end_line(prefix, group))
+                said = await self._say(end_line(pattern, group))
         except TimeoutError as error:
             message = f"no answer for {self.link.clean_up_s:g} s to an order to end programs"
             raise self.link.fault(FaultKind.HUNG, message) from error

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from agents.transports.adb import device_tree
+from agents.transports.adb.commands import others_tags
 from agents.transports.adb.programs import Link, Programs
 from agents.transports.adb.refusals import fault_of_refusal
 from agents.transports.adb.sync import receive_tree
 from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
+    NO_ENVIRONMENT,
     Completed,
+    Ended,
     FaultKind,
     Pushed,
     RemoteFault,
@@ -34,6 +38,8 @@ class AdbRemote(RunsPrograms[Programs]):
     """See Remote; files go below a folder of its own, whatever else lies there is left alone."""
 
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _verified: dict[PurePosixPath, str] = field(default_factory=dict)
+    """Tree → its stamps when its checksums were right; forgotten when the phone's link breaks."""
 
     @classmethod
     def of(cls, link: Link, owner: str, folder: PurePosixPath = FOLDER) -> AdbRemote:
@@ -50,13 +56,39 @@ class AdbRemote(RunsPrograms[Programs]):
         """Where it keeps its files on the phone."""
         return self.programs.folder
 
+    async def require_alone(self) -> None:
+        """Raise RemoteFault `offline` if another agent's run is on the phone: it is not ours now.
+
+        An agent that has not heard of the controller for a while may have lost it to another.
+        """
+        others = others_tags(self.programs.owner)
+        found = await self._own(device_tree.find_runs(self.folder, others), QUICK_S)
+        if device_tree.is_shared(found.exit_code):
+            raise self.link.fault(FaultKind.OFFLINE, "another host's run is on it")
+        if found.exit_code:
+            raise self._unable("look for other hosts' runs", found)
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        """See Remote.stream; what measures does not begin beside another agent's run."""
+        await self.require_alone()
+        return await RunsPrograms.stream(self, argv, deadline_s, on_line, environment)
+
     async def push_tree(self, tree: Tree) -> Pushed:
         """See Remote.push_tree."""
         path = self.folder / tree.digest
         async with self._pushing:
             await self._do(device_tree.prepare(self.folder), QUICK_S)
-            if not await self._differences(path, tree):
+            stamps = await self._stamps(path)
+            known = stamps is not None and self._verified.pop(path, None) == stamps
+            if known or not await self._differences(path, tree):
                 await self._check_programs(path, tree)
+                self._remember(path, stamps)
                 return Pushed(path, 0)
             pushed = await self._push(tree, path)
         return Pushed(path, pushed)
@@ -73,12 +105,14 @@ class AdbRemote(RunsPrograms[Programs]):
     async def clean(self) -> int:
         """See Remote.clean; while something of this agent runs, only what was left is ended.
 
+        Nothing is removed while another agent's programs run: the phone may be that one's.
         Raises RemoteFault, too, if the phone takes no files: then nothing can run there.
         """
         busy = self.programs.busy
         ended = await self.programs.clean()
         if not busy:
-            await self._do(device_tree.sweep(self.folder), QUICK_S)
+            others = others_tags(self.programs.owner)
+            await self._do(device_tree.sweep(self.folder, others), QUICK_S)
         return ended
 
     async def remove_all(self) -> int:
@@ -90,6 +124,15 @@ class AdbRemote(RunsPrograms[Programs]):
         """Return how much the phone's storage still takes; raises RemoteFault."""
         answer = await self._do(("df", str(self.folder.parent)), QUICK_S)
         return device_tree.parse_free_bytes(self.link.serial, answer)
+
+    async def _stamps(self, path: PurePosixPath) -> str | None:
+        """Return what changes with the tree; None if there is none, or its phone can't tell."""
+        listed = await self._own(device_tree.stamp_tree(path), THOROUGH_S)
+        return None if listed.exit_code else hashlib.sha256(listed.stdout).hexdigest()
+
+    def _remember(self, path: PurePosixPath, stamps: str | None) -> None:
+        if stamps is not None:
+            self._verified[path] = stamps
 
     async def _differences(self, path: PurePosixPath, tree: Tree) -> list[str]:
         listed = await self._own(device_tree.list_tree(path), THOROUGH_S)
@@ -112,11 +155,13 @@ class AdbRemote(RunsPrograms[Programs]):
             with tree.archive.open("rb") as source:
                 pushed = await sync.send(source, archive)
         await self._do(device_tree.unpack(archive, unpacked), THOROUGH_S)
+        stamps = await self._stamps(unpacked)  # renaming the folder changes nothing below it
         if wrong := await self._differences(unpacked, tree):
             message = f"what was pushed arrived changed: {'; '.join(wrong[:3])}"
             raise self.link.fault(FaultKind.CORRUPT, message)
         await self._check_programs(unpacked, tree)
         await self._do(device_tree.install(unpacked, path), QUICK_S)
+        self._remember(path, stamps)
         return pushed
 
     async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:

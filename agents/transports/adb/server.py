@@ -6,9 +6,8 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +17,7 @@ import psutil
 from agents.transports.adb.smart_socket import Address, ask
 from agents.transports.remote import RemoteFault
 from controller.contracts.errors import AdbMissing, AdbUnavailable
+from controller.contracts.ports import free_ports
 from controller.contracts.processes import end_marked, marked_processes
 
 SERVER_MARKER = "BENCHFARM_ADB_SERVER"
@@ -80,6 +80,8 @@ class PrivateServer:
     address: Address
     key: Path | None = None
     """A key, or a folder of keys, that phones already know (ADB_VENDOR_KEYS)."""
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
+    """Held while it is looked at and started: two at once would take each other's port."""
 
     @classmethod
     async def start(
@@ -93,7 +95,7 @@ class PrivateServer:
         if (running := _running_port(folder)) and port in (None, running):
             return cls(folder, Address(LOOPBACK, running), key)
         for _ in range(RACES):
-            server = cls(folder, Address(LOOPBACK, port or _free_port()), key)
+            server = cls(folder, Address(LOOPBACK, port or free_ports(1, LOOPBACK)[0]), key)
             try:
                 await server.ready()
                 return server
@@ -105,10 +107,20 @@ class PrivateServer:
 
     async def ready(self) -> Address:
         """See AdbServer.ready."""
-        if _running_port(self.folder) != self.address.port or not await self._answers():
+        async with self._changing:
+            if _running_port(self.folder) != self.address.port or not await self._answers():
+                await self.stop()
+                await self._launch()
+        return self.address
+
+    async def restart(self) -> None:
+        """End it and start it again on the same port; raises AdbUnavailable.
+
+        All phones are lost, and those on a cable are found again.
+        """
+        async with self._changing:
             await self.stop()
             await self._launch()
-        return self.address
 
     async def _answers(self) -> bool:
         try:
@@ -200,12 +212,6 @@ def _running_port(folder: Path) -> int | None:
         except psutil.Error:  # it has just ended
             continue
     return None
-
-
-def _free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port: int = probe.getsockname()[1]
-    return port
 
 
 async def _read_all(descriptor: int) -> bytes:

@@ -19,6 +19,8 @@ from controller.contracts.errors import UserError
 
 MAX_REQUEST = 0xFFFF
 """Bytes: its length is told in four hexadecimal digits."""
+ANSWER_S = 10.0
+"""How long a server may take to answer a question."""
 _BUFFER = 1 << 20
 
 
@@ -84,25 +86,25 @@ class Connection:
             raise RemoteFault(place, FaultKind.PROTOCOL, f"the adb server answered {answer!r}")
 
     async def write(self, data: bytes) -> None:
-        """Send; raises RemoteFault `adb_server` if the server has closed the connection."""
+        """Send; raises RemoteFault `adb_server` if the connection has ended."""
         try:
             self._writer.write(data)
             await self._writer.drain()
-        except ConnectionError as error:
+        except OSError as error:
             raise _gone(self.address, f"the adb server hung up: {error}") from error
 
     async def read(self) -> bytes:
-        """Return what comes next, b"" at the end."""
+        """Return what comes next, b"" at the end: closed, or its host is silent or unreachable."""
         try:
             return await self._reader.read(_BUFFER)
-        except ConnectionError:
+        except OSError:
             return b""
 
     async def read_exactly(self, n: int) -> bytes:
         """Return n bytes; raises RemoteFault `adb_server` at the connection's end."""
         try:
             return await self._reader.readexactly(n)
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
+        except (asyncio.IncompleteReadError, OSError) as error:
             raise _gone(self.address, "the adb server closed the connection") from error
 
     async def read_block(self) -> bytes:
@@ -138,9 +140,12 @@ async def open_service(address: Address, serial: str, name: str) -> Connection:
 
 async def ask(address: Address, request: str, place: str = "") -> str:
     """Return the server's answer to a question; raises RemoteFault."""
-    async with opened(address) as connection:
-        await connection.request(request, place or str(address))
-        return (await connection.read_block()).decode(errors="replace")
+    try:
+        async with asyncio.timeout(ANSWER_S), opened(address) as connection:
+            await connection.request(request, place or str(address))
+            return (await connection.read_block()).decode(errors="replace")
+    except TimeoutError as error:
+        raise _gone(address, f"the adb server did not answer for {ANSWER_S:g} s") from error
 
 
 def _gone(address: Address, message: str) -> RemoteFault:

@@ -25,6 +25,8 @@ class Change:
     serial: str
     state: str | None
     """As adb lists it (`device`, `offline`, `unauthorized` …); None if it no longer does."""
+    went_as: str | None = None
+    """How it was listed when the server itself went: nobody has let go of the phone."""
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
@@ -37,7 +39,8 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]
 async def track(server: AdbServer) -> AsyncGenerator[Change]:
     """Yield every change, beginning with all that is there; survives restarts of the server.
 
-    While the server is away all its serials are gone. Raises AdbUnavailable if it was never there.
+    While the server is away all its serials are gone. Raises AdbUnavailable if it was never there,
+    or refuses to tell.
     """
     known: dict[str, str] = {}
     address = await server.ready()
@@ -52,11 +55,12 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
                         yield change
         except RemoteFault as fault:
             if fault.kind is not FaultKind.ADB_SERVER:
-                raise
+                tried = f"following the adb server at {address}"
+                raise AdbUnavailable(tried, fault.message, "see what listens there") from fault
             log.warning("%s", fault)
-        news, known = changes(known, {}), {}
-        for change in news:
-            yield change
+        for serial, state in sorted(known.items()):
+            yield Change(serial, None, went_as=state)
+        known = {}
         await _until_back(server)
 
 

@@ -5,13 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+import numpy as np
 import pytest
 
+from agents.android import on_device
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
-from agents.android.content import Content
-from agents.android.on_device import OnDeviceRun, delegated, judged, merged, runner_spec
-from agents.android.run_length import LENGTHS
+from agents.android.content import Content, Ready
+from agents.android.on_device import OnDeviceRun, modes_of, runner_spec
+from agents.android.on_device_result import LATENCIES, merged
+from agents.android.policy import load_policy
+from agents.android.quality import delegated, in_room_of, judged, rules_missed
+from agents.android.run_length import OFFLINE, run_length
 from agents.android.runner.spec import RunSpec
+from agents.android.transport import still_fits
 from agents.transports.remote import (
     NO_ENVIRONMENT,
     Completed,
@@ -22,9 +28,13 @@ from agents.transports.remote import (
 )
 from agents.transports.tree import Tree
 from controller.contracts.catalog import QualityTarget, load_catalog
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import UserError
+from controller.contracts.mobile import OnDevice, RunLengths
 from controller.contracts.result import Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, WorkerSpec
+from models.mobile.work import Scored
 from tests.support import builders
 
 SHAPES = load_catalog().workloads["shapes_classifier"]
@@ -80,6 +90,7 @@ def test_accuracy_below_the_quality_target_is_invalid_with_both_numbers(
     [
         ("xnnpack", "xnnpack", ()),
         ("none", "none", ()),
+        ("none", "auto", ()),
         ("none", "xnnpack", ("delegate none ran it, not xnnpack",)),
         ("xnnpack", "none", ("delegate xnnpack ran it, not none",)),
     ],
@@ -96,7 +107,8 @@ def test_a_delegate_that_was_not_asked_for_is_invalid(
 
 def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
     performance = result({"latency_p90": 1.0})
-    assert judged(performance, QualityTarget(metric="top1", value=0.8)) == performance
+    target = QualityTarget(metric="top1", value=0.8)
+    assert judged(performance, target).validity is Validity.VALID
     assert judged(performance, None) == performance
 
 
@@ -131,9 +143,16 @@ class FakePhone:
 
     async def pull(self, source: PurePosixPath, target: Path) -> None:
         target.mkdir()
+        np.save(target / LATENCIES, np.arange(1, 65) * 1_000_000)
 
     async def clean(self) -> int:
         return 0
+
+
+def ready_task(folder: Path = Path("/nowhere"), *, truth: bool = True) -> Ready:
+    assert SHAPES.on_device
+    tree = Tree(folder, 0, {"model.tflite": "file"})
+    return Ready(tree, SHAPES.on_device, folder, 1024, truth)
 
 
 @pytest.fixture
@@ -143,7 +162,17 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     async def bundle(self: Content, runtime: str, arch: str) -> Tree:
         return Tree(tmp_path, 0, {"run": runtime})
 
+    async def task(
+        self: Content, name: str, workload: OnDevice, numerics: str, dataset: str | None
+    ) -> Ready:
+        return ready_task(tmp_path)
+
+    async def score(ready: Ready, answers: Path) -> Scored:
+        return Scored(metrics=result({"top1": 0.9}).metrics, objections=())
+
     monkeypatch.setattr(Content, "bundle", bundle)
+    monkeypatch.setattr(Content, "task", task)
+    monkeypatch.setattr(on_device, "score_answers", score)
     assert SHAPES.on_device
     program = OnDeviceProgram(
         bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
@@ -164,7 +193,9 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     phone = FakePhone()
     outcome = await outcome_on(phone, spec)
     assert isinstance(outcome, Result), outcome
-    assert set(outcome.metrics) == {"throughput", "top1"}
+    predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
+    assert set(outcome.metrics) == {"throughput", "top1"} | predicted
+    assert outcome.environment["meets_run_rules"] is False
     assert outcome.environment["pushed_bytes"] == 14
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0
@@ -196,26 +227,98 @@ async def test_a_runs_folder_goes_with_it_unless_the_phone_is_in_trouble(
     assert gone == (made if removed else [])
 
 
-@pytest.mark.parametrize("scenario", LENGTHS)
+@pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "offline", "server"])
 @pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
 def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
-    assert SHAPES.on_device
-    program = OnDeviceProgram(
-        bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
-    )
-    knobs = {"length": length, "threads": 2}
+    knobs = {"length": length, "threads": 2, "target_qps": 3.0}
     job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
     files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
-    spec = RunSpec.of(runner_spec(job, program, files, logs, "performance"))
-    assert spec.min_query_count == LENGTHS[scenario][length].min_query_count
+    spec = RunSpec.of(runner_spec(job, ready_task(), files, logs, "performance"))
+    assert spec.min_query_count == run_length(scenario, length, RunLengths()).queries
     assert (spec.threads, spec.scenario, spec.die_with_stdin) == (2, scenario, True)
-    assert spec.performance_sample_count == 1024
+    assert (spec.performance_sample_count, spec.answer, spec.target_qps) == (1024, "top1", 3.0)
+
+
+def test_lengths_are_the_rules_and_those_of_the_99th_percentile_can_be_estimated() -> None:
+    assert OFFLINE["normal"].queries == 24_576
+    normal = run_length("single_stream", "normal", RunLengths())
+    assert (normal.queries, normal.seconds) == (1024, 60)
+    assert run_length("server", "rapid", RunLengths()).queries == 662
+
+
+@pytest.mark.parametrize(
+    ("mode", "truth", "expected"),
+    [
+        ("submission", True, ("performance", "accuracy")),
+        ("submission", False, ("performance",)),
+        ("performance", False, ("performance",)),
+        ("accuracy", True, ("accuracy",)),
+    ],
+)
+def test_accuracy_is_measured_where_it_can_be_told(
+    mode: str, truth: bool, expected: tuple[str, ...]
+) -> None:
+    job = builders.job().model_copy(update={"knobs": {"mode": mode}})
+    assert modes_of(job, ready_task(truth=truth)) == expected
+
+
+def test_accuracy_that_nobody_can_tell_is_refused() -> None:
+    job = builders.job().model_copy(update={"knobs": {"mode": "accuracy"}})
+    with pytest.raises(UserError, match="knob mode=accuracy: its data set does not tell"):
+        modes_of(job, ready_task(truth=False))
+
+
+def test_a_target_of_the_sweeps_own_is_shown_beside_the_tasks() -> None:
+    target = QualityTarget.model_validate({"metric": "top1", "fp32": 0.8, "fraction": 0.98})
+    lenient = judged(result({"top1": 0.5}), target, own=0.4)
+    assert lenient.validity is Validity.VALID
+    assert lenient.environment["quality_target"] == 0.784
+    assert lenient.environment["own_quality_target"] == 0.4
+    strict = judged(result({"top1": 0.9}), target, own=0.95)
+    assert strict.reasons == ("top1 0.9000 is below the sweep's own quality target 0.9500",)
+
+
+def test_only_a_run_by_all_the_rules_meets_them(spec: WorkerSpec) -> None:
+    program = spec.job.program
+    assert isinstance(program, OnDeviceProgram)
+    suite = load_catalog().workloads["mobilenet_edgetpu"]
+    assert suite.on_device
+    program = program.model_copy(update={"workload": suite.on_device})
+    knobs = {"dataset": "full", "length": "normal", "policy": "mlperf", "mode": "submission"}
+    job = spec.job.model_copy(update={"knobs": knobs, "scenario": "single_stream"})
+    real = spec.device.model_copy(update={"virtual": False})
+    host = builders.cpu().model_copy(update={"labels": {"room_celsius": "22"}})
+    (phone,) = in_room_of(host, [real])
+    measured = result({"top1": 0.9})
+    assert rules_missed(job, program, phone, measured) == ()
+    own = job.model_copy(update={"knobs": {**knobs, "quality_target": 0.5}})
+    assert rules_missed(own, program, phone, measured) == ("a quality target of the sweep's own",)
+    assert rules_missed(job, program, real, measured) == (
+        "room temperature not between 20 and 25 °C",
+    )
+    virtual = phone.model_copy(update={"virtual": True})
+    assert rules_missed(job, program, virtual, measured) == ("virtual device",)
+    server = phone.model_copy(update={"kind": DeviceKind.CPU_HOST})
+    assert rules_missed(job, program, server, measured) == ("not a phone",)
+    scored = job.model_copy(update={"knobs": {**knobs, "mode": "accuracy"}})
+    assert rules_missed(scored, program, phone, measured) == ("mode accuracy",)
 
 
 def test_battery_as_android_tells_it() -> None:
     expected = {"battery_percent": 83, "battery_celsius": 28.7, "charging": True}
     assert battery_facts(BATTERY) == expected
     assert battery_facts("Can't find service: battery") == {}
+    wireless = BATTERY.replace("USB powered: true", "USB powered: false\n  Wireless powered: true")
+    assert battery_facts(wireless) == expected
+
+
+def test_a_phone_that_charges_after_a_run_is_told_where_it_must_not() -> None:
+    measured = result({"top1": 0.9})
+    strict, lenient = load_policy("mlperf"), load_policy("ci")
+    assert still_fits(strict, measured, {"charging": False}) is measured
+    assert still_fits(lenient, measured, {"charging": True}) is measured
+    found = still_fits(strict, measured, {"charging": True})
+    assert found.reasons == ("policy mlperf: the phone was charging after the run",)
 
 
 def test_thermal_status_and_present_temperatures() -> None:

@@ -3,11 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from agents.android import transport
 from agents.android.phones import Phones
+from agents.android.presence import Presence
 from agents.android.transport import PhoneTransport
 from controller.contracts.base import Scalar
 from controller.contracts.result import Outcome, Result
@@ -37,13 +39,14 @@ async def test_conditions_are_told_as_they_are_read_before_and_after_a_run(
 ) -> None:
     levels = iter(LEVELS)
 
-    async def read_conditions(*_: object) -> dict[str, Scalar]:
+    async def read_conditions(*_: object, **__: object) -> dict[str, Scalar]:
         return {"battery_percent": next(levels)}
 
     async def announce(_: object) -> None: ...
 
     monkeypatch.setattr(transport, "read_conditions", read_conditions)
     monkeypatch.setattr(Phones, "remote_of", lambda *_: object())
+    monkeypatch.setattr(Presence, "claim", AsyncMock())
     bench, phone = Bench(), builders.phone()
     phones = Phones("owner", tmp_path, announce)
     spec = WorkerSpec(job=builders.job(device_id=phone.id), device=phone, artefact_dir="")

@@ -39,7 +39,11 @@ def test_a_spec_is_its_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "objection"),
     [
-        ({"scenario": "server"}, "scenario must be one of single_stream, offline, not 'server'"),
+        (
+            {"scenario": "training"},
+            "scenario must be one of single_stream, multi_stream, offline, server, not 'training'",
+        ),
+        ({"target_qps": 0.0}, "target_qps must be positive, not 0.0"),
         ({"mode": "fast"}, "mode must be one of performance, accuracy, not 'fast'"),
         ({"threads": 0}, "threads must be at least 1, not 0"),
         ({"threads": True}, "threads must be int, not True"),
@@ -69,34 +73,36 @@ def test_a_spec_that_is_no_object_is_a_fault(text: str, tmp_path: Path) -> None:
         RunSpec.read(tmp_path / "spec.json")
 
 
+def test_inputs_are_read_by_their_numbers(tmp_path: Path) -> None:
+    for number in (0, 1, 10, 2):
+        np.save(tmp_path / f"input_{number}.npy", np.full((3, 2), number))
+    data = Dataset.read(tmp_path)
+    assert len(data) == 3
+    assert [int(part[0]) for part in data[1]] == [0, 1, 2, 10]
+
+
 @pytest.mark.parametrize(
-    ("arrays", "objection"),
+    ("files", "objection"),
     [
-        ({"images": np.zeros((2, 4, 4, 3), np.float32), "labels": np.zeros(2, int)}, "not uint8"),
-        ({"images": np.zeros((2, 4, 4), np.uint8), "labels": np.zeros(2, int)}, "not uint8"),
-        ({"images": np.zeros((2, 4, 4, 3), np.uint8), "labels": np.zeros(3, int)}, "for 2 images"),
-        ({"images": np.zeros((0, 4, 4, 3), np.uint8), "labels": np.zeros(0, int)}, "no images"),
-        ({"images": np.zeros((2, 4, 4, 3), np.uint8)}, "labels"),
+        ({}, "it has no input_0.npy"),
+        ({"input_0.npy": b""}, "No data left in file"),
+        ({"input_0.npy": b"\x93NUMPY"}, "expected"),
+        ({"input_x.npy": b"x"}, "invalid literal"),
     ],
 )
 def test_an_unusable_data_set_is_named(
-    arrays: dict[str, np.ndarray], objection: str, tmp_path: Path
+    files: dict[str, bytes], objection: str, tmp_path: Path
 ) -> None:
-    np.savez(tmp_path / "set.npz", **arrays)  # type: ignore[arg-type]  # its stub's allow_pickle
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(RunnerFault, match=objection) as caught:
-        Dataset.read(tmp_path / "set.npz")
+        Dataset.read(tmp_path)
     assert caught.value.kind == "dataset_unusable"
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04 and then nothing", b"", b"\x93NUMPY", b"x"])
-def test_a_data_set_that_is_no_archive_is_a_fault(content: bytes, tmp_path: Path) -> None:
-    (tmp_path / "set.npz").write_bytes(content)
-    with pytest.raises(RunnerFault, match=r"set\.npz"):
-        Dataset.read(tmp_path / "set.npz")
-
-
-def test_a_single_array_is_not_a_data_set(tmp_path: Path) -> None:
-    with (tmp_path / "set.npz").open("wb") as file:
-        np.save(file, np.zeros(3))
-    with pytest.raises(RunnerFault, match=r"set\.npz"):
-        Dataset.read(tmp_path / "set.npz")
+@pytest.mark.parametrize("counts", [(2, 3), (0, 0)])
+def test_inputs_of_unequal_length_are_a_fault(counts: tuple[int, ...], tmp_path: Path) -> None:
+    for number, count in enumerate(counts):
+        np.save(tmp_path / f"input_{number}.npy", np.zeros((count, 2)))
+    with pytest.raises(RunnerFault, match="its inputs have"):
+        Dataset.read(tmp_path)

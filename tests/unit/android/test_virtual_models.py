@@ -105,7 +105,7 @@ def test_a_profile_that_says_what_it_may_not(tmp_path: Path) -> None:
     with pytest.raises(PhoneOptionsInvalid, match="speed: Extra inputs"):
         profiles.load(str(path))
     path.write_text("a: [")
-    with pytest.raises(PhoneOptionsInvalid, match="read profile"):
+    with pytest.raises(PhoneOptionsInvalid, match="reading profile"):
         profiles.load(str(path))
 
 

@@ -1,0 +1,94 @@
+"""What the runs on a device come to: metrics from their files, what the device said of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.android.policy import Policy, load_policy
+from agents.android.prediction import predictions
+from agents.android.quality import invalid
+from agents.android.runner.sampler import FILE
+from agents.android.throttling import (
+    charging_began,
+    energy_j,
+    findings,
+    readings_of,
+    summary,
+)
+from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import Job
+
+LATENCIES = "latencies_ns.npy"
+
+
+def merged(results: list[Result], pushed_bytes: int) -> Result:
+    """Return one result for the runs of a submission: every metric, every reason."""
+    first = results[0]
+    reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        # The performance run is the first, and its peak memory is the one that stands.
+        metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
+        environment={**first.environment, "pushed_bytes": pushed_bytes},
+        artefacts={n: path for result in results for n, path in result.artefacts.items()},
+    )
+
+
+def begun(result: Result, ready_s: float) -> Result:
+    """Say how long it took from the run's start to the first query: pushes, checks, warm-up.
+
+    ready_s: until the runner was ordered to start; what that order takes to arrive is not in it.
+    """
+    runner_s = result.environment.get("runner_to_first_query_s")
+    if not isinstance(runner_s, int | float):
+        return result
+    facts = {"start_to_first_query_s": ready_s + runner_s}
+    return result.model_copy(update={"environment": {**result.environment, **facts}})
+
+
+def with_facts(result: Result, missed: tuple[str, ...]) -> Result:
+    """Say whether a result meets the suite's run rules, and if not, why."""
+    facts = {"meets_run_rules": not missed, "run_rules_missed": missed}
+    return result.model_copy(update={"environment": {**result.environment, **facts}})
+
+
+def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
+    """Point a result's artefacts at what was pulled, and keep its raw latencies as samples."""
+    artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
+    metrics = dict(result.metrics)
+    if mode == "performance":
+        latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
+        if job.scenario == "single_stream":
+            metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
+        if job.knobs["length"] != "normal":
+            metrics |= predictions(job.scenario, latencies)
+        policy = load_policy(str(job.knobs.get("policy", "ci")))
+        result = sampled(result, policy, latencies, folder)
+        metrics |= result.metrics
+    return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
+
+
+def sampled(result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path) -> Result:
+    """Add what the device said of itself meanwhile; INVALID if its policy forbids any of it."""
+    path, started = folder / FILE, result.environment.get("started_at_uptime_s")
+    if not path.exists() or not isinstance(started, int | float):
+        return result
+    readings = readings_of(path.read_text(errors="replace"), started)
+    duration_s = result.metrics["duration"].value
+    found = charging_began(readings, policy)
+    if policy.throttled:
+        found += findings(readings, latencies_s, duration_s, policy.throttled)
+    metrics = dict(result.metrics)
+    joules = energy_j(readings, duration_s)
+    if joules is not None:
+        metrics["energy"] = Measurement(value=joules, unit=Unit.JOULES)
+    environment = {**result.environment, **summary(readings)}
+    result = result.model_copy(update={"metrics": metrics, "environment": environment})
+    for finding in found:
+        result = invalid(result, f"policy {policy.name}: {finding}")
+    return result

@@ -1,0 +1,78 @@
+"""The user's own command for a phone that nothing else brings back: its USB power, say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO
+
+PLACEHOLDER = "{serial}"
+"""In the command's words: the phone's serial number."""
+VARIABLE = "BENCHFARM_PHONE_SERIAL"
+"""Environment variable of the command: the same."""
+DEADLINE_S = 60.0
+LINE_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCycle:
+    """A command without a shell, which switches one phone's power off and on."""
+
+    command: Sequence[str]
+    deadline_s: float = DEADLINE_S
+
+    async def run(self, serial: str) -> str:
+        """Run it for a phone; return what went wrong, with its last line, and "" if nothing did.
+
+        At its deadline its whole process group is killed.
+        """
+        words = [word.replace(PLACEHOLDER, serial) for word in self.command]
+        try:
+            with tempfile.TemporaryFile() as output:
+                return await self._run(words, serial, output)
+        except OSError as error:
+            return f"{words[0]}: {error.strerror}"
+
+    async def _run(self, words: Sequence[str], serial: str, output: IO[bytes]) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, VARIABLE: serial},
+            start_new_session=True,
+        )
+        late = await self._wait(process)
+        if not late and process.returncode == 0:
+            return ""
+        how = f"killed after {self.deadline_s:g} s" if late else _ending(process.returncode)
+        return ": ".join(filter(None, (how, _last_line(output))))
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> bool:
+        """Wait for its end; True if the deadline came first."""
+        try:
+            async with asyncio.timeout(self.deadline_s):
+                await process.wait()
+        except TimeoutError:
+            return True
+        finally:
+            if process.returncode is None:  # nobody has reaped it: the group is still its own
+                os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        return False
+
+
+def _ending(status: int | None) -> str:
+    return f"exit status {status}" if status is None or status >= 0 else f"signal {-status}"
+
+
+def _last_line(output: IO[bytes]) -> str:
+    """Return the last line that says something, fit to be told."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - LINE_BYTES))
+    lines = [" ".join(line.split()) for line in output.read().decode(errors="replace").splitlines()]
+    line = next((line for line in reversed(lines) if line), "")
+    return "".join(c if c.isprintable() else "?" for c in line)

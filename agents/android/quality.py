@@ -1,0 +1,100 @@
+"""What a result is worth: its delegate, its quality, and what the run rules ask beyond. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from controller.contracts.catalog import QualityTarget
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.result import Result, Validity
+from controller.contracts.wire import Job, OnDeviceProgram
+
+ROOM_LABEL = "room_celsius"
+"""How warm a host's room is, as its owner says."""
+ROOM_CELSIUS = (20.0, 25.0)
+"""Of the run rules."""
+
+
+def judged(result: Result, target: QualityTarget | None, own: float = 0.0) -> Result:
+    """Make a result INVALID whose accuracy is known and below its target, with both numbers.
+
+    own: the sweep's target, in the place of the task's; 0: it has none. Both are recorded.
+    """
+    if target is None:
+        return result
+    facts = {"quality_target": target.value} | ({"own_quality_target": own} if own else {})
+    result = result.model_copy(update={"environment": {**result.environment, **facts}})
+    wanted = own or target.value
+    measured = result.metrics.get(target.metric)
+    if measured is None or measured.value >= wanted:
+        return result
+    whose = "the sweep's own" if own else "the"
+    return invalid(
+        result,
+        f"{target.metric} {measured.value:.4f} is below {whose} quality target {wanted:.4f}",
+    )
+
+
+def delegated(result: Result, wanted: str) -> Result:
+    """Make a result INVALID that another delegate has computed than its knobs ask for.
+
+    A runtime goes on without XNNPACK, and says nothing, where it can't be used. What `auto` came
+    to is recorded only.
+    """
+    used = result.environment.get("delegate")
+    if wanted in ("auto", used):
+        return result
+    return invalid(result, f"delegate {used} ran it, not {wanted}")
+
+
+def rules_missed(
+    job: Job, program: OnDeviceProgram, device: Device, result: Result
+) -> tuple[str, ...]:
+    """Return why a result is none by the suite's run rules; nothing if it is one."""
+    workload, knobs = program.workload, job.knobs
+    missed = {
+        "no task of the suite": workload.suite is None,
+        "surrogate model": workload.surrogate,
+        "virtual device": device.virtual,
+        "not a phone": device.kind is not DeviceKind.ANDROID,
+        f"mode {knobs.get('mode')}": knobs.get("mode") != "submission",
+        f"data set {knobs.get('dataset')}": knobs.get("dataset") != "full",
+        f"length {knobs.get('length')}": knobs.get("length") != "normal",
+        f"policy {knobs.get('policy')}": knobs.get("policy") != "mlperf",
+        f"scenario {job.scenario}": job.scenario not in ("single_stream", "offline"),
+        "a quality target of the sweep's own": bool(knobs.get("quality_target")),
+        "accuracy not known": not _accuracy_known(program.quality_target, result),
+        "room temperature not between 20 and 25 °C": not _room_fits(device),
+        "INVALID": result.validity is Validity.INVALID,
+    }
+    return tuple(reason for reason, is_so in missed.items() if is_so)
+
+
+def _accuracy_known(target: QualityTarget | None, result: Result) -> bool:
+    return target is not None and target.metric in result.metrics
+
+
+def _room_fits(device: Device) -> bool:
+    low, high = ROOM_CELSIUS
+    celsius = room_celsius(device)
+    return celsius is not None and low <= celsius <= high
+
+
+def in_room_of(host: Device, phones: Iterable[Device]) -> Sequence[Device]:
+    """Return a host's phones with the temperature of the room, which only the host is told."""
+    shared = {name: label for name, label in host.labels.items() if name == ROOM_LABEL}
+    return [phone.model_copy(update={"labels": {**phone.labels, **shared}}) for phone in phones]
+
+
+def room_celsius(device: Device) -> float | None:
+    """Return the temperature of the room by the label ROOM_LABEL, None if it says none."""
+    try:
+        return float(device.labels[ROOM_LABEL])
+    except (KeyError, ValueError):
+        return None
+
+
+def invalid(result: Result, reason: str) -> Result:
+    """Return a result with one more reason why it is INVALID."""
+    update = {"validity": Validity.INVALID, "reasons": (*result.reasons, reason)}
+    return result.model_copy(update=update)

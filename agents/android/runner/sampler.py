@@ -1,0 +1,90 @@
+"""What a device tells of itself while it is measured: a shell loop beside the runner.
+
+It runs in a process of its own, so that it never holds the interpreter's lock of the measured path,
+and uses what every Android shell has. Each round prints `at UPTIME`, then `NAME VALUE` lines; what
+can't be read is left out. Only `sleep` is a program each round; the services, which cost more, are
+asked every second round.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+FILE: Final = "conditions.txt"
+SCRIPT: Final = r"""
+tell() { if [ -r "$2" ] && read -r value <"$2" 2>/dev/null; then echo "$1 $value"; fi; }
+round=0
+while :; do
+  read -r up rest </proc/uptime
+  echo "at $up"
+  for name in status capacity temp current_now voltage_now charge_counter; do
+    tell "battery_$name" "/sys/class/power_supply/battery/$name"
+  done
+  for zone in /sys/class/thermal/thermal_zone*; do
+    if [ -r "$zone/type" ] && read -r name <"$zone/type"; then tell "zone_$name" "$zone/temp"; fi
+  done
+  for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+    tell "frequency_${cpu##*/}" "$cpu/cpufreq/scaling_cur_freq"
+    tell "limit_${cpu##*/}" "$cpu/cpufreq/scaling_max_freq"
+  done
+  if [ $((round % 2)) -eq 0 ]; then
+    dumpsys thermalservice 2>/dev/null | while read -r one two three; do
+      if [ "$one $two" = "Thermal Status:" ]; then echo "thermal_status $three"; break; fi
+    done
+    if ! [ -r /sys/class/power_supply/battery/temp ]; then
+      dumpsys battery 2>/dev/null | while read -r one two; do
+        case $one in
+          temperature:) echo "battery_temp $two" ;;
+          level:) echo "battery_capacity $two" ;;
+          status:) if [ "$two" = 2 ]; then echo "battery_status Charging"; fi ;;
+        esac
+      done
+    fi
+  fi
+  round=$((round + 1))
+  sleep "$1"
+done
+"""
+
+
+class SamplerUse:
+    """What sampling cost: read it when the block has ended."""
+
+    def __init__(self) -> None:
+        self.cpu_share = 0.0
+        """CPU seconds a second, of the whole loop."""
+
+
+@contextmanager
+def sampling(folder: Path, period_s: float) -> Iterator[SamplerUse]:
+    """Sample into a folder's FILE while the block runs; a period of 0 samples nothing."""
+    use = SamplerUse()
+    if not period_s:
+        yield use
+        return
+    before, started = _children_cpu_s(), time.monotonic()
+    with (folder / FILE).open("wb") as output:
+        process = subprocess.Popen(
+            ("sh", "-c", SCRIPT, "sampler", f"{period_s:g}"),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield use
+        finally:
+            process.terminate()
+            process.wait()
+            elapsed = max(time.monotonic() - started, 1e-3)
+            use.cpu_share = (_children_cpu_s() - before) / elapsed
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

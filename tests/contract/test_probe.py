@@ -1,0 +1,113 @@
+"""What lets a device out of quarantine: a look at it that finds what makes runs fail."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from agents.android.phones import Phones
+from agents.android.presence import Phone as PresentPhone
+from agents.android.probe import PhoneProbe
+from agents.android.virtual import faults
+from agents.host import arithmetic
+from agents.host.probe import HostProbe
+from agents.transports import examination
+from agents.transports.examination import examine
+from agents.transports.local_remote import LocalRemote
+from agents.transports.protocol import Finding
+from agents.transports.remote import RUNS, FaultKind, RemoteFault
+from tests.support import builders
+from tests.support.remotes import OWNER, Phone
+
+pytestmark = pytest.mark.integration
+HOST = builders.cpu(cores=frozenset())
+
+
+async def probe(phone: Phone, folder: Path) -> Finding:
+    async def announce(_: object) -> None:
+        return
+
+    phones = Phones(OWNER, folder, announce)
+    device = builders.phone()
+    phones.present.here[device.id] = PresentPhone(phone.running.address, device, phone.remote)
+    return await PhoneProbe(phones).probe(device)
+
+
+async def test_a_phone_that_is_well_passes_and_nothing_is_left(
+    phone: Phone, tmp_path: Path
+) -> None:
+    found = await probe(phone, tmp_path)
+    assert found.passed, found
+    assert found.why.startswith("4 MiB written and read, a program run, ")
+    runs = str(phone.remote.folder / RUNS)
+    assert (await phone.remote.run(("ls", "-A", runs), 10)).stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen"),
+    [
+        (faults.ReadOnly(), "read-only"),
+        (faults.FullStorage(), "MiB are free, a run needs 64"),
+        pytest.param(faults.Offline(), "offline", marks=pytest.mark.long),
+        pytest.param(faults.Hang(), "answer", marks=pytest.mark.long),
+    ],
+)
+async def test_a_phone_that_would_fail_a_run_fails(
+    phone: Phone, tmp_path: Path, fault: faults.Fault, seen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "ASK_S", 2.0)
+    await phone.set_faults(fault)
+    found = await probe(phone, tmp_path)
+    assert not found.passed
+    assert seen in found.why.lower() or seen in found.why, found
+
+
+async def test_a_phone_that_has_gone_meanwhile_fails(tmp_path: Path) -> None:
+    async def announce(_: object) -> None:
+        return
+
+    found = await PhoneProbe(Phones(OWNER, tmp_path, announce)).probe(builders.phone())
+    assert found == Finding(False, "phone-1: the phone is not connected; see benchfarm device list")
+
+
+async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> None:
+    class Forgetful(LocalRemote):
+        async def pull(self, source: PurePosixPath, target: Path) -> None:
+            await super().pull(source, target)
+            data = bytearray(target.read_bytes())
+            data[-1] ^= 1
+            target.write_bytes(data)
+
+    remote = Forgetful.of(tmp_path, OWNER)
+    with pytest.raises(RemoteFault, match="read as something else") as caught:
+        await examine(remote, PurePosixPath(tmp_path), "here")
+    assert caught.value.kind is FaultKind.CORRUPT
+
+
+async def test_a_server_passes_if_a_fresh_process_computes_what_is_known(tmp_path: Path) -> None:
+    remote = LocalRemote.of(tmp_path, OWNER)
+    well = (sys.executable, "-c", "print('3 products right')")
+    found = await HostProbe(remote, well).probe(HOST)
+    assert found.passed
+    assert found.why.endswith("MiB free, 3 products right")
+    for code, seen in (
+        ("import sys; sys.exit('1 of 3 products is wrong')", "1 of 3 products is wrong"),
+        ("import os; os.kill(os.getpid(), 11)", "the arithmetic exited with 139"),
+    ):
+        assert await HostProbe(remote, (sys.executable, "-c", code)).probe(HOST) == Finding(
+            False, seen
+        )
+
+
+@pytest.mark.long
+async def test_the_arithmetic_is_right_here_and_tells_if_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = await HostProbe(LocalRemote.of(tmp_path, OWNER)).probe(HOST)
+    assert found.passed, found
+    assert found.why.endswith("20 products of matrices right")
+    monkeypatch.setattr(arithmetic, "LARGEST", 10**6)  # fp32 can't hold such sums
+    assert arithmetic.main() == 1
+    assert capsys.readouterr().err == "20 of 20 products of matrices are wrong\n"

@@ -1,0 +1,293 @@
+"""The suite's own classifier through a virtual phone, and what the way there costs.
+
+The model and its ten images are looked for in the folder `mobile` of BENCHFARM_TEST_DATA.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+import adbutils
+import numpy as np
+import psutil
+import pytest
+
+from agents.android.content import Content, cache_folder
+from agents.android.runner.model import TfliteModel
+from agents.android.runner.spec import RunSpec
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import Device
+from controller.contracts.pairs import CONFIDENCE, signed_rank_interval
+from controller.contracts.result import Failure, Outcome, Result, Validity
+from controller.contracts.wire import Progress
+from controller.runtime.home import Home
+from models.mobile import known
+from models.mobile.store import Store
+from tests.support.phone_farm import LoopAgent, agent_with, wait_for_nobody
+from tests.support.phone_runs import run_cell
+from tests.support.turn_about import turn_about
+from tests.support.virtual_phone import RunningPhone, running_phone
+
+pytestmark = [pytest.mark.integration, pytest.mark.long]
+KNOBS: dict[str, Scalar] = {"dataset": "tiny"}
+RUNNER = "agents.android.runner"
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def data() -> Path:
+    """The folder of the suite's files."""
+    folder = Path(os.environ.get("BENCHFARM_TEST_DATA", "")) / "mobile"
+    if not os.environ.get("BENCHFARM_TEST_DATA") or not folder.is_dir():
+        pytest.skip("no files of the suite: set BENCHFARM_TEST_DATA to a folder with mobile/")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def content(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Content]:
+    """A store with every file of the suite that is there."""
+    folder = tmp_path_factory.mktemp("models")
+    os.environ["BENCHFARM_MODELS"] = str(folder)
+    added = known.add(Store(folder), data, None)
+    assert any("mobilenet_edgetpu/models/uint8" in one.keys for one in added)
+    yield Content(tmp_path_factory.mktemp("content"), cache_folder(), folder)
+    del os.environ["BENCHFARM_MODELS"]
+
+
+@pytest.fixture(scope="module")
+def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
+    serial = f"--serial=REAL{os.getpid()}"
+    with running_phone("flagship", tmp_path_factory.mktemp("phone"), serial) as running:
+        yield running
+
+
+@pytest.fixture
+async def agent(
+    phone: RunningPhone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[LoopAgent]:
+    wait_for_nobody(monkeypatch, tmp_path)
+    async with agent_with(phone, Home(tmp_path / "home")) as agent:
+        yield agent
+
+
+@pytest.fixture
+def ready(content: Content) -> Content:
+    """The module's content in the event loop of this test."""
+    content._making = asyncio.Lock()
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class BareLoop:
+    """LoadGen and an interpreter that have loaded everything, and wait."""
+
+    process: asyncio.subprocess.Process
+
+    def begin(self) -> psutil.Process:
+        assert self.process.stdin
+        self.process.stdin.write(b"\n")
+        return psutil.Process(self.process.pid)
+
+    async def p90(self) -> float:
+        """Return the 90th percentile of latency in seconds, at the end."""
+        said, _ = await self.process.communicate()
+        assert self.process.returncode == 0
+        return float(said)
+
+
+@asynccontextmanager
+async def bare_loop(prepared: Path, device: Device) -> AsyncIterator[BareLoop]:
+    cores = ",".join(map(str, sorted(device.host_cores)))
+    process = await asyncio.create_subprocess_exec(
+        *("taskset", "-c", cores, sys.executable, "-m", "tests.support.bare_loadgen"),
+        *(str(prepared / "model.tflite"), str(prepared / "input_0.npy"), "60"),
+        stdin=PIPE,
+        stdout=PIPE,
+    )
+    assert process.stdout
+    try:
+        assert await process.stdout.readline() == b"ready\n"
+        yield BareLoop(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def device_of(agent: LoopAgent) -> Device:
+    return next(phone.device for phone in agent.phones.present.here.values())
+
+
+def runner_on(phone: RunningPhone) -> psutil.Process:
+    (runner,) = (
+        process
+        for process in psutil.Process(phone.pid).children(recursive=True)
+        if RUNNER in process.cmdline()
+    )
+    return runner
+
+
+def _set_when_measuring(event: asyncio.Event, progress: Progress) -> None:
+    if progress.phase == "single_stream":
+        event.set()
+
+
+def result_of(outcome: Outcome) -> Result:
+    assert isinstance(outcome, Result), outcome
+    return outcome
+
+
+async def prepared(content: Content) -> Path:
+    """Return the folder of the classifier and its ten images."""
+    workload = load_catalog().workloads["mobilenet_edgetpu"].on_device
+    assert workload
+    ready = await content.task("mobilenet_edgetpu", workload, "uint8", "tiny")
+    return ready.folder / "device"
+
+
+async def test_nine_of_ten_on_both_stacks_and_bare(
+    agent: LoopAgent, ready: Content, tmp_path: Path, record_property: Record
+) -> None:
+    folder = await prepared(ready)
+    spec = RunSpec.of(
+        {
+            "model": str(folder / "model.tflite"),
+            "dataset": str(folder),
+            "log_dir": "none",
+            "scenario": "offline",
+            "mode": "accuracy",
+            "min_query_count": 1,
+            "min_duration_ms": 0,
+            "performance_sample_count": 10,
+            "answer": "top1",
+            "input_mean": 127.5,
+            "input_std": 127.5,
+        }
+    )
+    model, images = TfliteModel(spec), np.load(folder / "input_0.npy")
+    labels = [388, 590, 962, 847, 594, 982, 594, 764, 413, 928]
+    bare = [int(model.answer(model.prepare([image]))[0]) - 1 for image in images]
+    right = sum(a == b for a, b in zip(bare, labels, strict=True))
+    assert right == 9
+    p90 = {}
+    for stack in ("litert", "tflite"):
+        outcome, _ = await run_cell(
+            agent, tmp_path / stack, "mobilenet_edgetpu", stack, knobs=KNOBS, content=ready
+        )
+        result = result_of(outcome)
+        assert result.validity is Validity.VALID
+        assert result.metrics["top1"].value == right / 10
+        assert result.environment["runtime"] == stack
+        p90[stack] = result.metrics["latency_p90"].value
+    record_property("tflite_p90_by_litert_p90", p90["tflite"] / p90["litert"])
+    assert p90["tflite"] > p90["litert"]
+
+
+async def test_a_second_run_pushes_nothing_and_begins_soon(
+    agent: LoopAgent, ready: Content, tmp_path: Path, record_property: Record
+) -> None:
+    found = []
+    for number in range(4):
+        outcome, _ = await run_cell(
+            agent,
+            tmp_path / str(number),
+            "mobilenet_edgetpu",
+            scenario="offline",
+            knobs={**KNOBS, "mode": "performance"},
+            content=ready,
+        )
+        result = result_of(outcome)
+        found.append(result.environment)
+    assert [facts["pushed_bytes"] for facts in found[1:]] == [0, 0, 0]
+    begun = [float(str(facts["start_to_first_query_s"])) for facts in found[1:]]
+    record_property("start_to_first_query_s", begun)
+    assert min(begun) < 1.5
+
+
+async def test_a_push_is_as_fast_as_adbs(
+    agent: LoopAgent, ready: Content, record_property: Record
+) -> None:
+    tree = await ready.bundle("litert", "x86_64")
+    remote = next(p.remote for p in agent.phones.present.here.values())
+    adb = adbutils.adb_path()
+    ratios = []
+    for _ in range(6):
+        started = time.perf_counter()
+        async with remote.link.sync() as sync:
+            with tree.archive.open("rb") as source:
+                await sync.send(source, PurePosixPath("/data/local/tmp/ours.tar"))
+        ours_s = time.perf_counter() - started
+        started = time.perf_counter()
+        process = await asyncio.create_subprocess_exec(
+            *(adb, "-P", str(agent.server.port), "-s", remote.link.serial, "push"),
+            *(str(tree.archive), "/data/local/tmp/theirs.tar"),
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        _, trouble = await process.communicate()
+        assert process.returncode == 0, trouble
+        ratios.append((time.perf_counter() - started) / ours_s)
+    record_property("speed_against_adb_push", ratios)
+    assert statistics.median(ratios) >= 0.8
+
+
+@pytest.mark.timeout(3600)
+async def test_p90_through_the_farm_is_that_of_a_bare_loop(
+    agent: LoopAgent,
+    phone: RunningPhone,
+    ready: Content,
+    tmp_path: Path,
+    record_property: Record,
+) -> None:
+    """Pairs of runs of normal length on the phone's core, a second each in turn.
+
+    A host that is shared changes its speed every few seconds. The end of a turn lengthens one query
+    in some seventy, on both sides.
+    """
+    folder = await prepared(ready)
+    found = []
+    for number in range(int(os.environ.get("BENCHFARM_P90_PAIRS", "10"))):
+        async with bare_loop(folder, device_of(agent)) as bare:
+            measuring = asyncio.Event()
+            through_farm = asyncio.create_task(
+                run_cell(
+                    agent,
+                    tmp_path / str(number),
+                    "mobilenet_edgetpu",
+                    knobs={**KNOBS, "mode": "performance", "length": "normal"},
+                    content=ready,
+                    on_progress=partial(_set_when_measuring, measuring),
+                )
+            )
+            await measuring.wait()
+            both = (bare.begin(), runner_on(phone))
+            await turn_about(*(both if number % 2 else reversed(both)))
+            outcome, _ = await through_farm
+            found.append((await bare.p90(), result_of(outcome).metrics["latency_p90"].value))
+    logs = [float(np.log(farm / bare)) for bare, farm in found]
+    middle, low, high = np.exp(signed_rank_interval(logs, CONFIDENCE)).tolist()
+    record_property("farm_p90_by_bare_p90", (middle, low, high))
+    record_property("p90_s", found)
+    assert high <= 1.02
+
+
+async def test_a_model_that_is_not_there_is_one_clear_line(
+    agent: LoopAgent, ready: Content, tmp_path: Path, record_property: Record
+) -> None:
+    outcome, _ = await run_cell(agent, tmp_path, "mobilenet_v4", knobs=KNOBS, content=ready)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == ("user", "setup")
+    assert (
+        "mobilenet_v4/models/int8: it is not in the store; get it from https://" in outcome.message
+    )
