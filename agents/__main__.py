@@ -23,31 +23,36 @@ def main() -> int:
     """Start the agent actor pinned to this node, or find it; wait until it has registered."""
     options = AgentOptions(**json.load(sys.stdin))
     name = agent_id(options.machine)
-    ray.init(address=sys.argv[1], namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    ray.init(
+        address=sys.argv[1],
+        _node_ip_address=sys.argv[1].rpartition(":")[0],
+        namespace=NAMESPACE,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    node_id = ray.get_runtime_context().get_node_id()
     actor = (
         ray.remote(AgentActor)
         .options(
-            name=agent_actor(name),
+            name=agent_actor(name, node_id),
             namespace=NAMESPACE,
             lifetime="detached",
             get_if_exists=True,
             max_restarts=-1,
             max_concurrency=1000,
             num_cpus=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(
-                ray.get_runtime_context().get_node_id(), soft=False
-            ),
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False),
         )
         .remote(options)
     )
     try:
-        pid = ray.get(actor.ready.remote())
+        revoked = ray.get(actor.ready.remote())
     except RayTaskError as error:
         if not isinstance(error.cause, BenchfarmError):
             raise
         sys.stdout.write(json.dumps({"error": str(error.cause)}) + "\n")
         return 1
-    sys.stdout.write(json.dumps({"agent_id": name, "pid": pid}) + "\n")
+    sys.stdout.write(json.dumps({"agent_id": name, "revoked": revoked}) + "\n")
     return 0
 
 

@@ -1,4 +1,5 @@
-"""The agent as Ray runs it: one detached, async actor a host."""
+"""The agent of a host with all it is made of: a detached, async actor beside the controller, the
+main object of a process of its own (agents/joined.py) on every other host."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +20,26 @@ from agents.android.content import Content, cache_folder
 from agents.android.idle import IdleReading
 from agents.android.on_device import OnDeviceRun
 from agents.android.phones import Phones
+from agents.android.power import PowerCycle
+from agents.android.probe import PhoneProbe
+from agents.android.quality import in_room_of
 from agents.android.transport import PhoneTransport
+from agents.host.clock import host_clock
 from agents.host.conditions import temperatures
-from agents.host.facts import agent_id, cpu_device, machine_id
+from agents.host.disk import shortage
+from agents.host.facts import agent_id, boot_id, cpu_device, machine_id
+from agents.host.probe import HostProbe
 from agents.host.transport import CpuHost, host_transport
 from agents.metrics import AgentMetrics
 from agents.pairing.transport import alternating
 from agents.ray_link import RayLink
 from agents.stacks.environments import stacks_folder
+from agents.transports.adb.smart_socket import Address
+from agents.transports.local_remote import LocalRemote
 from controller.contracts.device import Agent, Device, DeviceKind
 from controller.contracts.version import installed_version
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
+from models.mobile.store import models_folder
 
 log = logging.getLogger(__name__)
 
@@ -43,54 +54,53 @@ class AgentOptions:
     """IP address of this host on which Prometheus finds its metrics."""
     metrics_token: str
     """File of the token that it has to show."""
+    adb_servers: tuple[str, ...] = ()
+    """HOST:PORT of adb servers that others run; without any, the agent has one of its own."""
+    cpu: bool = True
+    """Whether the host itself is a device, too."""
+    phone_power_cycle: Sequence[str] = ()
+    """Words of the user's command for a phone that nothing else brings back; see PowerCycle."""
 
     @property
     def machine(self) -> str:
         """The id of this machine."""
         return machine_id(Path(self.home) / "agent" / "machine-id")
 
+    @property
+    def folder(self) -> Path:
+        """What the agent keeps on this host."""
+        return Path(self.home) / "agent" / agent_id(self.machine)
+
+    @property
+    def owner(self) -> str:
+        """What marks the processes that the agent starts, here and on phones."""
+        return f"{agent_id(self.machine)}@{self.home}"
+
 
 class AgentActor:
     """Builds the host's agent and keeps it serving; an agent that can't go on ends the process."""
 
-    def __init__(self, options: AgentOptions) -> None:
+    def __init__(
+        self, options: AgentOptions, connect: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """connect: as of RayLink."""
         loop = asyncio.get_running_loop()
         machine = options.machine
-        name = agent_id(machine)
         exporter = listening(options.metrics_address)
+        self._host = cpu_device(machine, options.labels)
+        self._own = (self._host,) if options.cpu else ()
+        self._there: Sequence[Device] = ()
+        self._metrics = AgentMetrics()
         identity = Agent(
-            id=name,
+            id=agent_id(machine),
             incarnation=secrets.token_hex(8),
             version=installed_version(),
             host=os.uname().nodename,
             exporter=address_of(exporter),
+            boot_id=boot_id(),
         )
-        folder = Path(options.home) / "agent" / name
-        owner = f"{name}@{options.home}"
-        self._host = cpu_device(machine, options.labels)
-        self._there: Sequence[Device] = ()
-        self._metrics = AgentMetrics()
-        self._phones = Phones(owner, folder, self._announce)
-        stacks = stacks_folder(Path(options.home))
-        content = Content(folder / "content", cache_folder())
-        self._agent = HostAgent(
-            AgentParts(
-                identity=identity,
-                devices=(self._host,),
-                link=RayLink(),
-                transports={
-                    DeviceKind.CPU_HOST: CpuHost(host_transport(owner, folder, content, stacks)),
-                    DeviceKind.ANDROID: PhoneTransport(
-                        alternating(OnDeviceRun(self._phones.remote_of, content)),
-                        self._phones,
-                        self._metrics.read,
-                    ),
-                },
-                folder=folder,
-                metrics=self._metrics,
-                on_refused=self._phones.leave,
-            )
-        )
+        self._phones = _phones_of(options, self._announce)
+        self._agent = HostAgent(self._parts(options, identity, RayLink(connect)))
         idle = IdleReading(self._phones, self._host, lambda: self._there, self._metrics.read)
         token = Path(options.metrics_token).read_text()
         self._life = loop.create_task(self._agent.serve())
@@ -102,26 +112,81 @@ class AgentActor:
         for task in self._tasks:
             task.add_done_callback(self._end)
 
-    async def ready(self) -> int:
-        """Return this process's id once registered; raises what ended the agent before that."""
-        registered = asyncio.ensure_future(self._agent.registered.wait())
-        await asyncio.wait({registered, self._life}, return_when=asyncio.FIRST_COMPLETED)
+    def _parts(self, options: AgentOptions, identity: Agent, link: RayLink) -> AgentParts:
+        home, folder, owner = Path(options.home), options.folder, options.owner
+        content = Content(folder / "content", cache_folder(), models_folder(home))
+        return AgentParts(
+            identity=identity,
+            devices=self._own,
+            link=link,
+            transports={
+                DeviceKind.CPU_HOST: CpuHost(
+                    host_transport(owner, folder, content, stacks_folder(home))
+                ),
+                DeviceKind.ANDROID: PhoneTransport(
+                    alternating(OnDeviceRun(self._phones.remote_of, content)),
+                    self._phones,
+                    self._metrics.read,
+                ),
+            },
+            folder=folder,
+            clock=host_clock(),
+            metrics=self._metrics,
+            on_refused=self._phones.leave,
+            absent=self._phones.absent,
+            shortage=partial(shortage, home),
+            probers={
+                DeviceKind.CPU_HOST: HostProbe(LocalRemote.of(folder / "device", owner)),
+                DeviceKind.ANDROID: PhoneProbe(self._phones),
+            },
+        )
+
+    async def ready(self) -> str:
+        """Return once the controller has answered: with "", or why it has shut this agent out.
+
+        A revoked agent waits to be let in again. Raises what ended the agent before.
+        """
+        answered = asyncio.ensure_future(self._agent.answered.wait())
+        await asyncio.wait({answered, self._life}, return_when=asyncio.FIRST_COMPLETED)
         if self._life.done():
             self._life.result()
-        return os.getpid()
+        return str(self._agent.revoked or "")
+
+    @property
+    def agent_id(self) -> str:
+        """The id of this host's agent."""
+        return self._agent.id
+
+    async def drain(self) -> None:
+        """Finish what runs and take no more; returns when all is handed in."""
+        await self._agent.drain()
+        await asyncio.wait({self._life})
 
     async def _announce(self, phones: Sequence[Device]) -> None:
-        self._there = phones
-        await self._agent.announce((self._host, *phones))
+        self._there = in_room_of(self._host, phones)
+        await self._agent.announce((*self._own, *self._there))
 
     def _expose(self) -> Exposition:
         self._metrics.read(self._host.id, temperatures())
         return Exposition(self._metrics.gauges(), CollectorRegistry())
 
     def _end(self, life: asyncio.Task[Any]) -> None:
-        # Before it has registered, `ready` raises; after that nobody looks, and an actor that no
-        # longer serves would sit on its leases: Ray starts another.
-        broken = not life.cancelled() and (life is self._life or life.exception())
-        if self._agent.registered.is_set() and broken:
+        # What ends the agent before it is answered, `ready` raises; of all else nobody hears, and
+        # an actor that no longer serves would sit on its leases: Ray starts another.
+        unheard = self._agent.answered.is_set() or life is not self._life
+        if unheard and not life.cancelled() and life.exception():
             log.critical("the agent can't go on", exc_info=life.exception())
             os._exit(1)
+
+
+def _phones_of(
+    options: AgentOptions, announce: Callable[[Sequence[Device]], Awaitable[None]]
+) -> Phones:
+    command = options.phone_power_cycle
+    return Phones(
+        options.owner,
+        options.folder,
+        announce,
+        attached=[*map(Address.parse, options.adb_servers)],
+        power_cycle=PowerCycle(command) if command else None,
+    )

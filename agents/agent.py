@@ -15,12 +15,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from agents.link import ControllerAway, ControllerLink
+from agents.host.disk import out_of_room
+from agents.link import ControllerAway, ControllerLink, admitted
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
-from agents.transports.protocol import Transport
-from controller.contracts.device import Agent, Device, DeviceKind, HeldDevice, Registration
+from agents.probing import Probing
+from agents.transports.protocol import Prober, Transport
+from controller.contracts.device import (
+    AbsentDevice,
+    Agent,
+    Device,
+    DeviceKind,
+    DeviceState,
+    HeldDevice,
+    Registration,
+)
 from controller.contracts.errors import (
+    AgentRevoked,
     DeviceHeldElsewhere,
     StoreConflict,
     StoreUnavailable,
@@ -41,6 +52,8 @@ from controller.contracts.wire import (
 
 log = logging.getLogger(__name__)
 AWAY_PAUSE_S = 0.5
+REVOKED_PAUSE_S = 10.0
+"""Between the questions of an agent that a person has shut out, and may let in again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,11 @@ class AgentParts:
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None
     """Called with what the controller refuses, by device id, each time the agent registers."""
+    absent: Callable[[], Sequence[AbsentDevice]] = tuple
+    """Asked at each registration for devices that are seen and can't be used."""
+    shortage: Callable[[], str] = str
+    """Asked at each exchange why nothing can be measured on this host now; "" if it can."""
+    probers: Mapping[DeviceKind, Prober] = field(default_factory=dict)
 
 
 class HostAgent:
@@ -68,57 +86,122 @@ class HostAgent:
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
         self._measured: set[AttemptRef] = set()
         """Running attempts whose outcome is being handed in."""
+        self._probing = Probing(parts.probers)
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._refused: dict[str, DeviceHeldElsewhere] = {}
+        self._news = False
+        """Whether something has changed since what the controller was told was put together."""
         self._register_at = math.inf
-        """On the monotonic clock: when the controller is to be told again of what there is."""
+        """On the monotonic clock: when it is told again, though nothing has changed."""
+        self._shortage = ""
+        """Why the controller has been told of no device; "" if it has."""
+        self._leaving = False
+        self._left = False
+        """Whether the controller knows that this agent takes no more."""
         self.registered = asyncio.Event()
+        self.answered = asyncio.Event()
+        """Set once the controller has let this agent in, or told it that it is revoked."""
+        self.revoked: AgentRevoked | None = None
+        """The controller's last word, if it was that."""
+
+    @property
+    def id(self) -> str:
+        """What the controller knows it by."""
+        return self._parts.identity.id
+
+    async def drain(self) -> None:
+        """Take no more: what runs is finished and handed in, then `serve` returns."""
+        self._leaving = True
+        await self._tell_devices()
 
     async def announce(self, devices: Sequence[Device]) -> None:
         """Tell the controller of the devices there are now; called when phones come and go."""
         self._devices = {device.id: device for device in devices}
         self._parts.metrics.keep(self._devices.keys())
+        await self._tell_devices()
+
+    async def _tell_devices(self) -> None:
+        self._news = True  # `_converse` tells it, unless this does
         if self.registered.is_set():
             try:
                 await self._register()
-            except (ControllerAway, StoreUnavailable) as trouble:
+            except (ControllerAway, StoreUnavailable, AgentRevoked) as trouble:
                 log.info("told at the next registration: %r", trouble)
-                self._register_at = time.monotonic()
 
     async def serve(self) -> None:
-        """Serve until cancelled; raises VersionMismatch if the controller turns this agent away."""
+        """Serve until drained or cancelled.
+
+        Raises VersionMismatch or SharedMachineId if the controller turns this agent away. One that
+        is revoked ends what it runs, and asks again once in a while.
+        """
         for transport in self._parts.transports.values():
             if ended := await transport.clean():
                 log.warning("ended %d processes that a former agent had left running", ended)
         for report in self._outbox.pending():
             await self._hand_in(report)
         try:
-            while True:
-                await self._converse()
+            while not await self._converse():
+                pass
         finally:
+            await self._probing.stop()
             await self._stop(list(self._running))
 
-    async def _converse(self) -> None:
+    async def _converse(self) -> bool:
+        """Talk to the controller for as long as it answers; True if there is no more to say."""
         try:
             await self._register()
+            self.revoked = None
             self.registered.set()
+            self.answered.set()
             while True:
-                orders = await self._parts.link.exchange(self._question())
+                if self._is_due():
+                    await self._register()
+                left = self._left  # an answer that was under way before may still bring a run
+                question = self._question()
+                orders = await self._parts.link.exchange(question)
+                self._probing.heard(question.probed)
                 if not self._obey(orders) and orders != Orders():
                     # The controller repeats, without a pause, what is still being done.
                     await asyncio.sleep(AWAY_PAUSE_S)
-                if time.monotonic() >= self._register_at:
-                    await self._register()
+                if left and not self._running:
+                    return True
         except (ControllerAway, StoreUnavailable) as trouble:
             log.info("the controller can't answer: %r", trouble)
             await asyncio.sleep(AWAY_PAUSE_S)
         except UnknownAgent as refusal:
             log.warning("%s; registering again", refusal)
+        except AgentRevoked as refusal:
+            log.error("%s", refusal)
+            self.revoked = refusal
+            self.answered.set()
+            await self._stop(list(self._running))
+            if self._leaving:
+                return True  # nothing runs here, and nobody hears of it
+            await asyncio.sleep(REVOKED_PAUSE_S)
+        return False
+
+    def _is_due(self) -> bool:
+        """Whether the controller is to be told again of what there is."""
+        changed = self._news or self._parts.shortage() != self._shortage
+        return changed or time.monotonic() >= self._register_at
 
     async def _register(self) -> None:
-        devices = tuple(self._devices.values())
-        registration = Registration(agent=self._parts.identity, devices=devices)
-        admission = await self._parts.link.register(registration)
+        self._news = False
+        leaving, shortage = self._leaving, self._parts.shortage()
+        devices = () if leaving or shortage else tuple(self._devices.values())
+        absent = tuple(a for a in self._parts.absent() if a.device_id not in self._devices)
+        if shortage:
+            away = partial(AbsentDevice, state=DeviceState.OFFLINE, why=shortage)
+            absent += tuple(away(device_id=device_id) for device_id in self._devices)
+        registration = Registration(agent=self._parts.identity, devices=devices, absent=absent)
+        try:
+            admission = await admitted(self._parts.link, registration)
+        except BaseException:
+            self._news = True
+            raise
+        if shortage and shortage != self._shortage:
+            log.error("nothing can be measured on this host: %s", shortage)
+        self._left, self._shortage = leaving, shortage
         again_in_s = admission.again_in_s if admission.refused else math.inf
         self._register_at = time.monotonic() + again_in_s
         refused = {held.device_id: _refusal(held, again_in_s) for held in admission.refused}
@@ -130,11 +213,17 @@ class HostAgent:
     def _question(self) -> Exchange:
         identity = self._parts.identity
         return Exchange(
-            agent_id=identity.id, incarnation=identity.incarnation, held=tuple(self._running)
+            agent_id=identity.id,
+            incarnation=identity.incarnation,
+            held=tuple(self._running),
+            asked_at=self._parts.clock(),
+            probing=self._probing.under_way(),
+            probed=self._probing.ended(),
         )
 
     def _obey(self, orders: Orders) -> bool:
         """Start and stop what is ordered; False if all of it was under way already."""
+        probing = self._probing.begin(orders.probe, self._devices)
         new = [job for job in orders.run if job.ref not in self._running]
         for job in new:
             self._running[job.ref] = asyncio.create_task(self._attempt(job))
@@ -145,7 +234,7 @@ class HostAgent:
         stopped = [task for task in tasks if not task.cancelling()]
         for task in stopped:
             task.cancel()
-        return bool(new or stopped)
+        return bool(new or stopped or probing)
 
     def _ended(self, ref: AttemptRef, task: asyncio.Task[None]) -> None:
         del self._running[ref]
@@ -171,6 +260,11 @@ class HostAgent:
         await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:
+        outcome = await self._run(job)
+        shortage = self._parts.shortage()
+        return out_of_room(outcome, shortage) if shortage else outcome
+
+    async def _run(self, job: Job) -> Outcome:
         artefacts = self._parts.folder / "runs" / job.ref.run_id / str(job.ref.attempt)
         try:
             device = self._devices[job.device_id]
@@ -190,13 +284,11 @@ class HostAgent:
         while True:
             try:
                 await self._parts.link.report(report)
-                break
+                return self._outbox.drop(report.ref)
             except (ControllerAway, StoreUnavailable):
                 await asyncio.sleep(AWAY_PAUSE_S)
-            except (UnknownAttempt, StoreConflict) as refusal:
-                log.error("the controller refused an outcome: %s", refusal)
-                break
-        self._outbox.drop(report.ref)
+            except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
+                return self._outbox.refused(report, refusal)
 
     def _tell(self, job: Job, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress)
@@ -207,7 +299,7 @@ class HostAgent:
     async def _send(self, progress: RunProgress) -> None:
         try:
             await self._parts.link.progress(progress)
-        except ControllerAway:
+        except (ControllerAway, StoreUnavailable):
             log.info("progress of %s not delivered", progress.ref.run_id)
 
     async def _stop(self, refs: Sequence[AttemptRef]) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import Protocol
 
 from controller.contracts.device import Admission, Registration
-from controller.contracts.errors import BenchfarmError
+from controller.contracts.errors import BenchfarmError, SharedMachineId
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
+
+log = logging.getLogger(__name__)
 
 
 class ControllerAway(BenchfarmError):
@@ -20,7 +24,7 @@ class ControllerLink(Protocol):
         """Announce the agent and its devices; called at start and when they have changed.
 
         Also when the controller doesn't know the agent, and as often as it says while it refuses a
-        device. Raises VersionMismatch.
+        device. Raises VersionMismatch, SharedMachineId.
         """
         ...
 
@@ -35,3 +39,16 @@ class ControllerLink(Protocol):
     async def progress(self, progress: RunProgress) -> None:
         """Tell how far a run is; called at most once a second a run."""
         ...
+
+
+async def admitted(link: ControllerLink, registration: Registration) -> Admission:
+    """Register; a refusal that this host's former boot may have brought about is outlasted once.
+
+    Raises SharedMachineId if the other one is still there then.
+    """
+    try:
+        return await link.register(registration)
+    except SharedMachineId as refusal:
+        log.warning("%s; asking once more in %.0f s", refusal, refusal.again_in_s)
+        await asyncio.sleep(refusal.again_in_s)
+        return await link.register(registration)

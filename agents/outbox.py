@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from controller.contracts.errors import BenchfarmError
 from controller.contracts.wire import AttemptRef, Report
 
 log = logging.getLogger(__name__)
@@ -43,8 +44,21 @@ class Outbox:
         return reports
 
     def drop(self, ref: AttemptRef) -> None:
-        """Forget a report; called once the controller has acknowledged or refused it."""
+        """Forget a report; called once the controller has acknowledged it."""
         self._path(ref).unlink(missing_ok=True)
+
+    def refused(self, report: Report, why: BenchfarmError) -> None:
+        """Put a report aside that the controller won't have: it is not sent again by itself."""
+        path = self._path(report.ref)
+        aside = path.with_suffix(".refused")
+        try:
+            if not path.exists():  # the disk was full
+                self.put(report)
+            path.replace(aside)
+        except OSError as error:
+            log.error("the controller refused an outcome (%s), which is lost: %s", why, error)
+        else:
+            log.error("the controller refused an outcome (%s), see %s", why, aside)
 
     def _path(self, ref: AttemptRef) -> Path:
         return self.folder / f"{ref.run_id}-{ref.attempt}.json"

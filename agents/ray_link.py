@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import ray
@@ -17,8 +20,11 @@ from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 class RayLink:
     """Finds the controller by name; Ray's own retries stay off, since ours know what to repeat."""
 
-    def __init__(self) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[None]] | None = None) -> None:
+        """connect: waited for before anything is said, where Ray is not connected to yet."""
+        self._connect = connect
         self._actor: Any = None
+        self._looking = asyncio.Lock()
 
     async def register(self, registration: Registration) -> Admission:
         """See ControllerLink.register."""
@@ -40,9 +46,10 @@ class RayLink:
 
     async def _call(self, method: str, argument: object) -> Any:  # noqa: ANN401 - as the method
         try:
-            if self._actor is None:
-                self._actor = ray.get_actor(CONTROLLER, namespace=NAMESPACE)
-            return await getattr(self._actor, method).remote(argument)
+            if self._connect:
+                await self._connect()
+                self._connect = None
+            return await getattr(await self._controller(), method).remote(argument)
         except RayTaskError as error:
             if isinstance(error.cause, BenchfarmError):
                 raise error.cause from None
@@ -50,3 +57,11 @@ class RayLink:
         except (ValueError, RayError) as error:
             self._actor = None
             raise ControllerAway from error
+
+    async def _controller(self) -> Any:  # noqa: ANN401 - Ray's handle has the actor's methods
+        async with self._looking:
+            if self._actor is None:
+                # In a thread, since it waits for a lost head; in one, or all would soon wait.
+                find = partial(ray.get_actor, CONTROLLER, namespace=NAMESPACE)
+                self._actor = await asyncio.to_thread(find)
+            return self._actor

@@ -16,11 +16,13 @@ import traceback
 from collections.abc import Iterator
 from importlib import import_module
 from queue import SimpleQueue
-from typing import IO, Any
+from typing import IO
 
+from agents.resolving import resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.wire import Progress, TrainingProgram, Turn, TurnOrder, WorkerSpec
+from kernels.library import KernelsUnusable
 
 PROGRESS_PERIOD_S = 1.0
 
@@ -88,6 +90,9 @@ def run_job(spec: WorkerSpec, voice: Voice, orders: Orders) -> Result:
     if not isinstance(program, TrainingProgram):
         message = f"a worker trains; {job.workload} is for a device's own runtime"
         raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
+    if spec.watch:
+        watched: Result = import_module("agents.profiling.watching").run(spec, voice.progress)
+        return watched
     scenario = import_module(f"agents.scenarios.{job.scenario}")
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
@@ -98,12 +103,6 @@ def run_job(spec: WorkerSpec, voice: Voice, orders: Orders) -> Result:
     return result
 
 
-def resolve(path: str) -> Any:  # noqa: ANN401 - whatever the manifest names
-    """Return the object a manifest names as `package.module:Name`."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
-
-
 def failure_of(error: Exception) -> Failure:
     """Say who is to blame for an exception inside a job."""
     if isinstance(error, WorkerFault):
@@ -111,6 +110,8 @@ def failure_of(error: Exception) -> Failure:
     message = " ".join(f"{type(error).__name__}: {error}".split())[:500]
     if isinstance(error, MemoryError) or "can't allocate memory" in message:
         return Failure(blame=Blame.WORKLOAD, kind="out_of_memory", message=message)
+    if isinstance(error, KernelsUnusable):
+        return Failure(blame=Blame.USER, kind="setup", message=message)
     return Failure(blame=Blame.WORKLOAD, kind="exception", message=message)
 
 

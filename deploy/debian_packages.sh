@@ -139,6 +139,27 @@ SH
   chmod +x "$bin/chromium"
 }
 
+# For tests of `ray up`, which goes over ssh. Always unpacked, in a place of its own that only those
+# tests look at: installed, it would start a server.
+has_ssh_server() { [[ -x $DEPS/ssh/usr/sbin/sshd && -x $DEPS/ssh/usr/bin/rsync ]]; }
+
+get_ssh_server() {
+  say "getting an ssh server, for tests"
+  { ((EUID != 0)) || apt-get update -qq; } &&
+    unpack "$DEPS/ssh" openssh-client openssh-server libwrap0 rsync libpopt0 2>/dev/null ||
+    say "warning: can't get openssh-server and rsync: without them, tests of ray up are skipped"
+}
+
+# For tests of a lost head. Unpacked in a place of its own, for the same reason.
+has_redis_server() { [[ -x $DEPS/redis/usr/bin/redis-server ]]; }
+
+get_redis_server() {
+  say "getting a Redis server, for tests"
+  { ((EUID != 0)) || apt-get update -qq; } &&
+    unpack "$DEPS/redis" redis-server redis-tools libatomic1 libjemalloc2 liblzf1 2>/dev/null ||
+    say "warning: can't get redis-server: without it, tests of a head with Redis are skipped"
+}
+
 wish_for_launch_packages() {
   local check missing=()
   for check in "${!LAUNCH_PACKAGE_FOR[@]}"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv ready: Debian packages, virtual environment, torch, the pinned packages, benchfarm.
 # Does nothing when nothing it depends on has changed. `make setup` calls it; `make test` does with
-# --for-tests, which also gets the browser that reports are tested in.
+# --for-tests, which also gets what only tests need.
 #
 # Read from the environment:
 #   PYTHON                  the interpreter to build on (default: python3.11, else python3)
@@ -170,6 +170,8 @@ main() {
     get_chromium
     write_env
   fi
+  [[ ${1:-} != --for-tests ]] || has_ssh_server || get_ssh_server
+  [[ ${1:-} != --for-tests ]] || has_redis_server || get_redis_server
 }
 
 main "$@"

@@ -51,11 +51,16 @@ def _domain(path: Path) -> Domain | None:
 
 
 class EnergyMeter:
-    """Adds up the energy of what is timed."""
+    """Adds up the energy of what is timed.
+
+    A counter's range lasts a busy package some minutes: whoever times for longer looks in between.
+    """
 
     def __init__(self, domains: tuple[Domain, ...]) -> None:
         self._domains = domains
         self._joules = 0.0
+        self._last: list[int] | None = None
+        """What the domains said when last looked at; None while the meter does not run."""
 
     @property
     def joules(self) -> float | None:
@@ -70,8 +75,21 @@ class EnergyMeter:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Count while the context lasts; may be entered again and again."""
-        before = [domain.read() for domain in self._domains]
-        yield
-        after = [domain.read() for domain in self._domains]
-        pairs = zip(self._domains, before, after, strict=True)
-        self._joules += sum(domain.between(first, last) for domain, first, last in pairs)
+        self._last = self._read()
+        try:
+            yield
+            self.look()
+        finally:
+            self._last = None
+
+    def look(self) -> None:
+        """Add what was used since the last look, if the meter runs; takes microseconds."""
+        if self._last is None:
+            return
+        now = self._read()
+        pairs = zip(self._domains, self._last, now, strict=True)
+        self._joules += sum(domain.between(before, after) for domain, before, after in pairs)
+        self._last = now
+
+    def _read(self) -> list[int]:
+        return [domain.read() for domain in self._domains]

@@ -30,6 +30,14 @@ def machine_id(fallback: Path) -> str:
     return fallback.read_text().strip()
 
 
+def boot_id() -> str | None:
+    """Return what is new at each boot, and one for all containers of a host; None if unknown."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or None
+    except OSError:
+        return None
+
+
 def agent_id(machine: str) -> str:
     """Return the id of a host's agent: a digest, since a machine id is meant to stay private."""
     return f"host-{digest(machine, 8)}"

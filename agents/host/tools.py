@@ -8,10 +8,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 SYSTEM = Path("/sys/devices/system")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+MOST_CPUS = 65536
+"""More than any kernel supports: a list that a user writes can't fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +88,24 @@ def read_huge_pages(path: Path = HUGE_PAGES) -> str | None:
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """Return the CPUs of a list such as `0-3,8`; raises ValueError."""
-    cpus: set[int] = set()
-    for part in text.strip().split(","):
-        first, dash, last = part.partition("-")
-        cpus.update(range(int(first), int(last if dash else first) + 1))
-    return frozenset(cpus)
+    """Return the CPUs of a list such as `0-3,8`; raises ValueError, also beyond MOST_CPUS."""
+    spans = [_span(part) for part in text.strip().split(",")]
+    if sum(map(len, spans)) > MOST_CPUS:
+        raise ValueError(f"more than {MOST_CPUS} CPUs")
+    return frozenset(chain.from_iterable(spans))
 
 
 def format_cpus(cpus: Iterable[int]) -> str:
     """Return CPUs as numactl and taskset take them."""
     return ",".join(map(str, sorted(cpus)))
+
+
+def _span(part: str) -> range:
+    first, dash, last = part.partition("-")
+    low, high = int(first), int(last if dash else first)
+    if not 0 <= low <= high < MOST_CPUS:
+        raise ValueError(f"{part!r} is no range of CPUs")
+    return range(low, high + 1)
 
 
 def _library_folders(environ: Mapping[str, str]) -> list[Path]:

@@ -12,6 +12,7 @@ from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import exclusive_cores
 from agents.pairing.transport import alternating, turn_taking
+from agents.profiling.transport import Profiled
 from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from agents.transports.local_remote import LocalRemote
@@ -48,7 +49,8 @@ def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> 
     remote = LocalRemote.of(folder / "device", owner)
     workers = LocalProcess(owner, partial(stack_worker, stacks))
     on_device = OnDeviceRun(lambda _: remote, content)
-    return ByProgram(turn_taking(workers), alternating(on_device), remote)
+    training = Profiled(turn_taking(workers), workers, folder / "peaks")
+    return ByProgram(training, alternating(on_device), remote)
 
 
 @dataclass(frozen=True, slots=True)

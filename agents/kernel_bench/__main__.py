@@ -13,30 +13,53 @@ import sys
 from agents.host.facts import cpu_device
 from agents.host.launch import launch_of
 from agents.host.tools import read_host_tools
+from agents.stacks.compiler import MISSING, compiler
 from controller.contracts.catalog import load_catalog
+from controller.contracts.complaint import COMPLAINED, Complaint
+from controller.contracts.errors import UserError
+from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import BEST_VARIANT, KernelBench
-from kernels.library import REFERENCE, VARIABLE, capabilities
+from kernels.bench.cases import operators
+from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
 
 def variants_of(wanted: KernelBench) -> tuple[str, ...]:
-    """Return the variants to run, the best first; raises ValueError for one that can't run here."""
+    """Return the variants to run, the best first; raises UserError for one that can't run here."""
     able = capabilities().supported[::-1]
     compiled = tuple(name for name in able if name != REFERENCE) or (REFERENCE,)
     chosen = tuple(compiled[0] if v == BEST_VARIANT else v for v in wanted.variants) or compiled
     for variant in chosen:
         if variant not in able:
-            raise ValueError(f"variant {variant} can't run here; there are: {', '.join(able)}")
+            seen = f"variant {variant} can't run here"
+            raise UserError(f"kernels {wanted.verb}", seen, f"there are: {', '.join(able)}")
     return chosen
 
 
+def require_dtypes(wanted: KernelBench) -> None:
+    """Raise UserError for an operator that has none of the dtypes asked for."""
+    for op in wanted.operators:
+        dtypes = operators()[op].dtypes
+        if wanted.dtypes and not set(wanted.dtypes) & set(dtypes):
+            seen = f"{op} has no dtype {', '.join(wanted.dtypes)}"
+            raise UserError(f"kernels {wanted.verb}", seen, f"it has: {', '.join(dtypes)}")
+
+
 def main() -> int:
-    """Run all that is asked for; exit status of the first worker that fails, else 0."""
+    """Run all that is asked for; exit status of the first worker that fails, else 0.
+
+    2 if it can't be run here: standard output holds a Complaint.
+    """
     wanted = KernelBench.model_validate_json(sys.argv[1])
     try:
+        require_dtypes(wanted)
         chosen = variants_of(wanted)
-    except ValueError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    except UserError as error:
+        return _complain(error)
+    except KernelsUnusable as error:
+        remedy = "see what there is: benchfarm stacks show torch"
+        return _complain(UserError(f"kernels {wanted.verb}", str(error), remedy))
+    if wanted.verb == "bench" and compiler() is None:
+        sys.stderr.write(f"without baselines by torch.compile: {MISSING}\n")
     knobs = {name: k.default for name, k in load_catalog().launch["cpu_host"].knobs.items()}
     device = cpu_device("here", {})
     launch = launch_of(os.environ, knobs, device, read_host_tools())
@@ -48,5 +71,11 @@ def main() -> int:
     return 0
 
 
+def _complain(error: UserError) -> int:
+    sys.stdout.write(Complaint.of(error).model_dump_json() + "\n")
+    return COMPLAINED
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    with quietly_interrupted():
+        sys.exit(main())

@@ -13,8 +13,10 @@ import torch
 
 from agents.kernel_bench.measure import TURN_S, Identity, compare
 from agents.pairing.interleave import Plan
+from agents.stacks.compiler import compiler
+from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
-from kernels.bench.cases import Case, operators
+from kernels.bench.cases import COMPILED, Case, operators
 from kernels.library import capabilities
 
 
@@ -35,8 +37,14 @@ def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
         if wanted.verb == "check":
             yield check(identity, case)
         else:
-            for baseline in case.baselines:
+            for baseline in measurable(case):
                 yield compare(identity, case, baseline, plan)
+
+
+def measurable(case: Case) -> list[str]:
+    """Return a case's baselines, without those to be compiled where there is no compiler."""
+    compiles = compiler() is not None
+    return [name for name in case.baselines if compiles or not name.startswith(COMPILED)]
 
 
 def check(identity: Identity, case: Case) -> KernelCheck:
@@ -60,4 +68,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quietly_interrupted():
+        sys.exit(main())

@@ -13,6 +13,8 @@ import sys
 import threading
 import time
 
+from controller.contracts.interrupted import quietly_interrupted
+
 SHORTEST_S, LONGEST_S = 1e-3, 0.3
 
 
@@ -38,4 +40,5 @@ def _end_with_stdin() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with quietly_interrupted():
+        main()

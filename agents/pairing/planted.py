@@ -18,6 +18,7 @@ from itertools import product, repeat
 
 from agents.pairing.interleave import Plan, interleave
 from controller.contracts.bench import PlantedTrial, PlantedTrials
+from controller.contracts.interrupted import quietly_interrupted
 
 STEP_S = 0.5e-3
 """How long a step of A takes on an undisturbed core."""
@@ -107,4 +108,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quietly_interrupted():
+        sys.exit(main())

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from agents.backends.protocol import TrainingBackend
 from agents.kernel_bench.measure import TURN_S, Identity, compare
 from agents.pairing.interleave import Plan
+from agents.stacks.compiler import require_compiler
 from controller.contracts.base import Scalar
 from controller.contracts.kernels import KernelRow
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
+from kernels.bench.cases import Case
 from kernels.bench.workload import KernelWorkload
 
 
@@ -21,7 +23,10 @@ def run(
     knobs: Mapping[str, Scalar],
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Check the operator, then measure it in turns with each baseline; wrong output is INVALID."""
+    """Check the operator, then measure it in turns with each baseline; wrong output is INVALID.
+
+    Raises WorkerFault, blame user, without the C++ compiler that a baseline needs.
+    """
     plan = Plan(
         width=float(knobs["kernel_width"]),
         time_limit_s=float(knobs["kernel_time_limit"]),
@@ -29,9 +34,8 @@ def run(
         turn_s=TURN_S,
     )
     case = workload.case()
+    wanted = _baselines(case, compiled=bool(knobs["compiled_baseline"]))
     objections = tuple(f"{workload.op}: {objection}" for objection in case.objections())
-    baselines = ["eager", *(["compile"] if knobs["compiled_baseline"] else [])]
-    wanted = [name for name in baselines if name in case.baselines]
     identity = Identity(workload.op, workload.dtype, workload.in_use.variant)
     rows = []
     for number, baseline in enumerate(wanted, start=1):
@@ -47,6 +51,13 @@ def run(
             "kernel_variant": workload.in_use.variant,
         },
     )
+
+
+def _baselines(case: Case, *, compiled: bool) -> list[str]:
+    if not (compiled and "compile" in case.baselines):
+        return ["eager"]
+    require_compiler("knob compiled_baseline")
+    return ["eager", "compile"]
 
 
 def metrics_of(rows: list[KernelRow]) -> dict[str, Measurement]:

@@ -34,7 +34,7 @@ class Trainer(Generic[Batch, Outputs]):
     ) -> None:
         self._workload = workload
         self._backend = backend
-        self._model, self._optimizer = backend.prepare(workload)
+        self.model, self._optimizer = backend.prepare(workload)
         self._watch, self._meter = CpuWatch(), EnergyMeter(readable_domains())
         self._done = 0
 
@@ -43,8 +43,10 @@ class Trainer(Generic[Batch, Outputs]):
         batch = self._workload.batch(self._done)
         self._done += 1
         started = time.perf_counter()
-        loss = self._backend.step(self._workload, self._model, self._optimizer, batch)
-        return time.perf_counter() - started, loss
+        loss = self._backend.step(self._workload, self.model, self._optimizer, batch)
+        seconds = time.perf_counter() - started
+        self._meter.look()  # all steps together may use more than a counter's range
+        return seconds, loss
 
     @contextmanager
     def timing(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from agents.stacks.install import Installation
 from agents.stacks.status import details_of, status_of
 from controller.contracts.catalog import StackManifest, load_catalog
 from controller.contracts.errors import NotFound, UserError
+from controller.contracts.interrupted import quietly_interrupted
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -58,4 +59,5 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    with quietly_interrupted():
+        sys.exit(main(sys.argv[1:]))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
-from agents.stacks.environments import EnvironmentFolder, InstallState
+from agents.stacks.environments import STACKS_VARIABLE, EnvironmentFolder, InstallState
 from controller.contracts.errors import UserError
 
 INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
@@ -43,7 +43,7 @@ class Installation:
             self.say(f"stack {self.stack}: is installed in {self.folder.path}")
             return
         started = time.monotonic()
-        self.folder.path.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         with self._alone():
             self._announce()
             state = self._begun()
@@ -54,6 +54,14 @@ class Installation:
             self._pip("check")
             self.folder.note(state.model_copy(update={"lock": self.folder.lock}))
         self.say(f"stack {self.stack}: ready in {time.monotonic() - started:.0f} s")
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            seen = f"{error.strerror}: {self.folder.path}"
+            remedy = f"point {STACKS_VARIABLE} at a folder you can write to"
+            raise self._error(seen, remedy) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -74,7 +82,8 @@ class Installation:
         room = (shutil.disk_usage(path).free + sum(files)) / 1e9
         if room < wants.disk_gb:
             raise self._error(
-                f"there is room for {room:.1f} GB", "make more, or point BENCHFARM_STACKS elsewhere"
+                f"there is room for {room:.1f} GB",
+                f"make more, or point {STACKS_VARIABLE} elsewhere",
             )
 
     def _begun(self) -> InstallState:

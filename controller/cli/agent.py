@@ -2,29 +2,131 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from controller.cli.common import (
     Json,
     Labels,
     MetricsAddress,
+    PhonePowerCycle,
+    checked,
     home,
+    parse_command,
     parse_labels,
     reading,
     show_json,
     show_table,
+    warn_of_clocks,
 )
+from controller.runtime.options import RECONNECT_TIMEOUT_S
+
+AgentId = Annotated[str, typer.Argument(help="Agent id, as agent list shows it.")]
+Why = Annotated[str, typer.Option("--why", help="Shown wherever the agent is.")]
 
 app = typer.Typer(help="The process on each host that measures.", no_args_is_help=True)
 
 
 @app.command()
-def start(label: Labels = None, metrics_address: MetricsAddress = "127.0.0.1") -> None:
-    """Start this host's agent on the farm of BENCHFARM_HOME; it registers itself."""
+def start(
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="IP[:PORT]", help="Join the farm of that host, and stay in it."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A copy of the head's ray-token; goes with --head."),
+    ] = None,
+    label: Labels = None,
+    metrics_address: MetricsAddress = None,
+    adb_server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Use the phones of a running adb server; may be repeated."
+        ),
+    ] = None,
+    cpu: Annotated[
+        bool, typer.Option("--cpu/--no-cpu", help="Also measure on this host itself.")
+    ] = True,
+    reconnect_timeout: Annotated[
+        int,
+        typer.Option(min=1, metavar="SECONDS", help="Measure on without the head for so long."),
+    ] = RECONNECT_TIMEOUT_S,
+    phone_power_cycle: PhonePowerCycle = None,
+) -> None:
+    """Start this host's agent, on the farm of BENCHFARM_HOME or, with --head, on another host's.
+
+    With --head it stays in the foreground and brings Ray's node and the agent back when they end;
+    SIGTERM lets it finish what runs.
+    """
+    from controller.contracts.errors import UserError
+
+    labels = parse_labels(label)
+    command = parse_command("--phone-power-cycle", phone_power_cycle)
+    if head and token_file:
+        servers = tuple(adb_server or ())
+        join(
+            head,
+            token_file,
+            labels,
+            metrics_address,
+            servers,
+            reconnect_timeout,
+            cpu=cpu,
+            power_cycle=command,
+        )
+        return
+    if head or token_file or adb_server or not cpu:
+        raise UserError(
+            "benchfarm agent start",
+            "--head and --token-file go together, --adb-server and --no-cpu with them",
+            "see: benchfarm agent start --help",
+        )
+    from controller.metrics.exporter import LOOPBACK
     from controller.runtime.lifetime import start_agent
 
-    agent_id = start_agent(home(), parse_labels(label), metrics_address)
-    typer.echo(f"agent {agent_id} has registered")
+    started = start_agent(home(), labels, metrics_address or LOOPBACK, command)
+    typer.echo(started.revoked or f"agent {started.id} has registered")
+
+
+def join(
+    head: str,
+    token_file: Path,
+    labels: dict[str, str],
+    metrics_address: str | None,
+    adb_servers: tuple[str, ...],
+    reconnect_timeout_s: int,
+    *,
+    cpu: bool,
+    power_cycle: tuple[str, ...],
+) -> None:
+    """Be this host's supervisor until SIGTERM."""
+    import asyncio
+    import os
+    import sys
+
+    from controller.contracts.processes import FARM_MARKER
+    from controller.metrics.exporter import listening
+    from controller.runtime.addresses import Address
+    from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
+
+    address = Address.parse("--head", head)
+    servers = tuple(str(Address.parse("--adb-server", s, port=None)) for s in adb_servers)
+    if metrics_address:
+        listening(metrics_address).close()
+    home().prepare()
+    if os.environ.get(FARM_MARKER) != instance_of(home()):
+        # So that `benchfarm down` finds the supervisor, too: /proc shows what a process began with.
+        os.environ[FARM_MARKER] = instance_of(home())
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    joining = Joining(
+        address, labels, metrics_address, servers, cpu, reconnect_timeout_s, power_cycle
+    )
+    with sole_supervisor(home()):
+        home().adopt_token(token_file)
+        asyncio.run(supervise(home(), joining, typer.echo))
 
 
 @app.command("list")
@@ -36,11 +138,40 @@ def list_agents(json: Json = False) -> None:
 
     with reading() as store:
         agents = agents_now(home(), store)
+    warn_of_clocks(agents)
     if json:
         show_json(agents)
         return
-    table = Table("agent", "host", "version", "state")
+    table = Table("agent", "host", "version", "state", "clock ahead")
     for known in agents:
         state = "online" if known.online else "offline"
-        table.add_row(known.agent.id, known.agent.host, known.agent.version, state)
+        if known.revoked:
+            state = f"revoked by {known.revoked.who}: {known.revoked.why}"
+        ahead_s = known.clock_ahead_s
+        clock = "" if ahead_s is None else f"{ahead_s:.1f} s"
+        table.add_row(known.agent.id, known.agent.host, known.agent.version, state, clock)
     show_table(table)
+
+
+@app.command()
+def revoke(agent: AgentId, why: Why = "by hand") -> None:
+    """Refuse all an agent says from now on; its runs go elsewhere at once."""
+    lost = _do(agent, "revoke", why)
+    typer.echo(f"agent {agent} is revoked; {lost} runs were queued again")
+
+
+@app.command()
+def admit(agent: AgentId) -> None:
+    """Let a revoked agent in again; one that still runs is back within 10 s."""
+    _do(agent, "admit", "by hand")
+    typer.echo(f"agent {agent} may register again")
+
+
+def _do(agent: str, verb: str, why: str) -> int:
+    from urllib.parse import quote
+
+    from controller.contracts.administration import Count, Reason
+    from controller.runtime.client import FarmClient
+
+    path = f"agents/{quote(agent, safe='')}/{verb}"
+    return FarmClient(home()).administer(Count, path, checked(Reason, why=why)).runs

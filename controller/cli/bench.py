@@ -47,9 +47,13 @@ def compare(
     loads: Annotated[
         int | None, typer.Option(min=0, help="Processes of random load beside; one a core.")
     ] = None,
-    width: Annotated[float, typer.Option(min=1e-4, help="As in `benchfarm compare`.")] = 0.03,
+    width: Annotated[
+        float, typer.Option(min=1e-4, max=9, help="As in `benchfarm compare`.")
+    ] = 0.03,
     seed: Annotated[int, typer.Option(help="Of the load and of who goes first.")] = 0,
-    time_limit: Annotated[float, typer.Option(min=1, help="Seconds; then it is enough.")] = 900.0,
+    time_limit: Annotated[
+        float, typer.Option(min=1, max=86400, metavar="SECONDS", help="Of all of it.")
+    ] = 900.0,
     json: Json = False,
 ) -> None:
     """Compare real work of known difference beside a random load: how often is the interval right?

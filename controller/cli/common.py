@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -14,8 +15,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from controller.contracts.base import Contract
+    from controller.contracts.device import RegisteredAgent
     from controller.runtime.home import Home
     from controller.store.protocol import StoreReader
+
+Model = TypeVar("Model", bound="Contract")
+
+LONGEST = 80
+"""So many characters of what a user has typed are said back."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Labels = Annotated[
@@ -23,9 +30,19 @@ Labels = Annotated[
     typer.Option("--label", metavar="KEY=VALUE", help="A label of this host; may be repeated."),
 ]
 MetricsAddress = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="IP", help="Where Prometheus finds metrics: this host's address in the cluster."
+        metavar="IP",
+        help="Where Prometheus finds metrics; else the address in the cluster, or loopback.",
+    ),
+]
+
+PhonePowerCycle = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="Switches a phone's power off and on when nothing else brings it back; {serial} in"
+        " it is the phone's.",
     ),
 ]
 
@@ -38,9 +55,46 @@ def home() -> Home:
 
 
 @contextmanager
+def unwound() -> Iterator[None]:
+    """Have SIGTERM and a terminal's end raise SystemExit, so that what was begun is ended."""
+    import signal
+
+    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    caught = [number for number, was in former.items() if was is not signal.SIG_IGN]  # nohup
+    for number in caught:
+        signal.signal(number, _exit)
+    try:
+        yield
+    finally:
+        for number in caught:
+            signal.signal(number, former[number])
+
+
+def _exit(number: int, _: object) -> None:
+    import signal
+
+    for other in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(other) is _exit:
+            signal.signal(other, lambda *_: None)  # what was begun is ended first
+    sys.exit(128 + number)
+
+
+@contextmanager
 def reading() -> Iterator[StoreReader]:
-    """Give the store to read; works whether or not a farm is up. Raises NotFound."""
+    """Give the store to read; works whether or not a farm is up.
+
+    Raises NotFound, and UserError where the farm that is meant is another host's.
+    """
+    import os
+
+    from controller.contracts.errors import UserError
+    from controller.runtime.options import URL_VARIABLE
     from controller.store.sqlite import SqliteStore
+
+    if elsewhere := os.environ.get(URL_VARIABLE):
+        remedy = "do this on the head, or follow a sweep from here: benchfarm sweep watch SWEEP_ID"
+        tried = f"reading the store of {home().path}"
+        raise UserError(tried, f"{URL_VARIABLE} names the farm at {elsewhere}", remedy)
 
     store = SqliteStore.open_reader(home().store)
     try:
@@ -49,12 +103,17 @@ def reading() -> Iterator[StoreReader]:
         store.close()
 
 
-def console() -> Console:
-    """Return a console on standard output; as wide as it takes where that is no terminal."""
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on standard output or error; as wide as it takes where that is no terminal.
+
+    What it prints comes from anywhere, and is no markup.
+    """
     from rich.console import Console
 
-    plain = Console()
-    return plain if plain.is_terminal else Console(width=200)
+    plain = Console(stderr=stderr, markup=False, emoji=False)
+    if stderr or plain.is_terminal:
+        return plain
+    return Console(width=200, markup=False, emoji=False)
 
 
 def show_table(table: Table) -> None:
@@ -72,6 +131,14 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
         typer.echo(records.model_dump_json(indent=2))
         return
     typer.echo(json.dumps([record.model_dump(mode="json") for record in records], indent=2))
+
+
+def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
+    """Say on standard error which hosts' clocks are far off, in a line each."""
+    from controller.runtime.fleet import wrong_clocks
+
+    for line in wrong_clocks(agents):
+        typer.echo(line, err=True)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -98,18 +165,83 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def parse_labels(labels: Sequence[str] | None) -> dict[str, str]:
-    """Return KEY=VALUE options as a mapping; raises UserError."""
+def parse_labels(
+    labels: Sequence[str] | None,
+    said: str = "option --label",
+    remedy: str = "write a name, '=' and a value, such as --label rack=b2",
+) -> dict[str, str]:
+    """Return labels KEY=VALUE as a mapping; raises UserError."""
+    import re
+
+    from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME
     from controller.contracts.errors import UserError
 
     parsed: dict[str, str] = {}
     for label in labels or ():
         key, found, value = label.partition("=")
-        if not (found and key.isidentifier() and value):
-            raise UserError(
-                f"option --label {label!r}",
-                "it is not KEY=VALUE",
-                "write a name, '=' and a value, such as --label rack=b2",
-            )
+        # Not `search`: its `$` lets a last line break pass, which the contract refuses.
+        fits = re.fullmatch(NAME, key) and re.fullmatch(LABEL, value)
+        if not (found and value and fits and len(value) <= LABEL_CHARACTERS):
+            raise UserError(f"{said} {label[:LABEL_CHARACTERS]!r}", "it is not KEY=VALUE", remedy)
         parsed[key] = value
     return parsed
+
+
+def parse_command(option: str, text: str | None) -> tuple[str, ...]:
+    """Return a command's words as a shell would part them, none for no command.
+
+    Raises UserError, also if there is no such program: rather now than when it is needed.
+    """
+    import shlex
+    import shutil
+
+    from controller.contracts.errors import UserError
+
+    if text is None:
+        return ()
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UserError(f"option {option} {text!r}", str(error), "close its quotes") from error
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        raise UserError(
+            f"option {option} {text!r}",
+            "there is no such program" if words else "it is empty",
+            "write a program's name or path, and its arguments; it runs without a shell",
+        )
+    return (str(Path(program).absolute()), *words[1:])  # an agent's working folder is another
+
+
+def parse_seconds(option: str, text: str) -> float:
+    """Return a length of time such as 90m, 2h or 3d in seconds; raises UserError."""
+    from controller.contracts.errors import UserError
+
+    number, unit = text[:-1], text[-1:]
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    try:
+        return float(number) * units[unit]
+    except (KeyError, ValueError) as error:
+        raise UserError(
+            f"option {option} {text!r}", "it is no length of time", "write 30s, 90m, 2h or 3d"
+        ) from error
+
+
+def checked(
+    kind: type[Model], typed: Mapping[str, str] | None = None, /, **fields: object
+) -> Model:
+    """Make what is sent to the controller; raises UserError in words of the command line.
+
+    typed: of a field, what the user has typed for it, such as `--for -1h`.
+    """
+    from pydantic import ValidationError
+
+    from controller.contracts.errors import UserError
+
+    try:
+        return kind(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        tried = (typed or {}).get(place) or f"{place} {str(first['input'])[:LONGEST]!r}"
+        raise UserError(tried, first["msg"], "see --help") from error

@@ -70,15 +70,13 @@ def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
 
 def _follow(sweep_id: str, *, json: bool) -> int:
     """Follow a comparison to its end and show what came out; return the exit status."""
-    from rich.console import Console
-
     from controller.cli.common import console
     from controller.cli.progress import show_progress
     from controller.runtime.client import FarmClient
     from controller.runtime.watch import follow, runs_of
 
     runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
-    shown_on = Console(stderr=True) if json else console()
+    shown_on = console(stderr=json)
     try:
         show_progress(follow(home(), FarmClient(home()), sweep_id), runs, shown_on)
     except KeyboardInterrupt:

@@ -36,14 +36,20 @@ def build(
     ] = None,
 ) -> None:
     """Write dashboards and provisioning files, for those who don't push."""
+    from controller.contracts.errors import UserError
     from controller.dashboards.files import (
         DASHBOARDS_PATH,
         PROMETHEUS_URL,
         Place,
         provisioning_files,
     )
+    from controller.runtime.addresses import web_address
 
-    place = Place(prometheus or PROMETHEUS_URL, path or DASHBOARDS_PATH)
+    server = web_address(f"option --prometheus {prometheus!r}", prometheus or PROMETHEUS_URL)
+    place = Place(server, path or DASHBOARDS_PATH)
+    if not Path(place.dashboards_path).is_absolute():
+        remedy = f"write an absolute one, such as {DASHBOARDS_PATH}"
+        raise UserError(f"option --path {path!r}", "it is a relative path", remedy)
     for name, text in provisioning_files(place):
         make_folder((output / name).parent)
         write_file(output / name, text)
@@ -148,6 +154,8 @@ def _read(file: Path) -> Json:
         read = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(tried, error.strerror or str(error), remedy) from error
+    except RecursionError as error:
+        raise UserError(tried, "it is nested too deeply", remedy) from error
     except ValueError as error:
         raise UserError(tried, f"it is no JSON: {error}", remedy) from error
     dashboard = read.get("dashboard", read) if isinstance(read, dict) else {}

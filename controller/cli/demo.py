@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from controller.cli import demo_metrics
-from controller.cli.common import home
+from controller.cli.common import home, unwound
 
 if TYPE_CHECKING:
     from controller.runtime.lifetime import FarmUp
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 PHONES = ("flagship", "midrange")
 
 
+@unwound()  # so that `finally` ends the farm then, too
 def demo() -> None:
     """Bring up a farm and two virtual phones, run real sweeps, show the tables, leave nothing.
 
@@ -33,7 +33,6 @@ def demo() -> None:
     from controller.runtime.lifetime import UpOptions, bring_down, bring_up
 
     adopt_orphans()
-    signal.signal(signal.SIGTERM, _exit)  # so that `finally` ends the farm then, too
     typer.echo("starting Ray, the controller and an agent on this machine …")
     farm = bring_up(home(), UpOptions())
     try:
@@ -95,7 +94,3 @@ def _report(sweep_id: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     write_report([sweep_id], path)
     return path
-
-
-def _exit(number: int, _: object) -> None:
-    sys.exit(128 + number)

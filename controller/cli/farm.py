@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.common import Labels, MetricsAddress, home, parse_labels
+from controller.cli.common import (
+    Labels,
+    MetricsAddress,
+    PhonePowerCycle,
+    home,
+    parse_command,
+    parse_labels,
+    unwound,
+)
+from controller.runtime.options import QUARANTINE_AFTER
+
+if TYPE_CHECKING:
+    from controller.runtime.cluster import Head
+    from controller.runtime.lifetime import FarmUp
+
+AWAY_S = 600
+"""Suggested to the hosts of a farm with Redis: for so long they measure on without the head."""
 
 
 def up(
@@ -14,15 +31,36 @@ def up(
     agent: Annotated[
         bool, typer.Option("--agent/--no-agent", help="Also measure on this host.")
     ] = True,
-    metrics_address: MetricsAddress = "127.0.0.1",
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="IP[:PORT]", help="Let other hosts join, at this host's address."),
+    ] = None,
+    redis: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Other hosts measure on while the head is lost."),
+    ] = None,
+    redis_password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of that Redis; needed off loopback.")
+    ] = None,
+    metrics_address: MetricsAddress = None,
     api_port: Annotated[
         int, typer.Option(min=0, max=65535, help="Of the controller, on loopback; 0: a free one.")
     ] = 0,
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="Also start Prometheus, with rules and alerts.")
     ] = False,
+    quarantine_after: Annotated[
+        int,
+        typer.Option(min=1, help="Failures in a row of its own blame that quarantine a device."),
+    ] = QUARANTINE_AFTER,
+    autoscaling_config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of `ray up`, which then keeps the other hosts there."),
+    ] = None,
+    phone_power_cycle: PhonePowerCycle = None,
 ) -> None:
     """Start a farm on this machine: Ray, the controller, and this host's agent."""
+    from controller.metrics.exporter import LOOPBACK
     from controller.metrics.prometheus_config import Intervals
     from controller.runtime.lifetime import UpOptions, bring_up
     from controller.runtime.prometheus import find_program, running_beside, start_beside
@@ -30,21 +68,67 @@ def up(
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
 
-    options = UpOptions(parse_labels(label), agent, metrics_address, api_port)
-    farm = bring_up(home(), options)
+    head = head_of(listen, autoscaling_config, redis, redis_password_file)
+    options = UpOptions(
+        labels=parse_labels(label),
+        with_agent=agent,
+        metrics_address=metrics_address or (head.listen.host if head.listen else LOOPBACK),
+        api_port=api_port,
+        head=head,
+        quarantine_after=quarantine_after,
+        phone_power_cycle=parse_command("--phone-power-cycle", phone_power_cycle),
+    )
+    with unwound():
+        farm = bring_up(home(), options)
+    _tell(farm, head, waiting=bool(redis))
+    if prometheus:
+        with unwound():
+            server = running_beside(home()) or start_beside(home(), Intervals()).server
+        typer.echo(f"metrics  {server.url}, data {home().prometheus}")
+    typer.echo(
+        f"ray job submit needs:  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={home().ray_token}"
+    )
+
+
+def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
+    """waiting: hosts that join are to wait for a head that is lost."""
     typer.echo(f"farm     {'up' if farm.started else 'was up already'}, home {home().path}")
     typer.echo(
         f"ray      {farm.cluster.ray_address}, jobs and dashboard {farm.cluster.dashboard_url}"
     )
     typer.echo(f"api      {farm.url}")
     typer.echo(f"logs     {home().logs}, {farm.cluster.temp_dir}/session_latest/logs")
-    if farm.agent_id:
-        typer.echo(f"agent    {farm.agent_id}")
-    if prometheus:
-        server = running_beside(home()) or start_beside(home(), Intervals()).server
-        typer.echo(f"metrics  {server.url}, data {home().prometheus}")
-    typer.echo(
-        f"ray job submit needs:  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={home().ray_token}"
+    if farm.agent:
+        typer.echo(f"agent    {farm.agent.id}")
+    if farm.agent and farm.agent.revoked:
+        typer.echo(f"revoked  {farm.agent.revoked}")
+    if head.listen:
+        how = f" --reconnect-timeout {AWAY_S}" if waiting else ""
+        typer.echo(
+            f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
+            f" FILE being a copy of {home().ray_token}"
+        )
+
+
+def head_of(
+    listen: str | None, autoscaling: Path | None, redis: str | None, password_file: Path | None
+) -> Head:
+    """Return how the head is to be started; raises UserError."""
+    from controller.contracts.errors import UserError
+    from controller.runtime.addresses import Address
+    from controller.runtime.cluster import Head
+    from controller.runtime.redis import RedisServer
+
+    if (redis and not listen) or (password_file and not redis):
+        raise UserError(
+            "benchfarm up",
+            "--redis goes with --listen, --redis-password-file with --redis",
+            "see: benchfarm up --help",
+        )
+    return Head(
+        listen=Address.parse("--listen", listen) if listen else None,
+        autoscaling=autoscaling,
+        redis=RedisServer.parse(redis, password_file) if redis else None,
     )
 
 

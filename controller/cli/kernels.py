@@ -17,7 +17,7 @@ app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=Tr
 Op = Annotated[str | None, typer.Argument(help="An operator; all if left out.")]
 Dtype = Annotated[str | None, typer.Option(help="fp32 or bf16; both if left out.")]
 Variant = Annotated[
-    str | None, typer.Option(help="Such as avx2, or best; all that this CPU can run if left out.")
+    str | None, typer.Option(help="Such as avx2, or best; else all that this CPU can run.")
 ]
 
 
@@ -46,10 +46,14 @@ def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Jso
 def bench(
     op: Op = None,
     dtype: Dtype = None,
-    variant: Variant = "best",
-    width: Annotated[float, typer.Option(min=1e-4, help="As in `benchfarm compare`.")] = 0.05,
+    variant: Annotated[
+        str, typer.Option(help="Such as avx2, or best: the best that this CPU can run.")
+    ] = "best",
+    width: Annotated[
+        float, typer.Option(min=1e-4, max=9, help="As in `benchfarm compare`.")
+    ] = 0.05,
     time_limit: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Of one comparison.")
+        float, typer.Option(min=0.1, max=86400, metavar="SECONDS", help="Of one comparison.")
     ] = 20.0,
     json: Json = False,
 ) -> None:

@@ -23,12 +23,20 @@ def config(
     ] = None,
 ) -> None:
     """Write prometheus.yml with recording rules and alerts; see docs/metrics.md."""
+    from controller.contracts.errors import UserError
     from controller.metrics.discovery import TARGETS_PATH
     from controller.metrics.prometheus_config import Intervals, http_discovery, prometheus_files
+    from controller.runtime.addresses import web_address
     from controller.runtime.prometheus import write_files
 
     token = token_file or home().metrics_token
-    discovery = http_discovery((controller or home().endpoint().url) + TARGETS_PATH, token)
+    if controller:
+        controller = web_address(f"option --controller {controller!r}", controller)
+    if not token.is_absolute():
+        remedy = "write an absolute path, as it is on Prometheus's host"
+        raise UserError(f"option --token-file {token}", "it is a relative path", remedy)
+    url = controller or home().endpoint().url
+    discovery = http_discovery(url + TARGETS_PATH, token)
     files = prometheus_files(discovery, token, Intervals())
     write_files(folder, files)
     for name in files:

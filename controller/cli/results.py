@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +15,7 @@ from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted
 
 if TYPE_CHECKING:
     from controller.contracts.records import StoredFailure, StoredResult
+    from controller.store.protocol import StoreReader
 
 app = typer.Typer(help="What was measured.", no_args_is_help=True)
 app.command()(report.report)
@@ -32,7 +35,7 @@ def list_results(
     from controller.contracts.catalog import load_catalog
     from controller.reports.tables import failures_table, results_table
 
-    with reading() as store:
+    with _reading_of(sweep) as store:
         failed, measured = store.failures(sweep), store.results(sweep)
     if json:
         show_json(failed if failures else measured)
@@ -89,7 +92,7 @@ def compare(
 
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
-    with reading() as store:
+    with _reading_of(sweep) as store:
         chosen = choose(store.results(sweep), wanted)
     unlike = difference(chosen.paired or chosen.a, chosen.b) or stray_knob(chosen, wanted)
     if unlike and not force:
@@ -117,7 +120,18 @@ def export(
     """Write results to a file."""
     from controller.reports.export import as_csv, as_json
 
-    with reading() as store:
+    with _reading_of(sweep) as store:
         results = store.results(sweep)
     write_file(output, as_csv(results) if form == "csv" else as_json(results))
     typer.echo(f"{len(results)} results written to {output}")
+
+
+@contextmanager
+def _reading_of(sweep: str | None) -> Iterator[StoreReader]:
+    """Give the store to read; raises NotFound, also for a sweep that there is not."""
+    from controller.cli.sweep_view import record_of
+
+    with reading() as store:
+        if sweep is not None:
+            record_of(store, sweep)
+        yield store

@@ -21,7 +21,9 @@ Scenario = Annotated[
 ]
 Knobs = Annotated[
     list[str] | None,
-    typer.Option("--knob", metavar="NAME=VALUE", help="A knob of both sides; may be repeated."),
+    typer.Option(
+        "--knob", metavar="NAME=VALUE", help="A knob of all that is run; may be repeated."
+    ),
 ]
 
 
@@ -42,7 +44,7 @@ def wanted_of(
         b=_side("B", b),
         workload=workload,
         scenario=_scenario(catalog, workload, scenario),
-        knobs=_knobs(knob or ()),
+        knobs=knobs_of(knob or ()),
         device=device,
     )
 
@@ -63,7 +65,8 @@ def _side(name: str, text: str) -> Side:
         ) from error
 
 
-def _knobs(given: Sequence[str]) -> dict[str, Scalar]:
+def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
+    """Return what options --knob say; raises UserError."""
     from controller.contracts.errors import UserError
     from controller.contracts.sweep import knob_of
 

@@ -12,6 +12,7 @@ from controller.cli.common import Json, console, home, reading, show_json, show_
 
 if TYPE_CHECKING:
     from controller.contracts.sweep import Sweep
+    from controller.runtime.client import FarmClient
 
 app = typer.Typer(help="Sweeps: many cells, submitted as one.", no_args_is_help=True)
 
@@ -75,7 +76,10 @@ def watch(sweep_id: SweepId) -> None:
 
 
 @app.command()
-def status(sweep_id: Annotated[str | None, typer.Argument()] = None, json: Json = False) -> None:
+def status(
+    sweep_id: Annotated[str | None, typer.Argument(help="One sweep; all if left out.")] = None,
+    json: Json = False,
+) -> None:
     """Show all sweeps, or one with its results so far."""
     from controller.cli.sweep_view import show_status, show_summary
 
@@ -94,11 +98,44 @@ def cancel(sweep_id: SweepId) -> None:
     typer.echo(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
 
 
+@app.command()
+def resume(sweep_id: SweepId) -> None:
+    """Queue a sweep's failed and cancelled runs again, as new attempts."""
+    from controller.runtime.client import FarmClient
+
+    typer.echo(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
+
+
+@app.command()
+def plan(file: File, json: Json = False) -> None:
+    """Show what a sweep would do to the fleet: cells and hours a device, and what matches none."""
+    from controller.cli.plan_view import show_plan
+    from controller.contracts.catalog import load_catalog
+    from controller.runtime.fleet import devices_now
+    from controller.scheduling.expansion import cells_of
+    from controller.scheduling.planning import plan_sweep
+
+    sweep, catalog = read_sweep(file), load_catalog()
+    cells = cells_of(sweep, catalog, file)
+    with reading() as store:
+        devices = devices_now(home(), store)
+        found = plan_sweep(
+            sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()
+        )
+    if json:
+        show_json(found)
+        return
+    show_plan(found, sweep)
+
+
 def read_sweep(file: str) -> Sweep:
     """Read a sweep file, or standard input for `-`; raises SweepInvalid."""
     from controller.contracts.errors import SweepInvalid
     from controller.contracts.sweep_file import parse_sweep
 
+    if not file:
+        remedy = "name a YAML file, or - for standard input"
+        raise SweepInvalid("reading a sweep", "the file's name is empty", remedy)
     if file == "-":
         return parse_sweep(sys.stdin.buffer.read(), "standard input")
     try:
@@ -113,14 +150,18 @@ def read_sweep(file: str) -> Sweep:
 
 def watch_to_end(sweep_id: str) -> int:
     """Show progress until a sweep has ended, then its summary; return the exit status."""
+    from controller.runtime.client import FarmClient
+
+    client = FarmClient(home())
+    if client.is_elsewhere:
+        return _watch_from_elsewhere(client, sweep_id)
     from controller.cli.progress import show_progress
     from controller.cli.sweep_view import all_valid, show_summary
-    from controller.runtime.client import FarmClient
     from controller.runtime.watch import follow, runs_of
 
     known = {run.run_id: run for run in runs_of(home(), sweep_id)}
     try:
-        show_progress(follow(home(), FarmClient(home()), sweep_id), known, console())
+        show_progress(follow(home(), client, sweep_id), known, console())
     except KeyboardInterrupt:
         typer.echo(
             f"\nthe sweep goes on; follow it with: benchfarm sweep watch {sweep_id}", err=True
@@ -129,3 +170,14 @@ def watch_to_end(sweep_id: str) -> int:
     with reading() as store:
         show_summary(store, sweep_id, json=False)
         return 0 if all_valid(store, sweep_id) else 1
+
+
+def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
+    from controller.runtime.watch import follow_from_elsewhere
+
+    all_valid = False
+    for standing in follow_from_elsewhere(client, sweep_id):
+        runs = ", ".join(f"{count} {state}" for state, count in standing.runs.items() if count)
+        typer.echo(f"{sweep_id}: {runs}")
+        all_valid = standing.all_valid
+    return 0 if all_valid else 1

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from controller.cli.common import show_json, show_table
-from controller.contracts.base import Contract
+from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
-from controller.contracts.records import SweepRecord, Timestamp
+from controller.contracts.records import SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
 from controller.store.protocol import StoreReader
@@ -28,6 +28,7 @@ class SweepStatus(Contract):
     sweep_id: str
     name: str
     submitted_at: Timestamp
+    user: str
     runs: dict[str, int]
     results: dict[str, int]
     """How many results that count are VALID and INVALID."""
@@ -41,6 +42,7 @@ def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
         sweep_id=record.sweep_id,
         name=record.sweep.name,
         submitted_at=record.submitted_at,
+        user=record.user,
         runs={state.value: states[state.value] for state in RunState},
         results={verdict.value: verdicts[verdict.value] for verdict in Validity},
     )
@@ -69,12 +71,12 @@ def show_status(store: StoreReader, *, json: bool) -> None:
     if json:
         show_json(statuses)
         return
-    table = Table("sweep", "submitted (UTC)", "runs", "VALID", "INVALID")
+    table = Table("sweep", "user", "submitted (UTC)", "runs", "VALID", "INVALID")
     for s in statuses:
         runs = ", ".join(f"{count} {state}" for state, count in s.runs.items() if count)
         submitted = s.model_dump(mode="json")["submitted_at"][:19].replace("T", " ")
         table.add_row(
-            s.sweep_id, submitted, runs, str(s.results["VALID"]), str(s.results["INVALID"])
+            s.sweep_id, s.user, submitted, runs, str(s.results["VALID"]), str(s.results["INVALID"])
         )
     show_table(table)
 

@@ -10,7 +10,13 @@ from controller.contracts.complaint import Complaint
 ADB_FOLDER: Final = "adb"
 """Below an agent's folder: all that belongs to its adb server."""
 STATUS_FILE: Final = "status.json"
-"""In it: an AdbStatus."""
+"""In it: an AdbStatus, of the agent's first adb server."""
+OTHER_STATUS_FILE: Final = "status-{}.json"
+"""Of each other server that it uses, numbered from 1."""
+STATUS_FILES: Final = "status*.json"
+USES_FOLDER: Final = "in-use"
+"""Beside it: a file a phone, by device id, which is locked while a run or a probe is on the
+phone."""
 
 
 class RouteStatus(Contract):
@@ -20,6 +26,14 @@ class RouteStatus(Contract):
     """Which phone it is, if the agent may use it this way."""
     complaint: Complaint | None = None
     """Why nothing runs on it."""
+
+
+class PhoneHere(RouteStatus):
+    """A way to a phone of this host, as `benchfarm phone list` shows it."""
+
+    adb_server: str
+    serial: str
+    """By which that server lists it."""
 
 
 class AdbStatus(Contract):

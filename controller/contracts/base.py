@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Scalar = bool | int | float | str
 """A knob's value: what YAML, JSON and a command line can all say."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
+"""What may become part of a path."""
+
+Timestamp = Annotated[
+    float,
+    PlainSerializer(
+        lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds"),
+        return_type=str,
+        when_used="json",
+    ),
+]
+"""Seconds since the epoch; ISO 8601 in UTC when shown as JSON."""
 
 
 class Contract(BaseModel):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, model_validator
 
-from controller.contracts.base import Contract, Scalar
+from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import SweepInvalid
+from controller.contracts.mobile import OnDevice
+from controller.contracts.unreadable import UNREADABLE, reason
 
 MANIFEST_PACKAGES = ("models", "agents")
 """Packages with a `manifests/` folder; found on disk, not imported."""
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
+LARGEST = sys.float_info.max
+"""An int beyond it can't become a float."""
 
 
 class Knob(Contract):
@@ -40,6 +46,8 @@ class Knob(Contract):
             return f"allowed: {', '.join(map(str, self.choices))}"
         if isinstance(value, str):
             return None
+        if self.type == "float" and abs(value) > LARGEST:
+            return "it is too large"
         if self.min is not None and value < self.min:
             return f"the least is {self.min:g}"
         if self.max is not None and value > self.max:
@@ -57,40 +65,27 @@ class QualityTarget(Contract):
     """The quality a model must reach for its speed to count (MLPerf's quality target)."""
 
     metric: str
+    fp32: float | None = None
+    """What the model reaches in FP32."""
+    fraction: float | None = Field(default=None, gt=0, le=1)
+    """How much of that it must reach."""
     value: float
+    """The least that will do: `fraction` of `fp32`, or a value of its own."""
 
-
-class ModelFile(Contract):
-    """A model as a file of the `models` package."""
-
-    path: str
-    """Relative to the package."""
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-
-
-class DatasetFile(Contract):
-    """A data set that code of the `models` package writes, the same one every time."""
-
-    writer: str
-    """`package.module:function`, called with the path to write; returns the checksum."""
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
-    samples: int
-
-
-class OnDevice(Contract):
-    """A workload that runs on a device's own runtime rather than in our process."""
-
-    models: dict[str, ModelFile]
-    """Numerics → file; the knob `numerics` chooses."""
-    dataset: DatasetFile
-    input_mean: float
-    input_std: float
+    @model_validator(mode="before")
+    @classmethod
+    def _worked_out(cls, given: object) -> object:
+        if isinstance(given, Mapping) and "value" not in given:
+            fp32, fraction = given.get("fp32"), given.get("fraction")
+            if isinstance(fp32, int | float) and isinstance(fraction, int | float):
+                return {**given, "value": round(fp32 * fraction, 6)}
+        return given
 
 
 class WorkloadManifest(Contract):
     """What is run: a task, the code or the files that make it, and its knobs."""
 
-    name: str
+    name: Name
     title: str
     task: str
     reference: str
@@ -100,6 +95,27 @@ class WorkloadManifest(Contract):
     scenarios: tuple[str, ...]
     quality_target: QualityTarget | None = None
     knobs: dict[str, Knob] = {}
+
+    @model_validator(mode="after")
+    def _surrogate_says_so(self) -> Self:
+        if self.on_device and self.on_device.surrogate != self.name.endswith("_surrogate"):
+            raise ValueError("surrogates, and only they, have names that end in _surrogate")
+        return self
+
+    @model_validator(mode="after")
+    def _knobs_choose_what_is_there(self) -> Self:
+        if device := self.on_device:
+            self._require_choice("numerics", "models", device.models)
+            if len(device.datasets) > 1 or "dataset" in self.knobs:  # an only one is taken
+                self._require_choice("dataset", "datasets", device.datasets)
+        return self
+
+    def _require_choice(self, name: str, field: str, known: Collection[str]) -> None:
+        """Raise ValueError unless a knob's default and choices are among these."""
+        knob = self.knobs.get(name)
+        if knob is None or knob.choices is None or not {knob.default, *knob.choices} <= set(known):
+            there = ", ".join(known) or "none"
+            raise ValueError(f"knobs.{name} has to choose among on_device.{field}: {there}")
 
 
 class StackEnvironment(Contract):
@@ -142,6 +158,8 @@ class ScenarioManifest(Contract):
     title: str
     metric: str
     """Name of the metric that ranks results of this scenario."""
+    instead_of_pairing: str | None = None
+    """Of a scenario that can't measure two sides in turns: what to do rather."""
     knobs: dict[str, Knob] = {}
 
 
@@ -184,11 +202,37 @@ class Catalog(Contract):
 def load_catalog() -> Catalog:
     """Read every manifest of the installed packages; raises SweepInvalid on a broken one."""
     return Catalog(
-        workloads=_by_name(WorkloadManifest, "workloads"),
+        workloads=_workloads(),
         stacks=_by_name(StackManifest, "stacks"),
         scenarios=_by_name(ScenarioManifest, "scenarios"),
         launch=_by_name(LaunchManifest, "launch"),
     )
+
+
+def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the tasks that this user has added: see `benchfarm models add`."""
+    home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
+    folder = environ.get("BENCHFARM_MODELS") or f"{home}/models"
+    return Path(folder).expanduser().absolute() / "tasks"
+
+
+def _workloads() -> dict[str, WorkloadManifest]:
+    """Return the project's workloads, its mobile tasks, and those the user has added."""
+    found: dict[str, WorkloadManifest] = {}
+    for path in (
+        *_manifest_files("workloads"),
+        *_manifest_files("mobile"),
+        *sorted(user_tasks().glob("*.yaml")),
+    ):
+        manifest = _read(WorkloadManifest, path)
+        if manifest.name in found:
+            raise SweepInvalid(
+                f"reading manifest {path}",
+                f"there is a workload {manifest.name!r} already",
+                "give it another name",
+            )
+        found[manifest.name] = manifest
+    return found
 
 
 def _by_name(kind: type[Manifest], folder: str) -> dict[str, Manifest]:
@@ -206,7 +250,7 @@ def _manifest_files(folder: str) -> Iterator[Path]:
 def _read(kind: type[Manifest], path: Path) -> Manifest:
     try:
         return kind.model_validate(yaml.safe_load(path.read_text()))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
+    except UNREADABLE as error:
         raise SweepInvalid(
-            f"reading manifest {path}", str(error), "mend the file or reinstall benchfarm"
+            f"reading manifest {path}", reason(error), "mend the file or reinstall benchfarm"
         ) from error

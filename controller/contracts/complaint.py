@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Final, Self
 
 from controller.contracts import errors
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
+
+COMPLAINED: Final = 2
+"""Exit status of a process that prints a Complaint on standard output."""
+MAX_CHARACTERS = 4000
 
 _KINDS = {
     name: kind
@@ -28,8 +33,25 @@ class Complaint(Contract):
     def of(cls, error: UserError) -> Self:
         """Return an error's words."""
         kind = type(error).__name__
-        return cls(kind=kind, tried=error.tried, seen=error.seen, remedy=error.remedy)
+        return cls(
+            kind=kind,
+            tried=_short(error.tried),
+            seen=_short(error.seen),
+            remedy=_short(error.remedy),
+        )
+
+    @classmethod
+    def raise_if_said(cls, said: Mapping[str, object]) -> None:
+        """Raise the error, if a process has said this in place of what was asked of it."""
+        if said.keys() == cls.model_fields.keys():
+            raise cls.model_validate(said).error()
 
     def error(self) -> UserError:
         """Return the error again; a plain UserError if its class is of one package only."""
         return _KINDS.get(self.kind, UserError)(self.tried, self.seen, self.remedy)
+
+
+def _short(text: str) -> str:
+    """Return words on one line, and no more of them than a person reads."""
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS]}…"

@@ -13,9 +13,15 @@ BenchfarmError
 │   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
 │   │   │   └── AdbMissing     the program `adb` is not installed
 │   │   └── PhoneClaimedTwice  one phone that can be reached in two ways
-│   └── DeviceHeldElsewhere    a device that another agent has announced
+│   ├── DeviceHeldElsewhere    a device that another agent has announced
+│   ├── DeviceBooked           a reservation that overlaps another user's
+│   ├── LabelOfAgent           a label that its agent gives, and that was to be taken away
+│   ├── NotProbed              a device that no probe would let out of quarantine
+│   └── NotAllowed             what this caller's token does not open
 ├── AgentRefused               the controller turned an agent away
 │   ├── VersionMismatch        agent and controller come from different releases
+│   ├── SharedMachineId        two hosts speak under one id
+│   ├── AgentRevoked           a person has shut the agent out
 │   └── UnknownAgent           the agent has to register (again) before it may ask
 ├── UnknownAttempt             a report about an attempt that was never handed out
 ├── StoreUnavailable           the store could not read or write: full disk, I/O error, damage
@@ -23,10 +29,9 @@ BenchfarmError
 └── WorkerFault                a run could not be done; becomes the Failure of its attempt
 
 These are the errors that more than one package knows. One whose text is all that leaves its
-package stands there: BundleUnbuildable (agents/android/bundle/recipe.py), ContentDiffers
-(agents/android/content.py), ControllerAway (agents/link.py), DatasetDiffers
-(models/mobile/classifier/shapes.py), those of agents/transports, and those of the virtual phone
-(agents/android/virtual/errors.py).
+package stands there: BundleUnbuildable (agents/android/bundle/recipe.py), ControllerAway
+(agents/link.py), those of mobile tasks (models/mobile/errors.py), of agents/transports, and of the
+virtual phone (agents/android/virtual/errors.py).
 """
 
 from __future__ import annotations
@@ -108,6 +113,22 @@ class DeviceHeldElsewhere(UserError):
     """A device that another agent has announced, and keeps while it is online."""
 
 
+class DeviceBooked(UserError):
+    """A reservation that overlaps another user's."""
+
+
+class LabelOfAgent(UserError):
+    """A label that was to be taken away, and that the device's agent gives it."""
+
+
+class NotProbed(UserError):
+    """A device that no probe would let out of quarantine: it is in none, or a person's, or away."""
+
+
+class NotAllowed(UserError):
+    """What this caller's token does not open: another's sweep, or the administrator's verbs."""
+
+
 @dataclass(eq=False)
 class AgentRefused(BenchfarmError):
     """The controller turned an agent away."""
@@ -126,6 +147,40 @@ class VersionMismatch(AgentRefused):
         return (
             f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
             f"{self.controller_version}; install the controller's version on the agent's host"
+        )
+
+
+@dataclass(eq=False)
+class SharedMachineId(AgentRefused):
+    """Two hosts speak under one id, as copies of one disk image do; or one, since it was rebooted.
+
+    host, other_host: with their boots, since copies may have one name, too.
+    """
+
+    host: str
+    other_host: str
+    again_in_s: float
+    """By then the other one is known to be gone, if it is."""
+
+    def __str__(self) -> str:
+        return (
+            f"agent {self.agent_id} of {self.host}: host {self.other_host} has the same machine "
+            f"id, and counts as there for {self.again_in_s:.1f} s; "
+            f"give one of them its own: rm /etc/machine-id && systemd-machine-id-setup"
+        )
+
+
+@dataclass(eq=False)
+class AgentRevoked(AgentRefused):
+    """A person has shut the agent out."""
+
+    who: str
+    why: str
+
+    def __str__(self) -> str:
+        return (
+            f"agent {self.agent_id} was revoked by {self.who} ({self.why}); "
+            f"let it in again with benchfarm agent admit {self.agent_id}"
         )
 
 

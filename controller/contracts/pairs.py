@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, combinations_with_replacement
-from statistics import NormalDist, median
+from statistics import NormalDist, fmean, median, stdev
 from typing import Annotated
 
 from pydantic import Field
@@ -84,24 +84,21 @@ def ratio_of_pairs(*sessions: Sequence[Pair]) -> PairedRatio:
 
     Each pair gives one ratio of medians. Their logarithms lie symmetrically around the truth,
     because a coin decides which side goes first; so the interval is that of Wilcoxon's signed-rank
-    test (Hodges & Lehmann 1963), which asks for nothing else. Fewer than MIN_PAIRS steady pairs
-    give the interval (0, ∞). Raises ValueError for a session without pairs.
+    test (Hodges & Lehmann 1963), which asks for nothing else. Of several sessions it is that of
+    `sessions_interval`. Fewer than MIN_PAIRS steady pairs give the interval (0, ∞). Raises
+    ValueError for a session without pairs.
     """
-    logs: list[float] = []
-    warm, steady = 0, True
-    for pairs in sessions:
-        start, ratios = _steady_ratios(pairs)
-        logs += ratios
-        warm += start
-        steady = steady and start < max(1, len(pairs) // 2)
-    middle, low, high = signed_rank_interval(logs)
+    starts, logs = zip(*(_steady_ratios(pairs) for pairs in sessions), strict=True)
+    middle, low, high = sessions_interval(logs)
     return PairedRatio(
         value=math.exp(middle),
         low=math.exp(low),
         high=math.exp(high),
-        pairs=len(logs),
-        warmup_pairs=warm,
-        steady=steady,
+        pairs=sum(len(of_session) for of_session in logs),
+        warmup_pairs=sum(starts),
+        steady=all(
+            start < max(1, len(pairs) // 2) for start, pairs in zip(starts, sessions, strict=True)
+        ),
     )
 
 
@@ -154,6 +151,44 @@ def signed_rank_interval(
         return middle, -math.inf, math.inf
     outside = ranks_outside(len(values), confidence)
     return middle, means[outside], means[-1 - outside]
+
+
+def sessions_interval(sessions: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """Return middle, low and high of one or more sessions: of one, by its values alone.
+
+    A session's processes have their luck with memory once, and all its pairs share that. So
+    several sessions are as many draws as there are of them: the interval is Student's (1908)
+    around the mean of their centres, wide for two; but never narrower than that of all their
+    values, should the centres happen to agree.
+    """
+    pooled, low, high = signed_rank_interval([value for values in sessions for value in values])
+    if len(sessions) == 1:
+        return pooled, low, high
+    centres = [signed_rank_interval(values)[0] for values in sessions]
+    middle = fmean(centres)
+    reach = t_quantile(len(centres) - 1, CONFIDENCE) * stdev(centres) / math.sqrt(len(centres))
+    return middle, min(low, middle - reach), max(high, middle + reach)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(freedom: int, confidence: float) -> float:
+    """Return what the size of Student's t with degrees of freedom stays below so probably."""
+    low, high = 0.0, math.pi / 2
+    for _ in range(53):  # a double's bits
+        angle = (low + high) / 2
+        low, high = (angle, high) if _t_within(angle, freedom) < confidence else (low, angle)
+    return math.tan(low) * math.sqrt(freedom)
+
+
+def _t_within(angle: float, freedom: int) -> float:
+    """Return P(|t| < sqrt(freedom) tan(angle)) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
+    odd, cosine, total = freedom % 2, math.cos(angle), 0.0
+    term = cosine if odd else 1.0
+    for power in range(odd, freedom - 1, 2):
+        total += term
+        term *= cosine**2 * (power + 1) / (power + 2)
+    total *= math.sin(angle)
+    return (angle + total) * 2 / math.pi if odd else total
 
 
 @lru_cache(maxsize=1024)

@@ -4,6 +4,6 @@ NAMESPACE = "benchfarm"
 CONTROLLER = "controller"
 
 
-def agent_actor(agent_id: str) -> str:
-    """Return the actor name of a host's agent."""
-    return f"agent:{agent_id}"
+def agent_actor(agent_id: str, node_id: str) -> str:
+    """Return the actor name of a host's agent; it belongs to a Ray node, and ends with it."""
+    return f"agent:{agent_id}@{node_id}"

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Annotated
+from typing import Final
 
-from pydantic import PlainSerializer
-
-from controller.contracts.base import Contract, Scalar
+from controller.contracts.base import Contract, Scalar, Timestamp
 from controller.contracts.device import DeviceKind
 from controller.contracts.pairs import Pair
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Blame, Environment, Measurement, Validity
+from controller.contracts.run import RunState
 from controller.contracts.sweep import Sweep, Versus
 
-Timestamp = Annotated[
-    float,
-    PlainSerializer(
-        lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds"),
-        return_type=str,
-        when_used="json",
-    ),
-]
-"""Seconds since the epoch; ISO 8601 in UTC when shown as JSON."""
+ADMIN: Final = "admin"
+"""Who holds the farm's own api-token."""
 
 
 class SweepRecord(Contract):
@@ -32,6 +24,46 @@ class SweepRecord(Contract):
     sweep: Sweep
     generation: int
     submitted_at: Timestamp
+    user: str = ADMIN
+    """Whose token it was submitted with."""
+
+
+class Token(Contract):
+    """A submitter's token, without what opens anything."""
+
+    name: str
+    digest: str
+    """SHA-256 of the token, hex."""
+    created_at: Timestamp
+    revoked_at: Timestamp | None = None
+
+
+class Spent(Contract):
+    """Device time that a user's ended attempt took."""
+
+    user: str
+    ended_at: float
+    seconds: float
+
+
+class SweepTally(Contract):
+    """How many runs of a sweep are in each state, and how many have a VALID result."""
+
+    runs: dict[RunState, int]
+    valid: int
+
+
+class Took(Contract):
+    """How long one attempt that ended in a result took, from lease to end."""
+
+    workload: str
+    stack: str
+    scenario: str
+    knobs: dict[str, Scalar]
+    versus: Versus | None
+    device: str
+    device_kind: DeviceKind
+    seconds: float
 
 
 class OutcomeOrigin(Contract):
@@ -63,6 +95,7 @@ class StoredResult(OutcomeOrigin):
     environment: Environment
     artefacts: dict[str, str]
     pairs: tuple[Pair, ...] = ()
+    profile: ProfileSummary | None = None
 
 
 class NewestResult(Contract):
@@ -77,6 +110,7 @@ class NewestResult(Contract):
     validity: Validity
     recorded_at: float
     metrics: dict[str, Measurement]
+    profile: ProfileSummary | None = None
 
 
 PRECISION_KNOBS = ("precision", "numerics")

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.pairs import Pair
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.units import Unit
 
 Environment = dict[str, Scalar | tuple[Scalar, ...] | None]
@@ -30,6 +31,7 @@ class Blame(StrEnum):
     DEVICE = "device"
     WORKLOAD = "workload"
     HARNESS = "harness"
+    """benchfarm itself, with what it runs on: Ray, the adb server."""
 
 
 class Measurement(Contract):
@@ -57,6 +59,7 @@ class Result(Contract):
     """Name → path of a file kept by the agent that ran it."""
     pairs: tuple[Pair, ...] = ()
     """Of a paired comparison: every pair that was measured, the first ones too, in order."""
+    profile: ProfileSummary | None = None
 
 
 class Failure(Contract):

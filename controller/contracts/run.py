@@ -52,6 +52,8 @@ class Attempt(Contract):
     ended_at: float | None = None
     late: bool = False
     """An outcome came after the lease was gone; it is kept and doesn't count."""
+    cooling: bool | None = None
+    """Whether it waits until its device is within its policy's limits; None: nothing was said."""
 
 
 class Run(Contract):
@@ -67,6 +69,15 @@ class Run(Contract):
     created_at: float
     state: RunState
     attempts: tuple[Attempt, ...] = ()
+    resumed_after: int | None = None
+    """How many attempts it had when a user queued it again; those count for no limit."""
+    queued_at: float | None = None
+    """When that was."""
+
+    @property
+    def recent(self) -> tuple[Attempt, ...]:
+        """The attempts since it was queued, or queued again."""
+        return self.attempts[self.resumed_after or 0 :]
 
     @property
     def lease(self) -> Attempt | None:
@@ -76,9 +87,9 @@ class Run(Contract):
 
     @property
     def waits_since(self) -> float:
-        """When it last became ready to wait for a device: its making, or its last attempt's end."""
+        """When it last began to wait for a device: made, given back by an attempt, or resumed."""
         ended = self.attempts[-1].ended_at if self.attempts else None
-        return self.created_at if ended is None else ended
+        return max(self.created_at, ended or 0.0, self.queued_at or 0.0)
 
 
 class OutcomeRecord(Contract):

@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar, digest
 
-Placement = Literal["any", "each"]
-"""Run a cell once on any matching device, or once on each."""
+Placement = Literal["any", "each"] | Annotated[int, Field(strict=True, ge=1, le=1000)]
+"""Run a cell once on any matching device, once on each, or once on each of so many."""
 
 
 def _as_tuple(value: object) -> object:
@@ -20,6 +20,8 @@ def _as_tuple(value: object) -> object:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Yes = Annotated[Literal[True] | None, BeforeValidator(lambda value: value or None)]
+"""True, or left out: what does not ask for it keeps the identity it had without this key."""
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 
 
@@ -89,11 +91,12 @@ class Sweep(Contract):
     A scalar may stand for a list of one. `recipes` are named bundles of knobs that change
     together; one that also names a `stack` runs on that one alone. `baseline` is the part of the
     knobs (or `workload`, `stack`, `device`) that marks the cell all others are compared with.
-    `paired` takes the place of these two and of `stack`.
+    `paired` takes the place of these two and of `stack`. With `profile`, every run is profiled
+    when it has been timed.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
-    description: str = ""
+    description: str = Field(default="", max_length=10_000)
     workload: Names
     stack: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     scenario: Names
@@ -105,6 +108,9 @@ class Sweep(Contract):
     deadline_s: float = Field(default=1800.0, gt=0, le=7 * 86400)
     baseline: dict[str, Scalar] = {}
     paired: Paired | None = None
+    profile: Yes = None
+    priority: int | None = Field(default=None, ge=-100, le=100)
+    """Runs of a higher one go first; 0 if left out. Above 0 is the administrator's."""
 
     def sweep_id(self, generation: int) -> str:
         """Return the id of this sweep's n-th submission; equal text gives equal ids."""
@@ -123,6 +129,8 @@ class Cell(Contract):
     selector: str
     versus: Versus | None = None
     """Side B, if the cell is a paired comparison; `stack` and `knobs` are then side A's."""
+    profiled: Yes = None
+    """Whether its runs are profiled, too."""
 
     @property
     def key(self) -> str:

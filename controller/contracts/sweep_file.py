@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Sweep
+from controller.contracts.unreadable import UNREADABLE, reason
 
 MAX_BYTES = 2**20
 _EXAMPLE = "a sweep needs at least name, workload, stack and scenario"
@@ -30,6 +31,15 @@ class _StrictLoader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
+    def construct_printable_int(self, node: yaml.ScalarNode) -> int:
+        """Raise ValueError for one too long to be said back, which as hexadecimal can be read."""
+        number: int = self.construct_yaml_int(node)
+        str(number)
+        return number
+
+
+_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_printable_int)
+
 
 def parse_sweep(raw: bytes, source: str) -> Sweep:
     """Return the sweep a file holds; raises SweepInvalid."""
@@ -45,23 +55,15 @@ def _document(raw: bytes, source: str) -> dict[object, object]:
         raise SweepInvalid(source, f"it has {len(raw)} bytes", f"a sweep has at most {MAX_BYTES}")
     try:
         document = yaml.load(raw.decode(), Loader=_StrictLoader)
-    except UnicodeDecodeError as error:
-        raise SweepInvalid(
-            source, f"byte {error.start} is not UTF-8 text", "give a YAML text file"
-        ) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise SweepInvalid(source, f"not YAML: {_problem(error)}", "mend the file there") from error
+    except UNREADABLE as error:
+        raise SweepInvalid(source, reason(error), "give a YAML text file") from error
+    except ValueError as error:  # a date that there is not, say
+        raise SweepInvalid(source, f"not YAML: {error}", "mend the file there") from error
     if document is None:
         raise SweepInvalid(source, "the file is empty", _EXAMPLE)
     if not isinstance(document, dict):
         raise SweepInvalid(source, f"it holds a {type(document).__name__}, no mapping", _EXAMPLE)
     return document
-
-
-def _problem(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or str(error) or type(error).__name__
-    return f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else str(what)
 
 
 def _complaint(error: ValidationError, source: str) -> SweepInvalid:

@@ -16,6 +16,7 @@ class Unit(StrEnum):
     JOULES = "J"
     LOSS = "loss"
     RATIO = "ratio"
+    DECIBELS = "dB"
 
     @property
     def lower_is_better(self) -> bool:
@@ -24,5 +25,5 @@ class Unit(StrEnum):
 
 
 _HIGHER_IS_BETTER = frozenset(
-    {Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION, Unit.RATIO}
+    {Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION, Unit.RATIO, Unit.DECIBELS}
 )

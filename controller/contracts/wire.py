@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
-from controller.contracts.catalog import OnDevice, QualityTarget, StackEnvironment
-from controller.contracts.device import Device
+from controller.contracts.catalog import QualityTarget, StackEnvironment
+from controller.contracts.device import Device, Id, Word
+from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell
 
 # --- agent ↔ controller, over Ray ---------------------------------------------------------------
 
+HostTime = Annotated[float, Field(ge=0.0, le=253_402_300_799.0)]
+"""Seconds since the epoch, to the end of the year 9999, by a host's clock, which may be wrong."""
+
 
 class AttemptRef(Contract):
     """The identity of an attempt."""
 
-    run_id: str
+    run_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
     attempt: int
 
 
@@ -75,6 +79,24 @@ class Job(Contract):
     deadline_s: float
     rival: Rival | None = None
     """What it is compared with, in turns; `stack`, `knobs` and `program` are then side A's."""
+    profiled: bool = False
+    """Profile it, too, when it has been timed."""
+
+
+class ProbeOrder(Contract):
+    """A look at a device in quarantine; the number tells it from earlier ones."""
+
+    device_id: Id
+    number: int
+
+
+class ProbeReport(Contract):
+    """What a probe has come to; sent until an answer has come."""
+
+    of: ProbeOrder
+    passed: bool
+    why: Word
+    """What was seen."""
 
 
 class Orders(Contract):
@@ -86,27 +108,37 @@ class Orders(Contract):
 
     run: tuple[Job, ...] = ()
     stop: tuple[AttemptRef, ...] = ()
+    probe: tuple[ProbeOrder, ...] = ()
 
 
 class Exchange(Contract):
     """An agent's question: here is what I hold; what should change?"""
 
-    agent_id: str
-    incarnation: str
+    agent_id: Id
+    incarnation: Id
     held: tuple[AttemptRef, ...]
+    asked_at: HostTime
+    """Tells the controller how far that clock is off."""
+    probing: tuple[ProbeOrder, ...] = ()
+    """Probes that are under way."""
+    probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
 
 
 class Report(Contract):
     """An attempt's outcome; sent until the controller has acknowledged it."""
 
     ref: AttemptRef
-    agent_id: str
-    incarnation: str
-    started_at: float
+    agent_id: Id
+    incarnation: Id
+    started_at: HostTime
     outcome: Outcome
 
 
 # --- agent ↔ worker, JSON lines on the worker's standard input and output ----------------------
+
+
+COOL_DOWN: Final = "cool-down"
+"""The phase of a run that waits until its device is within its policy's limits."""
 
 
 class Progress(Contract):
@@ -141,6 +173,11 @@ class TurnOrder(Contract):
     """Counted steps of the next turn; 0: there is none, say the Result."""
 
 
+Watch = Literal["trace", "verbose", "replay", "peaks"]
+"""What a worker does instead of timing: train under torch.profiler, or under that and oneDNN's
+verbose mode; run kernels alone; find out what the machine can do."""
+
+
 class WorkerSpec(Contract):
     """The first line a worker reads from its standard input, and the only one unless `turns`."""
 
@@ -149,6 +186,7 @@ class WorkerSpec(Contract):
     artefact_dir: str
     turns: bool = False
     """Measure in turns, each when a TurnOrder comes."""
+    watch: Watch | None = None
 
 
 class RunProgress(Contract):

@@ -47,7 +47,7 @@ def facts() -> dashboard.Panel:
 def state() -> dashboard.Panel:
     """Return what the device did over time."""
     now = promql.being(names.DEVICE_STATE, 1, device=THIS)
-    about = "Ready, busy, offline or quarantined, over time."
+    about = "Ready, busy, cooling, away (offline, unauthorized, lost), quarantined or reserved."
     return panels.states("State", about, Query(now, "{{state}}"), words=words.YES, size=Size(24, 6))
 
 

@@ -131,7 +131,7 @@ def durations() -> dashboard.Panel:
 def states() -> dashboard.Panel:
     """Return how many devices are in each state."""
     now = promql.being(names.DEVICE_STATE, 1)
-    about = "Devices by state. Quarantined: it failed too often in a row, and waits for a person."
+    about = "Devices by state. Quarantined: it failed too often in a row, or a person wants it."
     query = Query(promql.count(_of_chosen(now), "state"), "{{state}}")
     return panels.lines("Devices by state", about, query, stacked=True)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, profiles, promql, tables, words
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import POINTS_OF_RESULTS, Query
 from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
@@ -22,6 +22,10 @@ DEVICE = Choice("device", "Device", names.RESULT_TIME, "device", OF_WORKLOAD)
 STACK = Choice("stack", "Stack", names.RESULT_TIME, "stack", OF_WORKLOAD)
 PRECISION = Choice("precision", "Precision", names.RESULT_TIME, "precision", OF_WORKLOAD)
 BASE = replace(PRECISION, name="baseline_precision", title="Baseline precision", many=False)
+PROFILED: dict[str, Wanted] = {
+    "scenario": SCENARIO,
+    **{choice.name: choice.wanted for choice in (WORKLOAD, DEVICE, STACK, PRECISION)},
+}
 LIVE = "{{device}}{{virtual}} {{workload}} {{stack}}"
 RESULT = "{{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
 
@@ -31,12 +35,14 @@ def training() -> Board:
     return Board(
         links.TRAINING,
         "Training",
-        "Training runs: live steps and losses, newest step times, and what precision is worth.",
+        "Training runs: live steps and losses, newest step times and profiles, and what precision "
+        "is worth.",
         (WORKLOAD, DEVICE, STACK, PRECISION, BASE),
         (
             Row("Now", (progress(), steps(), loss(), heat())),
             Row("Newest results", (newest(), step_times(), throughput())),
             Row("What precision is worth", (by_precision(),)),
+            Row("Profiles", (profiles.limits(PROFILED), profiles.primitives(PROFILED))),
             Row("Over time", (step_time_over_time(), loss_over_time())),
         ),
         (sweeps(), quarantines()),

@@ -27,7 +27,7 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
 }
 """The metrics of results that panels show, as scenarios name them; images are samples, too."""
 
-RANKING_METRICS = ("step_time", "latency_p90", "throughput", "kernel_time")
+RANKING_METRICS = ("step_time", "latency_p90", "latency_p99", "throughput", "kernel_time")
 """All metrics that rank a scenario."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """All metrics that a workload has a quality target for, as MLPerf names them."""

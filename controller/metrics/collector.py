@@ -12,7 +12,7 @@ from controller.contracts.device import (
     DeviceState,
     RegisteredAgent,
     RegisteredDevice,
-    device_state,
+    Standing,
 )
 from controller.contracts.run import Run
 from controller.metrics import names
@@ -32,31 +32,33 @@ class FarmState:
     agents: tuple[RegisteredAgent, ...]
     devices: tuple[RegisteredDevice, ...]
     open_runs: tuple[Run, ...]
+    standings: Mapping[str, Standing]
+    """By device id."""
 
 
 def farm_gauges(state: FarmState, results: Results, catalog: Catalog) -> Iterator[Gauge]:
     """Yield every gauge of the controller, also those without a series now."""
-    devices = {known.device.id: known.device for known in state.devices}
+    devices = {known.device.id: known.labelled for known in state.devices}
     # A device that no longer exists takes its results with it.
     results = {key: it for key, it in results.items() if key.device in devices}
     yield from _fleet(state)
     yield from _queue(state)
     yield from _results(results, catalog)
+    yield from _profiles(results)
     yield from _comparison(results, devices, catalog)
 
 
 def _fleet(state: FarmState) -> Iterator[Gauge]:
     agents = {known.agent.id: known for known in state.agents}
-    busy = {run.lease.device_id for run in state.open_runs if run.lease}
-    states = {
-        known.device.id: device_state(online=known.online, busy=known.device.id in busy)
-        for known in state.devices
-    }
     yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
     yield Gauge(names.DEVICE_INFO, ((_info(known, agents), 1) for known in state.devices))
     yield Gauge(
         names.DEVICE_STATE,
-        (((id_, one.value), one is now) for id_, now in states.items() for one in DeviceState),
+        (
+            ((id_, one.value), one is now.state)
+            for id_, now in state.standings.items()
+            for one in DeviceState
+        ),
     )
 
 
@@ -102,6 +104,24 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
         if (target := targets.get(key.workload)) and target.metric in it.latest.metrics
     )
     yield Gauge(names.QUALITY_MISSED, judged)
+
+
+def _profiles(results: Results) -> Iterator[Gauge]:
+    found = [
+        (key, it.profiled.profile)
+        for key, it in results.items()
+        if it.profiled and it.profiled.profile
+    ]
+    primitives = (
+        ((*key, top.primitive, top.direction or "none"), top.seconds)
+        for key, profile in found
+        for top in profile.top
+    )
+    yield Gauge(names.PROFILE_PRIMITIVE, primitives)
+    efficiency = ((key, p.efficiency) for key, p in found if p.efficiency is not None)
+    yield Gauge(names.PROFILE_EFFICIENCY, efficiency)
+    headroom = ((key, p.headroom_s) for key, p in found if p.headroom_s is not None)
+    yield Gauge(names.PROFILE_HEADROOM, headroom)
 
 
 def _comparison(

@@ -159,6 +159,26 @@ QUALITY_MISSED = _gauge(
     *RESULT_LABELS,
 )
 
+# --- newest profiles: seconds are those of one training step -------------------------------------
+
+PROFILE_PRIMITIVE = _gauge(
+    "profile_primitive_seconds",
+    "Newest profile: time of a step in oneDNN's primitives of one kind and direction.",
+    *RESULT_LABELS,
+    "primitive",
+    "direction",
+)
+PROFILE_EFFICIENCY = _gauge(
+    "profile_efficiency_ratio",
+    "Newest profile: what primitives and matrix products take alone, over what they took.",
+    *RESULT_LABELS,
+)
+PROFILE_HEADROOM = _gauge(
+    "profile_headroom_seconds",
+    "Newest profile: time of a step above what the machine's roofline allows.",
+    *RESULT_LABELS,
+)
+
 # --- comparing: what the recording rules divide by ----------------------------------------------
 
 BASELINE_DEVICE = _gauge(

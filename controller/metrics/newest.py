@@ -29,11 +29,14 @@ class Newest:
     latest: NewestResult
     """VALID or not."""
     valid: NewestResult | None
+    profiled: NewestResult | None = None
+    """VALID, with a profile."""
 
     def followed_by(self, result: NewestResult) -> Self:
         """Return what is newest once a result has come."""
         valid = result if result.validity is Validity.VALID else self.valid
-        return type(self)(latest=result, valid=valid)
+        profiled = valid if valid and valid.profile else self.profiled
+        return type(self)(latest=result, valid=valid, profiled=profiled)
 
 
 class NewestResults:
@@ -81,4 +84,5 @@ def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
             name: Measurement(value=measured.value, unit=measured.unit)
             for name, measured in record.outcome.metrics.items()
         },
+        profile=record.outcome.profile,
     )

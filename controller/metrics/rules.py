@@ -85,13 +85,13 @@ ALERTS = (
         f"{names.AGENT_UP} == 0",
         "1m",
         "agent {{ $labels.agent }} is down",
-        "Its lease ran out; its devices are offline, and its runs went back to the queue.",
+        "Its lease ran out; its devices are lost, and its runs went back to the queue.",
     ),
     Alert(
         "DeviceOffline",
-        f'{names.DEVICE_STATE}{{state="offline"}} == 1',
+        f'{names.DEVICE_STATE}{{state=~"offline|unauthorized|lost"}} == 1',
         "5m",
-        "device {{ $labels.device }} is offline",
+        "device {{ $labels.device }} is {{ $labels.state }}",
         "Nothing runs on it. Runs that only it can do wait.",
     ),
     Alert(
@@ -99,7 +99,7 @@ ALERTS = (
         f'{names.DEVICE_STATE}{{state="quarantined"}} == 1',
         "0s",
         "device {{ $labels.device }} is quarantined",
-        "It failed too often in a row by its own fault, and gets no runs until it is released.",
+        "It failed too often in a row by its own fault, or a person took it out; it gets no runs.",
     ),
     Alert(
         "DeviceThrottling",
@@ -121,7 +121,8 @@ ALERTS = (
         "0s",
         "{{ $labels.workload }} on {{ $labels.device }} misses its quality target",
         "The newest result of {{ $labels.stack }} {{ $labels.precision }}, {{ $labels.scenario }},"
-        " is less accurate than the workload's target; its speed does not count.",
+        " is less accurate than the workload's target; its speed counts only if its sweep has a"
+        " lower target of its own.",
     ),
 )
 

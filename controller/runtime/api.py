@@ -1,50 +1,46 @@
-"""The controller's HTTP interface for users, on loopback, with a bearer token.
+"""The controller's HTTP interface, on loopback, with a bearer token.
 
-POST /v1/sweeps                  {"sweep": …, "again": bool} → Submission
-POST /v1/sweeps/{id}/cancel      → {"cancelled": n}
+For users, each with an own token (see access); the administrator's opens everything:
+POST /v1/sweeps                  SubmitRequest → Submission
+GET  /v1/sweeps/{id}             → SweepStanding
+POST /v1/sweeps/{id}/cancel      → Count
+POST /v1/sweeps/{id}/resume      → Count
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
+For the administrator: see administration.
 GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; its own token will do
-Errors of the user's making come back with status 400 as {"kind", "tried", "seen", "remedy"}.
+Errors of the user's making come back with status 400 (401, 403) as {"kind", "tried", "seen",
+"remedy"}.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
-from pydantic import ValidationError
 
-from controller.contracts.base import Contract
+from controller.contracts.administration import ADMINISTRATION, Count, SubmitRequest
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import SweepInvalid, UserError
-from controller.contracts.sweep import Sweep
+from controller.contracts.errors import NotAllowed, SweepInvalid, UserError
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, is_bearer
+from controller.runtime.access import Access, require_admin
+from controller.runtime.administration import administration_routes
+from controller.runtime.bodies import MAX_BODY_BYTES, answer, read_body
 from controller.runtime.farm import Farm
 from controller.runtime.feed import Feed
 
-
-class SubmitRequest(Contract):
-    """Body of POST /v1/sweeps."""
-
-    sweep: Sweep
-    again: bool = False
-
-
-class Cancellation(Contract):
-    """Answer to POST /v1/sweeps/{id}/cancel."""
-
-    cancelled: int
+CALLER: Final = web.RequestKey("caller", str)
+"""Key of a request: the name of whose token it carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
     """Where the interface listens, and what it asks for."""
 
-    token: str
+    access: Access
     metrics_token: str
     """Opens what Prometheus asks, and nothing else."""
     port: int
@@ -55,17 +51,21 @@ async def serve_api(
     farm: Farm, feed: Feed, targets: Callable[[], list[dict[str, Any]]], options: ApiOptions
 ) -> web.AppRunner:
     """Listen on loopback until the runner is cleaned up or the event loop ends."""
-    app = web.Application(middlewares=[_guard(options)])
-    routes = _Routes(farm, feed, targets)
+    app = web.Application(middlewares=[_guard(options)], client_max_size=MAX_BODY_BYTES)
+    routes = _Routes(farm, feed, targets, options.access)
     app.add_routes(
         [
             web.post("/v1/sweeps", routes.submit),
+            web.get("/v1/sweeps/{sweep_id}", routes.standing),
             web.post("/v1/sweeps/{sweep_id}/cancel", routes.cancel),
+            web.post("/v1/sweeps/{sweep_id}/resume", routes.resume),
             web.get("/v1/sweeps/{sweep_id}/events", routes.events),
             web.get(TARGETS_PATH, routes.prometheus_targets),
+            *administration_routes(farm, options.access),
         ]
     )
-    runner = web.AppRunner(app, access_log=None)
+    # A watcher who leaves is not waited for until the next event; all else is done at once anyway.
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     try:
         await web.TCPSite(runner, LOOPBACK, options.port).start()
@@ -81,55 +81,91 @@ def url_of(runner: web.AppRunner) -> str:
 
 
 class _Routes:
-    def __init__(self, farm: Farm, feed: Feed, targets: Callable[[], list[dict[str, Any]]]) -> None:
+    def __init__(
+        self,
+        farm: Farm,
+        feed: Feed,
+        targets: Callable[[], list[dict[str, Any]]],
+        access: Access,
+    ) -> None:
         self._farm = farm
         self._feed = feed
         self._targets = targets
+        self._access = access
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        try:
-            body = SubmitRequest.model_validate_json(await request.read())
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise SweepInvalid(
-                f"submitted sweep, key {place}",
-                first["msg"],
-                "check it with: benchfarm sweep validate",
-            ) from error
-        return _json(self._farm.submit(body.sweep, again=body.again))
+        body = await read_body(SubmitRequest, request, "submitted sweep", SweepInvalid)
+        submission = self._farm.sweeps.submit(body.sweep, user=request[CALLER], again=body.again)
+        return answer(submission)
+
+    async def standing(self, request: web.Request) -> web.StreamResponse:
+        return answer(self._farm.sweeps.standing(_sweep_id(request), request[CALLER]))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        return _json(Cancellation(cancelled=self._farm.cancel(request.match_info["sweep_id"])))
+        return answer(Count(runs=self._farm.sweeps.cancel(_sweep_id(request), request[CALLER])))
+
+    async def resume(self, request: web.Request) -> web.StreamResponse:
+        return answer(Count(runs=self._farm.sweeps.resume(_sweep_id(request), request[CALLER])))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        self._farm.require(request.match_info["sweep_id"])
+        self._farm.sweeps.require(_sweep_id(request), request[CALLER])
+        authorization = request.headers.get("Authorization", "")
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        async with self._feed.watch(request.match_info["sweep_id"]) as queue:
+        async with self._feed.watch(_sweep_id(request)) as queue:
             await response.prepare(request)
             while True:
                 event = await queue.get()
+                if self._access.caller(authorization) != request[CALLER]:
+                    return response  # revoked meanwhile
                 await response.write(event.model_dump_json().encode() + b"\n")
 
     async def prometheus_targets(self, _: web.Request) -> web.StreamResponse:
         return web.json_response(self._targets())
 
 
-def _json(model: Contract, status: int = 200) -> web.Response:
-    return web.Response(
-        text=model.model_dump_json(), status=status, content_type="application/json"
-    )
+def _sweep_id(request: web.Request) -> str:
+    return request.match_info["sweep_id"]
 
 
 def _guard(options: ApiOptions) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        for_metrics = request.path == TARGETS_PATH and is_bearer(request, options.metrics_token)
-        if not (for_metrics or is_bearer(request, options.token)):
-            raise web.HTTPUnauthorized(text="this needs the token of this farm's api-token file")
         try:
+            if not _for_metrics(request, options.metrics_token):
+                request[CALLER] = _admitted(request, options.access)
             return await handler(request)
+        except Unauthenticated as error:
+            return _refusal(error, 401)
+        except NotAllowed as error:
+            return _refusal(error, 403)
         except UserError as error:
-            return _json(Complaint.of(error), status=400)
+            return _refusal(error, 400)
 
     return guard
+
+
+class Unauthenticated(UserError):
+    """A request without a token that opens anything."""
+
+
+def _for_metrics(request: web.Request, token: str) -> bool:
+    return request.path == TARGETS_PATH and is_bearer(request, token)
+
+
+def _admitted(request: web.Request, access: Access) -> str:
+    """Return who asks; raises Unauthenticated, NotAllowed."""
+    tried = f"{request.method} {request.path[:100]}"
+    caller = access.caller(request.headers.get("Authorization", ""))
+    if caller is None:
+        raise Unauthenticated(
+            tried,
+            "there is no valid token with it",
+            "set BENCHFARM_TOKEN to yours, or use the farm's own BENCHFARM_HOME",
+        )
+    if request.path.startswith(ADMINISTRATION) or request.path == TARGETS_PATH:
+        require_admin(caller, tried)
+    return caller
+
+
+def _refusal(error: UserError, status: int) -> web.Response:
+    return answer(Complaint.of(error), status)

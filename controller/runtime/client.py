@@ -2,77 +2,172 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import httpx
+from pydantic import ValidationError
 
+from controller.contracts.administration import ADMINISTRATION, Count, SweepStanding
+from controller.contracts.base import Contract
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import FarmUnavailable
+from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent, Submission
+from controller.runtime.addresses import web_address
 from controller.runtime.home import Home
+from controller.runtime.options import URL_VARIABLE
 
 RESTART_S = 60.0
 """How long a restarting controller is waited for."""
 RETRY_S = 0.5
+Answer = TypeVar("Answer", bound=Contract)
+
+TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
+"""A submitter's own token."""
+
+
+@dataclass(slots=True)
+class Patience:
+    """Waits for a controller that restarts, and says so once."""
+
+    where: str
+    ends: float = field(default_factory=lambda: time.monotonic() + RESTART_S)
+    told: bool = False
+
+    def wait(self, error: FarmUnavailable) -> None:
+        """Return after a while, to try again; raises the error once it has taken too long."""
+        if time.monotonic() >= self.ends:
+            raise error
+        if not self.told:
+            sys.stderr.write(f"waiting up to {RESTART_S:.0f} s for the controller {self.where}\n")
+            self.told = True
+        time.sleep(RETRY_S)
 
 
 class FarmClient:
     """Speaks to the controller of a home; finds it anew when it has moved."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, environ: Mapping[str, str] = os.environ) -> None:
         self._home = home
+        self._environ = environ
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the controller is not of this home, whose store then says nothing of it."""
+        return bool(self._environ.get(URL_VARIABLE))
+
+    def patience(self) -> Patience:
+        """Return how long a controller that is away may yet come back."""
+        return Patience(self._where)
 
     def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
         """Submit a sweep; raises UserError as the controller puts it. Safe to repeat."""
         body = {"sweep": sweep.model_dump(mode="json"), "again": again}
-        return Submission.model_validate(self._post("/v1/sweeps", body, repeat=not again))
+        return self._post(Submission, "/v1/sweeps", body, repeat=not again)
 
     def cancel(self, sweep_id: str) -> int:
         """Cancel a sweep; return how many runs that ended."""
-        answer = self._post(f"/v1/sweeps/{quote(sweep_id, safe='')}/cancel", {}, repeat=True)
-        return int(answer["cancelled"])
+        return self._post(Count, f"{_sweep(sweep_id)}/cancel", {}, repeat=True).runs
+
+    def resume(self, sweep_id: str) -> int:
+        """Queue a sweep's failed and cancelled runs again; return how many."""
+        return self._post(Count, f"{_sweep(sweep_id)}/resume", {}, repeat=False).runs
+
+    def standing(self, sweep_id: str) -> SweepStanding:
+        """Return how a sweep stands."""
+        return self._get(SweepStanding, _sweep(sweep_id))
+
+    def administer(self, kind: type[Answer], path: str, body: Contract | None = None) -> Answer:
+        """Say something to the administrator's part of the interface, or ask it; see there."""
+        full = ADMINISTRATION + path
+        if body is not None:
+            return self._post(kind, full, body.model_dump(mode="json"), repeat=False)
+        return self._get(kind, full)
 
     @contextmanager
     def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
         """Listen to a sweep; events that come after entering are not missed.
 
-        The iterator ends if the controller goes away.
+        The iterator ends if the controller goes away. Raises UserError as the controller puts it,
+        FarmUnavailable.
         """
-        with (
-            self._connect(read_timeout=None) as client,
-            client.stream("GET", f"/v1/sweeps/{quote(sweep_id, safe='')}/events") as response,
-        ):
+        with ExitStack() as stack:
+            try:
+                client = stack.enter_context(self._connect(read_timeout=None))
+                path = f"{_sweep(sweep_id)}/events"
+                response = stack.enter_context(client.stream("GET", path))
+                if response.status_code != httpx.codes.OK:
+                    response.read()
+                    raise _refused(response)
+            except httpx.TransportError as error:
+                raise self._away(error) from error
             yield _events_of(response)
 
-    def _post(self, path: str, body: dict[str, Any], *, repeat: bool) -> dict[str, Any]:
-        give_up = time.monotonic() + RESTART_S
+    def _get(self, kind: type[Answer], path: str) -> Answer:
+        try:
+            with self._connect(read_timeout=30.0) as client:
+                return _answer(kind, client.get(path))
+        except httpx.TransportError as error:
+            raise self._away(error) from error
+
+    def _post(self, kind: type[Answer], path: str, body: dict[str, Any], *, repeat: bool) -> Answer:
+        patience = self.patience()
         while True:
             try:
                 with self._connect(read_timeout=30.0) as client:
-                    return _answer(client.post(path, json=body))
+                    return _answer(kind, client.post(path, json=body))
             except httpx.TransportError as error:
-                if not repeat or time.monotonic() >= give_up:
-                    raise FarmUnavailable(
-                        f"calling the controller of {self._home.path}",
-                        str(error) or type(error).__name__,
-                        "see whether it is up: benchfarm agent list",
-                    ) from error
-                time.sleep(RETRY_S)
+                if not repeat:
+                    raise self._away(error) from error
+                patience.wait(self._away(error))
+
+    @property
+    def _where(self) -> str:
+        url = self._environ.get(URL_VARIABLE)
+        return f"at {url}" if url else f"of {self._home.path}"
+
+    def _away(self, error: httpx.TransportError) -> FarmUnavailable:
+        elsewhere = f"see whether {URL_VARIABLE} leads to it: the ssh tunnel, the port"
+        return FarmUnavailable(
+            f"calling the controller {self._where}",
+            str(error) or type(error).__name__,
+            elsewhere if self.is_elsewhere else "see whether it is up: benchfarm up",
+        )
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
-        endpoint = self._home.endpoint()
-        token = self._home.api_token.read_text().strip()
+        given = self._environ.get(URL_VARIABLE)
+        url = web_address(f"{URL_VARIABLE}={given}", given) if given else self._home.endpoint().url
         return httpx.Client(
-            base_url=endpoint.url,
-            headers={"Authorization": f"Bearer {token}"},
+            base_url=url,
+            headers={"Authorization": f"Bearer {self._token()}"},
             timeout=httpx.Timeout(10.0, read=read_timeout),
             trust_env=False,
         )
+
+    def _token(self) -> str:
+        if given := self._environ.get(TOKEN_VARIABLE, "").strip():
+            if not given.isascii() or not given.isprintable() or " " in given:
+                remedy = "set it to the token as it was printed"
+                raise UserError(f"reading {TOKEN_VARIABLE}", "it is not one token", remedy)
+            return given
+        if self.is_elsewhere:  # this home's token is nobody else's business
+            raise UserError(
+                f"calling the controller {self._where}",
+                f"{TOKEN_VARIABLE} is not set",
+                "set it to the token that the administrator has made for you",
+            )
+        return self._home.api_token.read_text().strip()
+
+
+def _sweep(sweep_id: str) -> str:
+    return f"/v1/sweeps/{quote(sweep_id, safe='')}"
 
 
 def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
@@ -81,16 +176,30 @@ def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
             yield RunEvent.model_validate_json(line)
     except httpx.TransportError:
         return
+    except ValidationError as error:
+        raise _stranger(response, "it does not answer in its words") from error
 
 
-def _answer(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code == httpx.codes.OK:
-        answer: dict[str, Any] = response.json()
-        return answer
-    if response.status_code == httpx.codes.BAD_REQUEST:
-        raise Complaint.model_validate_json(response.content).error()
-    raise FarmUnavailable(
-        "calling the controller",
-        f"it answered with status {response.status_code}",
-        "see its log: benchfarm up prints where it is",
-    )
+def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
+    if response.status_code != httpx.codes.OK:
+        raise _refused(response)
+    try:
+        return kind.model_validate_json(response.content)
+    except ValidationError as error:
+        raise _stranger(response, "it does not answer in its words") from error
+
+
+def _refused(response: httpx.Response) -> UserError:
+    """Return what the controller complains of, or what else an answer that is no success means."""
+    status = f"it answered with status {response.status_code}"
+    if response.is_server_error:
+        remedy = "see its log: benchfarm up prints where it is"
+        return FarmUnavailable(f"calling the controller at {response.url}", status, remedy)
+    with suppress(ValidationError):
+        return Complaint.model_validate_json(response.content).error()
+    return _stranger(response, status)
+
+
+def _stranger(response: httpx.Response, seen: str) -> UserError:
+    remedy = f"what listens there is no controller of this release: see {URL_VARIABLE}"
+    return UserError(f"calling the controller at {response.url}", seen, remedy)

@@ -6,10 +6,12 @@ Ray restarts it when it dies; it then finds its state in the store, and agents a
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,27 +19,26 @@ from urllib.parse import urlsplit
 
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Admission, Registration
+from controller.contracts.errors import StoreUnavailable
 from controller.contracts.version import installed_version
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 from controller.metrics.discovery import targets
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
 from controller.metrics.farm_metrics import FarmMetrics
+from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.feed import Feed
 from controller.runtime.home import Endpoint, Home, write_private
+from controller.runtime.options import ControllerOptions
+from controller.scheduling.policy import QuarantinePolicy
 from controller.store.sqlite import SqliteStore
 
-
-@dataclass(frozen=True, slots=True)
-class ControllerOptions:
-    """What `up` was told; kept by Ray for every restart of the actor."""
-
-    home: str
-    metrics_address: str
-    """IP address of this host on which Prometheus finds its metrics."""
-    api_port: int
-    """0 for a free one."""
+log = logging.getLogger(__name__)
+RESTART_PAUSE_S = 1.0
+"""Before a controller that could not start again is started once more."""
+STORE_PAUSE_S = 3.0
+"""Before a store that could not be written is tried again."""
 
 
 class Controller:
@@ -46,9 +47,19 @@ class Controller:
     def __init__(self, options: ControllerOptions) -> None:
         self._home = Home(Path(options.home))
         self._options = options
-        self._settings = FarmSettings()
+        restarted = self._home.endpoint_file.exists()
+        with _retried(restarted):
+            self._begin()
+        if restarted:  # at the first start `up` waits for it, and tells what is wrong
+            self._url.add_done_callback(_die_with)
+
+    def _begin(self) -> None:
+        options = self._options
+        quarantine = QuarantinePolicy(after=options.quarantine_after)
+        self._settings = FarmSettings(quarantine=quarantine)
         self._feed = Feed()
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
+        self._access = Access(store, self._home.api_token.read_text().strip(), time.time)
         self._metrics = FarmMetrics(catalog, store.newest_results())
         self._farm = Farm(
             store,
@@ -61,7 +72,7 @@ class Controller:
         )
         loop = asyncio.get_running_loop()
         self._url = loop.create_task(self._listen())
-        self._timer = loop.create_task(self._keep_time())
+        self._timer = loop.create_task(keep_time(self._farm, self._feed))
         self._timer.add_done_callback(_die_with)
 
     async def ready(self) -> str:
@@ -78,7 +89,7 @@ class Controller:
         give_up = loop.time() + self._settings.exchange_hold_s
         while True:
             orders = self._farm.exchange(question)
-            if orders.run or orders.stop or loop.time() >= give_up:
+            if orders != Orders() or loop.time() >= give_up:
                 return orders
             await self._feed.change(give_up - loop.time())
 
@@ -95,7 +106,7 @@ class Controller:
         exporter = listening(self._options.metrics_address)
         await serve_metrics(exporter, metrics_token, self._expose)
         api = ApiOptions(
-            token=self._home.api_token.read_text(),
+            access=self._access,
             metrics_token=metrics_token,
             port=self._options.api_port or self._former_port(),
         )
@@ -120,17 +131,39 @@ class Controller:
     def _targets(self, exporter: socket.socket) -> list[dict[str, Any]]:
         return targets(address_of(exporter), self._farm.state().agents)
 
-    async def _keep_time(self) -> None:
-        while True:
-            # Sleeps until something can run out; looks again when a new lease changes that.
-            if not await self._feed.change(self._farm.next_tick_in()):
-                self._farm.tick()
+
+async def keep_time(farm: Farm, feed: Feed) -> None:
+    """Let a farm notice what runs out, for good; while its store takes nothing, it waits."""
+    trouble = ""
+    while True:
+        # Sleeps until something can run out; looks again when a new lease changes that.
+        if await feed.change(farm.next_tick_in()):
+            continue
+        try:
+            farm.tick()
+            trouble = ""
+        except StoreUnavailable as error:
+            if str(error) != trouble:
+                log.error("nothing can run out until the store can be written: %s", error)
+            trouble = str(error)
+            await asyncio.sleep(STORE_PAUSE_S)
 
 
-def _die_with(task: asyncio.Task[None]) -> None:
+@contextmanager
+def _retried(restarted: bool) -> Iterator[None]:
+    """End this process on any exception, as Ray starts it again then, and not if one is raised."""
+    try:
+        yield
+    except Exception:
+        if not restarted:
+            raise
+        log.critical("the controller can't start now; trying again", exc_info=True)
+        time.sleep(RESTART_PAUSE_S)
+        os._exit(1)
+
+
+def _die_with(task: asyncio.Task[Any]) -> None:
     # Without its clock no lease would ever expire: better to die and be restarted by Ray.
     if not task.cancelled() and task.exception():
-        task.get_loop().call_exception_handler(
-            {"message": "the controller's clock stopped", "exception": task.exception()}
-        )
+        log.critical("the controller can't go on", exc_info=task.exception())
         os._exit(1)

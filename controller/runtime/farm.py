@@ -1,59 +1,52 @@
 """The farm's state and its rules, without Ray, sockets or threads: the controller's core.
 
-Every change goes event → lifecycle → store → memory, in that order, so that a controller that
-dies at any point comes back to a truth it had already written.
+Here: what agents say, what the administrator does to devices and agents, and time. What users say
+of their sweeps is in `sweeps`, the runs are in `open_runs`, agents and devices in `roster`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import (
-    Admission,
-    Agent,
-    Device,
-    HeldDevice,
-    RegisteredAgent,
-    RegisteredDevice,
-    Registration,
-)
+from controller.contracts.device import Admission, Agent, Hold, Registration, Standing
 from controller.contracts.errors import (
-    NotFound,
+    NotProbed,
+    SharedMachineId,
     UnknownAgent,
     UnknownAttempt,
     VersionMismatch,
 )
-from controller.contracts.records import SweepRecord
+from controller.contracts.result import Blame, Outcome, Result
 from controller.contracts.run import Run, RunChange
-from controller.contracts.sweep import Sweep
 from controller.contracts.wire import (
+    COOL_DOWN,
     AttemptRef,
     Exchange,
-    Job,
     Orders,
+    ProbeOrder,
     Report,
     RunEvent,
     RunProgress,
-    Submission,
 )
 from controller.metrics.collector import FarmState
-from controller.scheduling.expansion import cells_of, place_cells, runs_of
-from controller.scheduling.lifecycle import (
-    Cancelled,
-    Event,
-    Granted,
-    LeaseLost,
-    Renewed,
-    Reported,
-    advance,
+from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
+from controller.runtime.roster import Roster
+from controller.runtime.sweeps import Sweeps
+from controller.scheduling.device_life import (
+    DeviceHappening,
+    Failed,
+    Measured,
+    is_probed,
+    standing,
 )
-from controller.scheduling.placement import place
-from controller.scheduling.policy import RetryPolicy
-from controller.scheduling.program import program_of, rival_of
+from controller.scheduling.lifecycle import Cooled, LeaseLost, Reported
+from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
+from controller.scheduling.program import job_of
 from controller.store.protocol import Store
+
+WHY_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +57,7 @@ class FarmSettings:
     exchange_hold_s: float = 3.0
     """How long an agent's question waits for something to do; its heartbeat."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    quarantine: QuarantinePolicy = field(default_factory=QuarantinePolicy)
 
 
 class Farm:
@@ -80,275 +74,237 @@ class Farm:
         observe: Callable[[Run, RunChange], None] = lambda *_: None,
     ) -> None:
         """`observe` is called with a run as it was, and each change of it once that is stored."""
-        self._store = store
         self._catalog = catalog
         self._version = version
         self._settings = settings
         self._clock = clock
         self._publish = publish
-        self._observe = observe
-        self._seen: dict[str, float] = {}
-        agents, devices = store.fleet()
-        self._agents = {a.agent.id: a for a in agents}
-        self._devices = {d.device.id: d for d in devices}
-        self._open = {run.run_id: run for run in store.runs(open_only=True)}
-        self._recover()
-
-    def _recover(self) -> None:
-        # Nobody could renew a lease while the controller was away: every owner gets a full term.
-        now = self._clock()
-        self._seen = {a.agent.id: now for a in self._agents.values() if a.online}
-        for run in list(self._open.values()):
-            if run.lease:
-                renewed = Renewed(run.lease.number, now + self._settings.lease_ttl_s)
-                self._open[run.run_id] = advance(run, renewed, now, self._settings.retry).run
+        self._roster = Roster(store, clock, settings.quarantine)
+        self._runs = OpenRuns(
+            store,
+            catalog,
+            self._roster,
+            RunSettings(settings.lease_ttl_s, settings.retry),
+            clock,
+            Listeners(publish, observe),
+        )
+        self.sweeps = Sweeps(store, catalog, self._roster, self._runs, clock)
+        self._seen = {a.agent.id: clock() for a in self._roster.agents.values() if a.online}
+        """When each agent spoke last; after a restart each gets a full term."""
+        self._spoken: set[str] = set()
+        """Agents that have said something to this controller itself."""
 
     # --- what agents say -----------------------------------------------------------------------
 
     def register(self, registration: Registration) -> Admission:
         """Take in an agent and its devices; a restarted agent loses what its former self held.
 
-        A device that another agent has there now is refused. Raises VersionMismatch.
+        A device that another agent has there now is refused. Raises VersionMismatch, AgentRevoked.
         """
         agent = registration.agent
+        self._roster.require_admitted(agent.id)
         if agent.version != self._version:
             raise VersionMismatch(agent.id, agent.version, self._version)
-        held = {d.id: holder for d in registration.devices if (holder := self._holder(d, agent))}
-        self._save_agent(agent, [d for d in registration.devices if d.id not in held], online=True)
-        self._seen[agent.id] = self._clock()
-        self._apply_each(
+        self._require_sole(agent)
+        held = self._roster.held_elsewhere(registration.devices, agent)
+        refused = {h.device_id for h in held}
+        taken = [d for d in registration.devices if d.id not in refused]
+        self._roster.announced(agent, taken, registration.absent)
+        self._hear(agent.id)
+        self._runs.apply(
             (run, LeaseLost())
-            for run in self._leased(agent.id)
+            for run in self._runs.leased(agent.id)
             if run.lease and run.lease.incarnation != agent.incarnation
         )
-        self._place()
-        refused = (HeldDevice(device_id=d, agent_id=a.id, host=a.host) for d, a in held.items())
-        return Admission(refused=tuple(refused), again_in_s=self._settings.lease_ttl_s)
+        self._lose_moved(agent)
+        self._runs.place()
+        self._roster.answered(agent.id)
+        return Admission(refused=tuple(held), again_in_s=self._settings.lease_ttl_s)
 
     def exchange(self, question: Exchange) -> Orders:
-        """Renew what the agent holds and say what it should run and stop.
+        """Renew what the agent holds and say what it should run, stop and probe.
 
-        Raises UnknownAgent if it has to register first.
+        Raises UnknownAgent if it has to register first, AgentRevoked.
         """
-        known = self._agents.get(question.agent_id)
+        agent_id = question.agent_id
+        self._roster.require_admitted(agent_id)
+        known = self._roster.agents.get(agent_id)
         if known is None or known.agent.incarnation != question.incarnation or not known.online:
-            raise UnknownAgent(question.agent_id, question.incarnation)
-        now = self._clock()
-        self._seen[question.agent_id] = now
+            raise UnknownAgent(agent_id, question.incarnation)
+        self._hear(agent_id)
+        self._roster.asked(agent_id, question.asked_at)
+        self._take_probes(question)
         leased = {
-            _ref(run): run
-            for run in self._leased(question.agent_id)
+            AttemptRef(run_id=run.run_id, attempt=run.lease.number): run
+            for run in self._runs.leased(agent_id)
             # A former self's lease outlives a controller that died while the agent registered.
             if run.lease and run.lease.incarnation == question.incarnation
         }
         held = set(question.held)
-        for ref, run in leased.items():
-            if ref in held:
-                renewed = Renewed(ref.attempt, now + self._settings.lease_ttl_s)
-                # Not stored: recovery renews every lease anyway.
-                self._open[run.run_id] = advance(run, renewed, now, self._settings.retry).run
+        for ref in leased.keys() & held:
+            self._runs.renew(leased[ref])
         return Orders(
-            run=tuple(self._job(run) for ref, run in leased.items() if ref not in held),
+            run=tuple(job_of(run, self._catalog) for ref, run in leased.items() if ref not in held),
             stop=tuple(ref for ref in question.held if ref not in leased),
+            probe=self._probes(question),
         )
 
     def report(self, report: Report) -> None:
         """Take an attempt's outcome; returning means it is stored for good.
 
-        Raises UnknownAttempt for an attempt this agent was never given.
+        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked.
         """
+        self._roster.require_admitted(report.agent_id)
         ref = report.ref
-        run = self._open.get(ref.run_id) or self._store.run(ref.run_id)
+        run = self._runs.get(ref.run_id)
         attempts = run.attempts if run else ()
         if run is None or not any(
             a.number == ref.attempt and a.agent_id == report.agent_id for a in attempts
         ):
             raise UnknownAttempt(ref.run_id, ref.attempt)
-        self._apply(run, Reported(ref.attempt, report.outcome, report.started_at))
-        self._place()
+        attempt = attempts[ref.attempt - 1]
+        counted = run.lease is not None and run.lease.number == ref.attempt
+        began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
+        self._runs.apply([(run, Reported(ref.attempt, report.outcome, began))])
+        if counted:
+            self._judge(attempt.device_id, report.outcome)
+        self._runs.place()
 
     def progress(self, progress: RunProgress) -> None:
-        """Pass a run's progress to whoever watches; not stored."""
-        run = self._open.get(progress.ref.run_id)
-        if run and run.lease and run.lease.number == progress.ref.attempt:
-            self._publish(RunEvent.of(run, progress.progress))
+        """Pass a run's progress to whoever watches; of it, only whether it waits is stored."""
+        ref, said = progress.ref, progress.progress
+        run = self._runs.get(ref.run_id)
+        if run and run.lease and run.lease.number == ref.attempt:
+            self._runs.apply([(run, Cooled(ref.attempt, said.phase == COOL_DOWN))], quietly=True)
+            self._publish(RunEvent.of(run, said))
 
-    # --- what users say ------------------------------------------------------------------------
+    def _hear(self, agent_id: str) -> None:
+        self._seen[agent_id] = self._clock()
+        self._spoken.add(agent_id)
 
-    def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
-        """Queue a sweep's runs; those it already has are left alone.
+    def _require_sole(self, agent: Agent) -> None:
+        """Raise SharedMachineId if another host or boot has spoken under this id just now."""
+        if agent.id not in self._seen:
+            return
+        known = self._roster.agents[agent.id].agent
+        again_in_s = self._seen[agent.id] + self._settings.lease_ttl_s - self._clock()
+        # A boot that only the store tells of most likely ended with the former controller.
+        boots = {known.boot_id, agent.boot_id} - {None} if agent.id in self._spoken else set()
+        if again_in_s > 0 and (known.host != agent.host or len(boots) > 1):
+            raise SharedMachineId(agent.id, agent.boot, known.boot, again_in_s)
 
-        again: submit as a new generation, measured anew. Raises SweepInvalid, NoMatchingDevice.
-        """
-        now = self._clock()
-        cells = cells_of(sweep, self._catalog, sweep.name)
-        bound = place_cells(sweep, cells, self._online_devices(), self._catalog)
-        earlier = [r.generation for r in self._store.sweeps() if r.sweep == sweep]
-        generation = max(earlier, default=0) + (1 if again or not earlier else 0)
-        sweep_id = sweep.sweep_id(generation)
-        runs = runs_of(sweep, sweep_id, bound, now)
-        record = SweepRecord(
-            sweep_id=sweep_id, sweep=sweep, generation=generation, submitted_at=now
+    def _lose_moved(self, agent: Agent) -> None:
+        """End the leases of other agents on devices that this agent now has."""
+        self._runs.apply(
+            (run, LeaseLost())
+            for run in self._runs.leased()
+            if run.lease
+            and run.lease.agent_id != agent.id
+            and self._roster.devices[run.lease.device_id].agent_id == agent.id
         )
-        new = self._store.add_sweep(record, runs)
-        self._open.update((run.run_id, run) for run in new)
-        self._place()
-        known = len(runs) - len(new)
-        return Submission(sweep_id=sweep_id, new_runs=len(new), known_runs=known)
 
-    def require(self, sweep_id: str) -> None:
-        """Raise NotFound if there is no such sweep."""
-        if not any(record.sweep_id == sweep_id for record in self._store.sweeps()):
-            tried = f"looking for sweep {sweep_id}"
-            raise NotFound(tried, "there is no such sweep", "see: benchfarm sweep status")
+    def _judge(self, device_id: str, outcome: Outcome) -> None:
+        """Count an outcome for or against its device."""
+        if isinstance(outcome, Result):
+            self._roster.happen(device_id, Measured())
+        elif outcome.blame is Blame.DEVICE:
+            said = f"{outcome.kind}: {outcome.message}"
+            self._roster.happen(device_id, Failed(" ".join(said.split())[:WHY_CHARACTERS]))
 
-    def cancel(self, sweep_id: str) -> int:
-        """Cancel a sweep's open runs and return how many there were; raises NotFound."""
-        self.require(sweep_id)
-        doomed = [run for run in self._open.values() if run.sweep_id == sweep_id]
-        self._apply_each((run, Cancelled()) for run in doomed)
-        self._place()
+    def _take_probes(self, question: Exchange) -> None:
+        for report in question.probed:
+            self._roster.probed(question.agent_id, report)
+        if question.probed:
+            self._runs.place()
+
+    def _probes(self, question: Exchange) -> tuple[ProbeOrder, ...]:
+        """Return the probes to begin; what runs on a device is finished first."""
+        begun = {*question.probing, *(report.of for report in question.probed)}
+        used = {run.lease.device_id for run in self._runs.leased(question.agent_id) if run.lease}
+        due = self._roster.probes_due(question.agent_id)
+        return tuple(o for o in due if o not in begun and o.device_id not in used)
+
+    # --- what the administrator does -----------------------------------------------------------
+
+    def happen(self, device_id: str, event: DeviceHappening, who: str, why: str) -> Standing:
+        """Do to a device what the administrator says; raises as Roster.happen does."""
+        self._roster.happen(device_id, event, who, why)
+        self._runs.place()
+        return self._standings(self._clock())[device_id]
+
+    def require_probed(self, device_id: str) -> None:
+        """Raise NotFound, or NotProbed if a probe would change nothing."""
+        device = self._roster.device(device_id)
+        tried, hold = f"probing device {device_id}", device.life.quarantine
+        if hold is None:
+            raise NotProbed(tried, "it is not in quarantine", "see: benchfarm device list")
+        if not is_probed(device.life):
+            remedy = f"let it out: benchfarm device release {device_id}"
+            raise NotProbed(tried, f"{hold.who} has put it there ({hold.why})", remedy)
+        if not device.online:
+            raise NotProbed(tried, "it is away", "it is probed when it is back")
+
+    def revoke(self, agent_id: str, who: str, why: str) -> int:
+        """Shut an agent out: its leases are lost at once, its devices too; return how many leases.
+
+        Raises NotFound.
+        """
+        self._roster.require_agent(agent_id)
+        hold = Hold(since=self._clock(), who=who, why=why)
+        self._roster.silent(agent_id, f"agent {agent_id} is revoked: {why}", hold)
+        self._seen.pop(agent_id, None)
+        doomed = self._runs.leased(agent_id)
+        self._runs.apply((run, LeaseLost()) for run in doomed)
+        self._runs.place()
         return len(doomed)
 
+    def admit(self, agent_id: str) -> None:
+        """Let a revoked agent in again, once it registers; raises NotFound."""
+        self._roster.admit(agent_id)
+
     # --- time ----------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Return the time of the farm's clock."""
+        return self._clock()
 
     def tick(self) -> None:
         """Mark silent agents offline and end leases that ran out."""
         now = self._clock()
         for agent_id, seen in list(self._seen.items()):
             if seen + self._settings.lease_ttl_s <= now:
-                self._offline(self._agents[agent_id].agent)
-        self._apply_each(
+                quiet = f"agent {agent_id} has been silent for {now - seen:.0f} s"
+                self._roster.silent(agent_id, quiet)
+                del self._seen[agent_id]
+        self._runs.apply(
             (run, LeaseLost())
-            for run in list(self._open.values())
+            for run in self._runs.leased()
             if run.lease and run.lease.expires_at <= now
         )
-        self._place()
+        self._roster.expire()
+        self._runs.place()
 
     def next_tick_in(self) -> float:
         """Return in how many seconds something may run out, at most a lease's length."""
         now, ttl = self._clock(), self._settings.lease_ttl_s
-        leases = [run.lease.expires_at for run in self._open.values() if run.lease]
+        leases = [run.lease.expires_at for run in self._runs if run.lease]
         silent = [seen + ttl for seen in self._seen.values()]
-        return max(0.0, min(leases + silent, default=now + ttl) - now)
+        ends = [end] if (end := self._roster.next_end()) is not None else []
+        return max(0.0, min([*leases, *silent, *ends, now + ttl]) - now)
 
     # --- what there is -------------------------------------------------------------------------
 
     def state(self) -> FarmState:
         """Return all agents, devices and open runs as they are now."""
+        now = self._clock()
         return FarmState(
-            now=self._clock(),
-            agents=tuple(self._agents.values()),
-            devices=tuple(self._devices.values()),
-            open_runs=tuple(self._open.values()),
+            now=now,
+            agents=tuple(self._roster.agents.values()),
+            devices=tuple(self._roster.devices.values()),
+            open_runs=tuple(self._runs),
+            standings=self._standings(now),
         )
 
-    # --- inside --------------------------------------------------------------------------------
-
-    def _online_devices(self) -> list[Device]:
-        return [d.device for d in self._devices.values() if d.online]
-
-    def _holder(self, device: Device, agent: Agent) -> Agent | None:
-        """Return the other agent that has a device there now."""
-        known = self._devices.get(device.id)
-        if known is None or not known.online or known.agent_id == agent.id:
-            return None
-        return self._agents[known.agent_id].agent
-
-    def _leased(self, agent_id: str) -> list[Run]:
-        return [r for r in self._open.values() if r.lease and r.lease.agent_id == agent_id]
-
-    def _job(self, run: Run) -> Job:
-        cell, lease = run.cell, run.lease
-        if lease is None:
-            raise UnknownAttempt(run.run_id, len(run.attempts))
-        return Job(
-            ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
-            device_id=lease.device_id,
-            workload=cell.workload,
-            stack=cell.stack,
-            scenario=cell.scenario,
-            knobs=cell.knobs,
-            program=program_of(cell, self._catalog),
-            deadline_s=run.deadline_s,
-            rival=rival_of(cell, self._catalog),
-        )
-
-    def _place(self) -> None:
-        leases = [run.lease for run in self._open.values() if run.lease]
-        busy = {lease.device_id for lease in leases}
-        cores: dict[str, set[int]] = defaultdict(set)
-        for device_id in busy:
-            known = self._devices[device_id]
-            cores[known.agent_id] |= known.device.host_cores
-        queued = (run for run in self._open.values() if run.lease is None)
-        free = [d for d in self._online_devices() if d.id not in busy]
-        hosts = {d.device.id: d.agent_id for d in self._devices.values()}
-        expires_at = self._clock() + self._settings.lease_ttl_s
-        grants = list(place(queued, free, cores, hosts, self._catalog))
-        self._apply_each((run, self._grant(device, expires_at)) for run, device in grants)
-
-    def _grant(self, device: Device, expires_at: float) -> Granted:
-        agent = self._agents[self._devices[device.id].agent_id].agent
-        return Granted(device.id, agent.id, agent.incarnation, expires_at)
-
-    def _apply(self, run: Run, event: Event) -> None:
-        self._apply_each([(run, event)])
-
-    def _apply_each(self, events: Iterable[tuple[Run, Event]]) -> None:
-        now = self._clock()
-        pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
-        changed = [(run, change) for run, change in pairs if change.run != run or change.record]
-        if not changed:
-            return
-        self._store.save_runs([change for _, change in changed])
-        for _, change in changed:
-            self._remember(change)
-        for run, change in changed:
-            self._observe(run, change)
-
-    def _remember(self, change: RunChange) -> None:
-        run = change.run
-        if run.state.terminal:
-            self._open.pop(run.run_id, None)
-        else:
-            self._open[run.run_id] = run
-        self._publish(RunEvent.of(run))
-
-    def _offline(self, agent: Agent) -> None:
-        devices = [d.device for d in self._devices.values() if d.agent_id == agent.id]
-        self._save_agent(agent, devices, online=False)
-        del self._seen[agent.id]
-
-    def _save_agent(self, agent: Agent, devices: Sequence[Device], *, online: bool) -> None:
-        """Keep an agent and its devices; what it had and has no more goes offline."""
-        now = self._clock()
-        known = RegisteredAgent(
-            agent=agent, online=online, since=_since(self._agents.get(agent.id), online, now)
-        )
-        present = {
-            d.id: RegisteredDevice(
-                device=d,
-                agent_id=agent.id,
-                online=online,
-                since=_since(self._devices.get(d.id), online, now),
-            )
-            for d in devices
-        }
-        vanished = {
-            id_: d.model_copy(update={"online": False, "since": _since(d, False, now)})
-            for id_, d in self._devices.items()
-            if d.agent_id == agent.id and id_ not in present
-        }
-        self._store.save_agent(known, [*present.values(), *vanished.values()])
-        self._agents[agent.id] = known
-        self._devices |= present | vanished
-
-
-def _since(known: RegisteredAgent | RegisteredDevice | None, online: bool, now: float) -> float:
-    """Return since when an agent or a device is as it is now."""
-    return known.since if known and known.online is online else now
-
-
-def _ref(run: Run) -> AttemptRef:
-    return AttemptRef(run_id=run.run_id, attempt=len(run.attempts))
+    def _standings(self, now: float) -> dict[str, Standing]:
+        on = {run.lease.device_id: run for run in self._runs.leased() if run.lease}
+        return {id_: standing(d, now, on.get(id_)) for id_, d in self._roster.devices.items()}

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from controller.contracts.base import Contract
-from controller.contracts.device import Device, DeviceState, RegisteredAgent, device_state
-from controller.contracts.records import Timestamp
+import time
+from collections.abc import Iterable
+
+from controller.contracts.base import Contract, Timestamp
+from controller.contracts.device import (
+    CONTROLLER,
+    Device,
+    DeviceState,
+    RegisteredAgent,
+    RegisteredDevice,
+    Standing,
+)
 from controller.contracts.run import Run
 from controller.runtime.cluster import is_alive
 from controller.runtime.home import Home
+from controller.scheduling.clocks import OFF_S
+from controller.scheduling.device_life import standing
 from controller.store.protocol import StoreReader
+
+FARM_DOWN = "the farm is down"
 
 
 class DeviceStatus(Contract):
@@ -18,8 +31,12 @@ class DeviceStatus(Contract):
     agent_id: str
     state: DeviceState
     since: Timestamp
+    who: str
+    why: str
     run_id: str | None
-    """The run it is busy with."""
+    """The run it has, if it is busy or cools down for it."""
+    clock_ahead_s: float | None = None
+    """By how much its host's clock is ahead of the controller's, if that has been measured."""
 
 
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
@@ -32,23 +49,45 @@ def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
 
 def devices_now(home: Home, store: StoreReader) -> list[DeviceStatus]:
     """Return all devices with their present state."""
-    up = _is_up(home)
-    _, devices = store.fleet()
+    up, now = _is_up(home), time.time()
+    agents, devices = store.fleet()
+    ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
     return [
-        _status(known.device, known.agent_id, known.since, up and known.online, leases)
-        for known in devices
+        _status(d if up else _down(d), now, leases.get(d.device.id), ahead[d.agent_id])
+        for d in devices
+    ]
+
+
+def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
+    """Return a line for each agent that is there and whose clock is far off."""
+    return [
+        f"the clock of agent {known.agent.id} on host {known.agent.host} is "
+        f"{abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} the controller's; "
+        "set it, or let NTP: times of its results are corrected by that"
+        for known in agents
+        if known.online and (ahead_s := known.clock_ahead_s or 0.0) and abs(ahead_s) > OFF_S
     ]
 
 
 def _status(
-    device: Device, agent_id: str, since: float, online: bool, leases: dict[str, Run]
+    device: RegisteredDevice, now: float, run: Run | None, clock_ahead_s: float | None
 ) -> DeviceStatus:
-    run = leases.get(device.id) if online else None
-    since = run.attempts[-1].leased_at if run else since
-    state = device_state(online=online, busy=run is not None)
-    run_id = run.run_id if run else None
-    return DeviceStatus(device=device, agent_id=agent_id, state=state, since=since, run_id=run_id)
+    stands = standing(device, now, run)
+    has_run = stands.state in (DeviceState.BUSY, DeviceState.COOLING)
+    return DeviceStatus(
+        device=device.labelled,
+        agent_id=device.agent_id,
+        **dict(stands),
+        run_id=run.run_id if run and has_run else None,
+        clock_ahead_s=clock_ahead_s,
+    )
+
+
+def _down(device: RegisteredDevice) -> RegisteredDevice:
+    down = Standing(state=DeviceState.LOST, since=device.since, who=CONTROLLER, why=FARM_DOWN)
+    life = device.life.model_copy(update={"away": device.life.away or down})
+    return device.model_copy(update={"online": False, "life": life})
 
 
 def _is_up(home: Home) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import os
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,20 +13,28 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE
+from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILES
 from controller.contracts.base import Contract
-from controller.contracts.errors import FarmUnavailable, HomeUnusable
+from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.contracts.processes import FARM_MARKER
+from controller.runtime.redis import RedisServer
+
+_TOKEN = re.compile(r"[0-9A-Za-z._-]{16,256}")
 
 
 class Cluster(Contract):
-    """The Ray cluster a farm runs on; written by `up`, removed by `down`."""
+    """The Ray cluster a farm runs on; written by `up` or on joining, removed by `down`."""
 
     instance: str
-    """Value of the marker that everything of this farm carries."""
+    """Value of the marker that everything of this farm on this host carries."""
     ray_address: str
     dashboard_url: str
+    """Empty on a host that has joined."""
     temp_dir: str
+    redis: RedisServer | None = None
+    """Where Ray keeps its tables, under the name of the instance; None for in the head's memory."""
+    options: dict[str, str] = {}
+    """What `up` was told besides, by option."""
 
 
 class Endpoint(Contract):
@@ -103,22 +113,46 @@ class Home:
 
     def adb_statuses(self) -> list[Path]:
         """Return the files in which this host's agents tell of their adb servers."""
-        return sorted(self.agent.glob(f"*/{ADB_FOLDER}/{STATUS_FILE}"))
+        return sorted(self.agent.glob(f"*/{ADB_FOLDER}/{STATUS_FILES}"))
 
     def prepare(self) -> None:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.logs.mkdir(exist_ok=True)
-            for token in (self.ray_token, self.api_token, self.metrics_token):
+            for token in (self.ray_token, self.api_token):
                 if not token.exists() or not token.stat().st_size:  # empty would let anyone in
                     write_private(token, secrets.token_hex(32))
+            self._derive_metrics_token()
         except OSError as error:
             raise HomeUnusable(
                 f"preparing BENCHFARM_HOME {self.path}",
                 error.strerror or str(error),
                 "point BENCHFARM_HOME at a folder you can write to",
             ) from error
+
+    def adopt_token(self, file: Path) -> None:
+        """Keep another farm's Ray token here, as this host's agent belongs to it.
+
+        Raises UserError for a file that has none.
+        """
+        try:
+            token = file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            seen = getattr(error, "strerror", None) or "it is not text"
+            raise _no_token(file, seen) from error
+        if not _TOKEN.fullmatch(token):
+            raise _no_token(file, "it holds no token")
+        self.prepare()
+        write_private(self.ray_token, token)
+        self._derive_metrics_token()
+
+    def _derive_metrics_token(self) -> None:
+        # The same on every host of a farm, and no way back to the other token.
+        key = self.ray_token.read_text().strip().encode()
+        derived = hmac.digest(key, b"benchfarm metrics", "sha256").hex()
+        if not self.metrics_token.exists() or self.metrics_token.read_text() != derived:
+            write_private(self.metrics_token, derived)
 
     def cluster(self) -> Cluster | None:
         """Return the cluster this home's farm runs on, or None if it is down."""
@@ -133,15 +167,24 @@ class Home:
         )
 
 
+def _no_token(file: Path, seen: str) -> UserError:
+    remedy = "copy the ray-token file of the head's BENCHFARM_HOME, readable by its owner only"
+    return UserError(f"option --token-file {file}", seen, remedy)
+
+
 def write_private(path: Path, text: str) -> None:
     """Replace a file at once by one that only its owner can read."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:  # a full disk, say: what it holds already isn't made more
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 Model = TypeVar("Model", Cluster, Endpoint)
@@ -152,6 +195,9 @@ def _read(model: type[Model], path: Path) -> Model | None:
         return model.model_validate_json(path.read_text())
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, ValidationError) as error:
+    except OSError as error:
+        remedy = "point BENCHFARM_HOME at a folder that you can read, or be the user of its farm"
+        raise HomeUnusable(f"reading {path}", error.strerror or str(error), remedy) from error
+    except (UnicodeDecodeError, ValidationError) as error:
         remedy = f"end what carries {FARM_MARKER} in its environment, then delete the file"
         raise HomeUnusable(f"reading {path}", "it is damaged", remedy) from error

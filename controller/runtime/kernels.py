@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 from pydantic import TypeAdapter
 
+from controller.contracts.complaint import Complaint
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
 
-_FOUND: TypeAdapter[KernelCheck | KernelRow] = TypeAdapter(KernelCheck | KernelRow)
+_SAID: TypeAdapter[KernelCheck | KernelRow | Complaint] = TypeAdapter(
+    KernelCheck | KernelRow | Complaint
+)
 
 
 def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
@@ -19,7 +22,10 @@ def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
     command = [sys.executable, "-m", "agents.kernel_bench", wanted.model_dump_json()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
-            yield _FOUND.validate_json(line)
+            said = _SAID.validate_json(line)
+            if isinstance(said, Complaint):
+                raise said.error()
+            yield said
     if process.returncode != 0:
         seen = f"its process ended with status {process.returncode}"
         raise UserError(f"kernels {wanted.verb}", seen, "see above what it said")

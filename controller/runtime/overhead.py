@@ -7,6 +7,7 @@ import sys
 
 from controller.contracts.bench import OverheadSamples
 from controller.contracts.catalog import load_catalog
+from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError
 
 
@@ -18,10 +19,12 @@ def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSample
         names = ", ".join(f"{name} ({'/'.join(w.models)})" for name, w in known.items())
         raise UserError(f"benchmark {workload} {numerics}", "there is no such model", names)
     module = "agents.android.bench_harness"
-    arguments = [chosen.models[numerics].path, chosen.dataset.writer, str(pairs)]
+    arguments = [workload, numerics, str(pairs)]
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
     )
+    if done.returncode == COMPLAINED:
+        raise Complaint.model_validate_json(done.stdout).error()
     if done.returncode != 0:
         seen = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         raise UserError("measuring the overhead", seen, "it needs the extra `dev`: make setup")

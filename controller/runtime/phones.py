@@ -13,16 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from controller.contracts.adb_status import AdbStatus, Answer
+from controller.contracts.adb_status import USES_FOLDER, AdbStatus, Answer, PhoneHere
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import FarmUnavailable, PhoneClaimedTwice, PhoneUnavailable
+from controller.contracts.errors import (
+    FarmUnavailable,
+    PhoneClaimedTwice,
+    PhoneUnavailable,
+    UserError,
+)
 from controller.contracts.processes import FARM_MARKER
-from controller.runtime.fleet import devices_now
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
 STOP_S = 10.0
 ADB_START_S = 20.0
+ADBD_PORT = 5555
+"""Where phones listen for adb, unless told otherwise."""
 RETRY_S = 0.2
 Seen = TypeVar("Seen")
 
@@ -44,7 +50,7 @@ class StartedPhone:
 def started_phone(
     profile: str, key: Path | None, instance: str | None = None, options: Sequence[str] = ()
 ) -> Iterator[StartedPhone]:
-    """Be host to a virtual phone for a while; raises PhoneUnavailable.
+    """Be host to a virtual phone for a while; raises PhoneUnavailable, UserError.
 
     key: the only host key it lets in; None lets in every local user. instance: of the farm whose
     end is to end the phone, too.
@@ -64,7 +70,9 @@ def started_phone(
         said = process.stdout.readline() if process.stdout else ""
         if not said:
             raise _not_started(profile, process)
-        yield StartedPhone(process, json.loads(said))
+        facts = json.loads(said)
+        Complaint.raise_if_said(facts)
+        yield StartedPhone(process, facts)
     finally:
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
@@ -76,13 +84,15 @@ def started_phone(
             process.wait()
 
 
-def connect_phone(home: Home, address: str) -> str:
+def connect_phone(home: Home, address: str, server: str | None = None) -> str:
     """Have this host's agent take in a phone over TCP; return which phone it is.
 
-    A second way to a phone that is in the farm already is closed again. Raises PhoneUnavailable,
-    DeviceHeldElsewhere, FarmUnavailable.
+    address: HOST or HOST:PORT. server: the adb server that is to connect to it, where the agent
+    follows several. A second way to a phone that is in the farm already is closed again. Raises
+    PhoneUnavailable, DeviceHeldElsewhere, FarmUnavailable, UserError.
     """
-    agent = _agent(home)
+    address = with_port(address)
+    agent = _chosen(f"connecting phone {address}", _agents(home), server)
     before = agent.read().routes.get(address)
     if before and before.complaint:
         agent.ask("disconnect", address)  # so that the agent looks at it anew
@@ -99,32 +109,47 @@ def connect_phone(home: Home, address: str) -> str:
     raise error
 
 
+def with_port(address: str) -> str:
+    """Return a phone's address as adb lists it: with the usual port if none is named."""
+    if address.count(":") > 1 and not address.startswith("["):
+        address = f"[{address}]"  # IPv6
+    return address if ":" in address.rpartition("]")[2] else f"{address}:{ADBD_PORT}"
+
+
 def clean_phone(home: Home, device_id: str) -> int:
     """Remove all that runs have put on a phone; return how many bytes that freed.
 
-    Raises PhoneUnavailable if a run is on it or it is not here, FarmUnavailable.
+    Raises PhoneUnavailable if a run or a probe is on it or it is not here, FarmUnavailable.
     """
-    tried = f"cleaning phone {device_id}"
-    agent = _agent(home)
-    with closing(SqliteStore.open_reader(home.store)) as store:
-        runs = {d.device.id: d.run_id for d in devices_now(home, store)}
-    if run_id := runs.get(device_id):
-        remedy = "wait for its end, or cancel its sweep"
-        raise PhoneUnavailable(tried, f"run {run_id} is on it", remedy)
-    routes = agent.read().routes.items()
-    serial = next((serial for serial, route in routes if route.device_id == device_id), None)
-    if serial is None:
-        raise PhoneUnavailable(tried, "it is not here", "see what is: benchfarm device list")
-    return agent.ask("clean", serial).freed_bytes
+    for agent in _agents(home):
+        for serial, route in agent.read().routes.items():
+            if route.device_id == device_id:
+                lock = agent.folder / USES_FOLDER / device_id
+                return agent.ask("clean", serial, str(lock)).freed_bytes
+    raise PhoneUnavailable(
+        f"cleaning phone {device_id}", "it is not here", "see what is: benchfarm phone list"
+    )
 
 
-def adb_key(home: Home) -> Path:
+def phones_here(home: Home) -> list[PhoneHere]:
+    """Return every way to a phone that this host's agent sees; raises FarmUnavailable."""
+    found = [
+        PhoneHere(adb_server=str(status.server), serial=serial, **dict(route))
+        for status in (agent.read() for agent in _agents(home))
+        for serial, route in status.routes.items()
+    ]
+    return sorted(found, key=lambda phone: (phone.adb_server, phone.serial))
+
+
+def adb_key(home: Home, server: str | None = None) -> Path | None:
     """Return the public key by which this host's adb server is known to phones.
 
-    Waits for the server, which makes the key before it listens; raises FarmUnavailable,
-    PhoneUnavailable.
+    None for a server that others run. Waits for the server, which makes the key before it listens;
+    raises as `connect_phone` does.
     """
-    return _agent(home).status_file.parent / ".android" / "adbkey.pub"
+    agent = _chosen("looking for the adb server's key", _agents(home), server)
+    key = agent.folder / ".android" / "adbkey.pub"
+    return key if key.exists() else None
 
 
 def await_devices(home: Home, wanted: Collection[str]) -> None:
@@ -145,9 +170,14 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """An agent of this host that has an adb server."""
+    """An agent of this host, as one of its adb servers shows it."""
 
     status_file: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where the agent keeps all that belongs to its adb servers."""
+        return self.status_file.parent
 
     def read(self) -> AdbStatus:
         """Return what the agent says now; raises FarmUnavailable if it has just been ended."""
@@ -156,7 +186,7 @@ class _Agent:
         except FileNotFoundError as error:
             raise _no_agent(self.status_file) from error
 
-    def ask(self, verb: str, phone: str) -> Answer:
+    def ask(self, verb: str, phone: str, *more: str) -> Answer:
         """Do something with a phone of its server; raises PhoneUnavailable."""
         command = [
             sys.executable,
@@ -165,6 +195,7 @@ class _Agent:
             verb,
             str(self.read().server),
             phone,
+            *more,
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -175,23 +206,39 @@ class _Agent:
         raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
 
 
-def _agent(home: Home) -> _Agent:
-    """Return the agent of this host; raises FarmUnavailable, PhoneUnavailable.
+def _agents(home: Home) -> list[_Agent]:
+    """Return the agent of this host by each of its adb servers, one at least.
 
-    Its adb server comes a little after it.
+    Raises FarmUnavailable, and PhoneUnavailable if there is a complaint about all of them. A server
+    comes a little after its agent.
     """
     give_up = time.monotonic() + ADB_START_S
     while home.cluster() is not None:
-        for agent in map(_Agent, home.adb_statuses()):
-            status = agent.read()
-            if status.complaint:
-                raise status.complaint.error()
-            if status.server:
-                return agent
+        found = {agent: agent.read() for agent in map(_Agent, home.adb_statuses())}
+        complaints = [status.complaint for status in found.values() if status.complaint]
+        if there := [agent for agent, status in found.items() if status.server]:
+            return there
+        if complaints:
+            raise complaints[0].error()
         if time.monotonic() >= give_up:
             break
         time.sleep(RETRY_S)
     raise _no_agent(home.path)
+
+
+def _chosen(tried: str, agents: Sequence[_Agent], server: str | None) -> _Agent:
+    """Return the agent by the server that a user has named, or by its only one.
+
+    Raises UserError.
+    """
+    known = {str(agent.read().server): agent for agent in agents}
+    if server is None and len(known) == 1:
+        return agents[0]
+    if server in known:
+        return known[server]
+    names = ", ".join(sorted(known))
+    seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
+    raise UserError(tried, seen, "say which: --adb-server HOST:PORT")
 
 
 def _no_agent(place: Path) -> FarmUnavailable:
@@ -211,5 +258,7 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
 
 
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
-    seen = process.stderr.read().strip() if process.stderr else ""
-    return PhoneUnavailable(f"starting a virtual phone {profile}", seen, "see the line before")
+    said = process.stderr.read().strip().splitlines() if process.stderr else []
+    seen = said[-1] if said else f"it exited with {process.wait()}"
+    remedy = f"start it by itself: python -m agents.android.virtual --profile={profile}"
+    return PhoneUnavailable(f"starting a virtual phone {profile}", seen, remedy)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-import httpx
-
+from controller.contracts.administration import SweepStanding
 from controller.contracts.errors import FarmUnavailable, NotFound
 from controller.contracts.run import Run, RunState
 from controller.contracts.wire import RunEvent
-from controller.runtime.client import RESTART_S, RETRY_S, FarmClient
+from controller.runtime.client import RETRY_S, FarmClient
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
@@ -46,11 +45,10 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
 
     Raises NotFound, and FarmUnavailable if the controller stays away.
     """
-    give_up = time.monotonic() + RESTART_S
+    patience = client.patience()
     while True:
         try:
             with client.events(sweep_id) as events:
-                give_up = time.monotonic() + RESTART_S
                 # Listening comes first, so that nothing falls between the store and the events.
                 view = SweepView(sweep_id, {r.run_id: r.state for r in runs_of(home, sweep_id)})
                 yield view
@@ -61,10 +59,39 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
                         return
                 if view.done:
                     return
-        except (httpx.TransportError, FarmUnavailable):
-            if time.monotonic() >= give_up:
-                raise
-        time.sleep(RETRY_S)
+            patience = client.patience()  # it has answered until now
+            time.sleep(RETRY_S)
+        except FarmUnavailable as error:
+            patience.wait(error)
+
+
+def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepStanding]:
+    """Yield how a sweep stands, now and whenever that changes, until every run has ended.
+
+    For who has a token and not the store. Raises NotFound, NotAllowed, FarmUnavailable.
+    """
+    patience = client.patience()
+    while True:
+        try:
+            with client.events(sweep_id) as events:
+                standing = client.standing(sweep_id)
+                yield standing
+                changes = (event for event in events if event.progress is None)
+                while not _is_over(standing) and next(changes, None):
+                    patience = client.patience()  # it has answered until now
+                    if (now := client.standing(sweep_id)) != standing:
+                        standing = now
+                        yield standing
+                if _is_over(standing):
+                    return
+            patience = client.patience()
+            time.sleep(RETRY_S)
+        except FarmUnavailable as error:
+            patience.wait(error)
+
+
+def _is_over(standing: SweepStanding) -> bool:
+    return all(RunState(state).terminal for state, runs in standing.runs.items() if runs)
 
 
 def runs_of(home: Home, sweep_id: str) -> list[Run]:

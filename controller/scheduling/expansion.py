@@ -1,4 +1,4 @@
-"""Sweep → runs. Pure: equal sweeps on equal fleets give equal runs with equal ids."""
+"""Sweep → cells, whatever the fleet. Pure."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.contracts.base import Scalar, digest
+from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, Knob
-from controller.contracts.device import Device
-from controller.contracts.errors import NoMatchingDevice, SweepInvalid
-from controller.contracts.run import Run, RunState
+from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Cell, Paired, Side, Sweep, Versus, choices
-from controller.scheduling.placement import objections
 from controller.scheduling.program import program_of, rival_of
 from controller.scheduling.selector import parse_selector
 
 MAX_RUNS = 100_000
 """The most runs a sweep may ask for, so that a slip of the pen can't fill the store."""
+SAID = 80
+"""So many characters of a knob's value are said back."""
 
 
 def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell]:
@@ -43,7 +42,8 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
     _check_scenarios(cells, catalog, source)
     for cell in cells:
         rival_of(cell, catalog, source)
-        program_of(cell, catalog, source)
+        _check_profile(cell, catalog, source)
+        _check_quality(cell, catalog, source)
     _check_baseline(sweep, cells, source)
     return list({cell.key: cell for cell in cells}.values())
 
@@ -56,6 +56,7 @@ def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
             scenario=scenario,
             knobs=_complete(given, catalog.knobs_of(workload, stack, scenario), source),
             selector=selector,
+            profiled=sweep.profile,
         )
         for workload, stack, scenario, given in choices(sweep)
         for selector in sweep.devices
@@ -81,47 +82,6 @@ def _paired_cells(sweep: Sweep, paired: Paired, catalog: Catalog, source: str) -
     ]
 
 
-def place_cells(
-    sweep: Sweep, cells: Iterable[Cell], devices: Sequence[Device], catalog: Catalog
-) -> list[Cell]:
-    """Bind cells to the fleet: `each` gives one cell a device.
-
-    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go.
-    """
-    bound: list[Cell] = []
-    for cell in cells:
-        excluded = {d.id: objections(cell, d, catalog) for d in devices}
-        matching = [device for device in devices if not excluded[device.id]]
-        if not matching:
-            raise _nowhere(cell, excluded)
-        if sweep.run_on == "any":
-            bound.append(cell)
-        else:
-            bound += [
-                cell.model_copy(update={"selector": f'device == "{device.id}"'})
-                for device in matching
-            ]
-    return list({cell.key: cell for cell in bound}.values())
-
-
-def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
-    """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
-    ordered = [(repeat, cell) for repeat in range(sweep.repeats) for cell in cells]
-    return [
-        Run(
-            run_id=digest([sweep_id, cell.key, repeat], 12),
-            sweep_id=sweep_id,
-            position=position,
-            repeat=repeat,
-            cell=cell,
-            deadline_s=sweep.deadline_s,
-            created_at=now,
-            state=RunState.QUEUED,
-        )
-        for position, (repeat, cell) in enumerate(ordered)
-    ]
-
-
 def _check_shape(sweep: Sweep, source: str) -> None:
     stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stack)
     axes = (sweep.workload, sweep.scenario, sweep.devices, *sweep.knobs.values())
@@ -141,8 +101,27 @@ def _check_shape(sweep: Sweep, source: str) -> None:
             )
 
 
+def _check_profile(cell: Cell, catalog: Catalog, source: str) -> None:
+    program = program_of(cell, catalog, source)
+    if cell.profiled and not program.type == cell.scenario == "training":
+        raise SweepInvalid(
+            f"{source}: key profile",
+            f"workload {cell.workload} does not train under scenario {cell.scenario}",
+            "profile a workload that trains, under scenario training",
+        )
+
+
+def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
+    if cell.knobs.get("quality_target") and not catalog.workloads[cell.workload].quality_target:
+        raise SweepInvalid(
+            f"{source}: key knobs.quality_target",
+            f"workload {cell.workload} has no quality target that it could take the place of",
+            "leave it out",
+        )
+
+
 def _check_paired(sweep: Sweep, paired: Paired, source: str) -> None:
-    for key in ("stack", "recipes", "baseline"):
+    for key in ("stack", "recipes", "baseline", "profile"):
         if getattr(sweep, key):
             raise SweepInvalid(
                 f"{source}: key {key}", "paired takes its place", "say it in paired.a and paired.b"
@@ -189,7 +168,7 @@ def _complete(
         _require(name, knobs, source, "knobs")
         if objection := knobs[name].objection(value):
             raise SweepInvalid(
-                f"{source}: key knobs.{name}", f"{value!r} is not allowed", objection
+                f"{source}: key knobs.{name}", f"{value!r:.{SAID}} is not allowed", objection
             )
     return {
         name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())
@@ -210,6 +189,10 @@ def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> No
                 f"workload {cell.workload} does not run under {cell.scenario!r}",
                 f"allowed: {', '.join(allowed)}",
             )
+        instead = catalog.scenarios[cell.scenario].instead_of_pairing
+        if cell.versus and instead:
+            seen = f"scenario {cell.scenario} does not measure two sides in turns"
+            raise SweepInvalid(f"{source}: key paired", seen, instead)
 
 
 def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
@@ -229,17 +212,3 @@ def axis_value(cell: Cell, name: str) -> Scalar | None:
     """Return a cell's value on an axis: workload, stack, scenario or a knob."""
     fields = {"workload": cell.workload, "stack": cell.stack, "scenario": cell.scenario}
     return fields.get(name, cell.knobs.get(name))
-
-
-def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]]) -> NoMatchingDevice:
-    what = f"placing {cell.workload} on stack {cell.stack}, devices: {cell.selector}"
-    if not excluded:
-        return NoMatchingDevice(
-            what, "no device is registered", "start an agent: benchfarm up, or agent start"
-        )
-    reasons = "; ".join(
-        f"{device} is excluded by {', '.join(why)}" for device, why in excluded.items()
-    )
-    return NoMatchingDevice(
-        what, reasons, "change the selector, or see what there is: benchfarm device list"
-    )

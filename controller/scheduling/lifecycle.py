@@ -1,8 +1,8 @@
 """The life of a run: event → new run, and the outcome to keep. Pure: no clock, no store, no Ray.
 
-Invariants, held by property tests: a run never leaves a terminal state; at most one outcome of a
-run counts as its result; a LEASED run has exactly one live attempt, which has an owner and an
-expiry; any other run has none.
+Invariants, held by property tests: nothing leaves a terminal state but a failed or cancelled run
+that a user resumes; at most one outcome of a run counts as its result; a LEASED run has exactly
+one live attempt, which has an owner and an expiry; any other run has none.
 """
 
 from __future__ import annotations
@@ -43,6 +43,14 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
+class Cooled:
+    """The attempt's agent says whether it waits until its device is within its policy's limits."""
+
+    attempt: int
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseLost:
     """The lease expired, or its agent is known to be dead or restarted."""
 
@@ -52,7 +60,12 @@ class Cancelled:
     """A user doesn't want the run any more."""
 
 
-Event = Granted | Renewed | Reported | LeaseLost | Cancelled
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A user wants a failed or cancelled run to be tried again."""
+
+
+Event = Granted | Renewed | Cooled | Reported | LeaseLost | Cancelled | Resumed
 
 
 def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChange:
@@ -65,12 +78,16 @@ def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChang
             return _grant(run, event, now)
         case Renewed():
             return _renew(run, event)
+        case Cooled():
+            return _cool(run, event)
         case Reported():
             return _report(run, event, now, policy)
         case LeaseLost():
             return _lose(run, now, policy)
         case Cancelled():
             return _cancel(run, now)
+        case Resumed():
+            return _resume(run, now)
 
 
 def _grant(run: Run, event: Granted, now: float) -> RunChange:
@@ -94,6 +111,13 @@ def _renew(run: Run, event: Renewed) -> RunChange:
     if lease is None or lease.number != event.attempt or event.expires_at <= lease.expires_at:
         return RunChange(run)
     return RunChange(_with_attempt(run, lease.model_copy(update={"expires_at": event.expires_at})))
+
+
+def _cool(run: Run, event: Cooled) -> RunChange:
+    lease = run.lease
+    if lease is None or lease.number != event.attempt or bool(lease.cooling) is event.waits:
+        return RunChange(run)
+    return RunChange(_with_attempt(run, lease.model_copy(update={"cooling": event.waits})))
 
 
 def _report(run: Run, event: Reported, now: float, policy: RetryPolicy) -> RunChange:
@@ -123,7 +147,7 @@ def _lose(run: Run, now: float, policy: RetryPolicy) -> RunChange:
     lease = run.lease
     if lease is None:
         return RunChange(run)
-    lost = sum(a.state is AttemptState.LOST for a in run.attempts) + 1
+    lost = sum(a.state is AttemptState.LOST for a in run.recent) + 1
     if lost < policy.max_lost:
         return RunChange(_ended(run, lease, AttemptState.LOST, RunState.QUEUED, now))
     failure = Failure(
@@ -143,6 +167,13 @@ def _cancel(run: Run, now: float) -> RunChange:
     if lease is None:
         return RunChange(run.model_copy(update={"state": RunState.CANCELLED}))
     return RunChange(_ended(run, lease, AttemptState.CANCELLED, RunState.CANCELLED, now))
+
+
+def _resume(run: Run, now: float) -> RunChange:
+    if run.state not in (RunState.FAILED, RunState.CANCELLED):
+        return RunChange(run)
+    again = {"state": RunState.QUEUED, "resumed_after": len(run.attempts), "queued_at": now}
+    return RunChange(run.model_copy(update=again))
 
 
 def _ended(run: Run, attempt: Attempt, ending: AttemptState, state: RunState, now: float) -> Run:

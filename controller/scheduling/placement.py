@@ -9,6 +9,9 @@ from controller.contracts.device import Device
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
 from controller.scheduling.selector import parse_selector
+from controller.scheduling.turns import Claims, Turns
+
+NO_CLAIMS = Claims()
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
@@ -31,21 +34,24 @@ def place(
     busy_cores: Mapping[str, Collection[int]],
     host_of: Mapping[str, str],
     catalog: Catalog,
+    claims: Claims = NO_CLAIMS,
 ) -> Iterator[tuple[Run, Device]]:
-    """Pair queued runs with free devices in queue order, at most one run a device.
+    """Pair queued runs with free devices, at most one run a device; claims say whose turn it is.
 
-    busy_cores: host → cores some lease on that host already measures on. Two leases on one host
-    never share a core, so a CPU run has its cores alone. A device that failed a run before is
-    taken again only if no other will do.
+    Runs of one user and one priority go in queue order. busy_cores: host → cores some lease on
+    that host already measures on. Two leases on one host never share a core, so a CPU run has its
+    cores alone. A device that failed a run before is taken again only if no other will do.
     """
     available = {device.id: device for device in free}
     taken = {host: set(cores) for host, cores in busy_cores.items()}
-    for run in queued:
-        if not available:
-            return
-        device = _choose(run, available.values(), taken, host_of, catalog)
+    turns, takers = Turns(queued, claims), _Takers(free, catalog)
+    while available and (run := turns.take()):
+        left = [device for device in takers.of(run.cell) if device.id in available]
+        allowed = [device for device in left if claims.admits(run, device.id)]
+        device = _choose(run, allowed, taken, host_of)
         if device is None:
             continue
+        turns.granted(run)
         del available[device.id]
         taken.setdefault(host_of[device.id], set()).update(device.host_cores)
         yield run, device
@@ -56,13 +62,30 @@ def _choose(
     available: Iterable[Device],
     taken: Mapping[str, Collection[int]],
     host_of: Mapping[str, str],
-    catalog: Catalog,
 ) -> Device | None:
     failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
     fitting = [
         device
         for device in available
         if device.host_cores.isdisjoint(taken.get(host_of[device.id], ()))
-        and not objections(run.cell, device, catalog)
     ]
     return min(fitting, key=lambda device: device.id in failed_on, default=None)
+
+
+class _Takers:
+    """Which devices nothing keeps a cell off: judged once for all cells that ask for the same."""
+
+    def __init__(self, devices: Sequence[Device], catalog: Catalog) -> None:
+        self._devices = devices
+        self._catalog = catalog
+        self._known: dict[tuple[str, ...], list[Device]] = {}
+
+    def of(self, cell: Cell) -> list[Device]:
+        """Return them, in order."""
+        other = (cell.versus.stack,) if cell.versus else ()
+        asked = (cell.selector, cell.workload, cell.stack, *other)  # all that objections go by
+        if asked not in self._known:
+            self._known[asked] = [
+                device for device in self._devices if not objections(cell, device, self._catalog)
+            ]
+        return self._known[asked]

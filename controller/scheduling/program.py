@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.errors import SweepInvalid
+from controller.contracts.errors import SweepInvalid, UnknownAttempt
+from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
-from controller.contracts.wire import OnDeviceProgram, Rival, TrainingProgram
+from controller.contracts.wire import AttemptRef, Job, OnDeviceProgram, Rival, TrainingProgram
+
+
+def job_of(run: Run, catalog: Catalog) -> Job:
+    """Return what the agent that holds a run's lease is to do; raises UnknownAttempt if none."""
+    cell, lease = run.cell, run.lease
+    if lease is None:
+        raise UnknownAttempt(run.run_id, len(run.attempts))
+    return Job(
+        ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
+        device_id=lease.device_id,
+        workload=cell.workload,
+        stack=cell.stack,
+        scenario=cell.scenario,
+        knobs=cell.knobs,
+        program=program_of(cell, catalog),
+        deadline_s=run.deadline_s,
+        rival=rival_of(cell, catalog),
+        profiled=bool(cell.profiled),
+    )
 
 
 def rival_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Rival | None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from controller.contracts.device import RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
     NewestResult,
+    Spent,
     StoredFailure,
     StoredResult,
     SweepRecord,
+    SweepTally,
+    Token,
+    Took,
 )
 from controller.contracts.run import Run, RunChange
 
@@ -32,8 +36,23 @@ class StoreWriter(Protocol):
         """
         ...
 
-    def save_agent(self, agent: RegisteredAgent, devices: Sequence[RegisteredDevice]) -> None:
+    def save_agent(
+        self,
+        agent: RegisteredAgent,
+        devices: Sequence[RegisteredDevice],
+        events: Sequence[DeviceEvent] = (),
+    ) -> None:
         """Keep an agent and its devices; called when one registers, goes or comes back."""
+        ...
+
+    def save_devices(
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+    ) -> None:
+        """Keep devices; called when a person, a failure or the end of a booking changes them."""
+        ...
+
+    def save_token(self, token: Token) -> None:
+        """Keep a submitter's token; called when it is made, and when it is revoked."""
         ...
 
     def close(self) -> None:
@@ -56,12 +75,16 @@ class StoreReader(Protocol):
         """Return one run, or None; called when a report comes for a run that has ended."""
         ...
 
+    def tally(self, sweep_id: str) -> SweepTally:
+        """Return how a sweep stands; called at each change that someone watches from elsewhere."""
+        ...
+
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return results that count, oldest first (and the late ones, `counted` false, after)."""
         ...
 
     def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and the newest INVALID result that count, oldest first.
+        """Return the newest VALID and INVALID results that count, profiled and not, oldest first.
 
         Of each device, workload, stack, scenario and number format. Called once, at the start of
         the controller.
@@ -74,6 +97,22 @@ class StoreReader(Protocol):
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
         """Return all agents and devices ever registered, by id."""
+        ...
+
+    def history(self, device_id: str) -> list[DeviceEvent]:
+        """Return what is known of a device's past, oldest first; its attempts among it."""
+        ...
+
+    def tokens(self) -> list[Token]:
+        """Return every token that was ever made, by name."""
+        ...
+
+    def spent(self, since: float) -> list[Spent]:
+        """Return the device time of attempts that ended since then; called once, at the start."""
+        ...
+
+    def took(self) -> list[Took]:
+        """Return how long each attempt with a result took; called when a sweep is planned."""
         ...
 
 

@@ -9,26 +9,35 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, null, select
 
-from controller.contracts.device import RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
+    ADMIN,
     PRECISION_KNOBS,
     NewestResult,
+    Spent,
     StoredFailure,
     StoredResult,
     SweepRecord,
+    SweepTally,
+    Token,
+    Took,
 )
-from controller.contracts.run import Run, RunState
+from controller.contracts.result import Validity
+from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
 from controller.store.rows import (
     Row,
     agent_of,
+    attempt_event_of,
     device_of,
+    event_of,
     failure_of,
     newest_of,
     result_of,
     run_of,
     sweep_of,
+    took_of,
 )
 
 OPEN_STATES = tuple(state.value for state in RunState if not state.terminal)
@@ -61,6 +70,7 @@ _NEWEST = (
         *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
         func.coalesce(*(tables.runs.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
         tables.outcomes.c.validity,
+        tables.runs.c.profiled,
     )
 )
 
@@ -87,6 +97,28 @@ class SqliteReader:
     def run(self, run_id: str) -> Run | None:
         """Return one run, or None if there is no such run."""
         return next(iter(self._runs([tables.runs.c.run_id == run_id])), None)
+
+    def tally(self, sweep_id: str) -> SweepTally:
+        """Return how many runs of a sweep are in each state, and how many have a VALID result."""
+        runs, outcomes = tables.runs, tables.outcomes
+        by_state = (
+            select(runs.c.state, func.count().label("runs"))
+            .where(runs.c.sweep_id == sweep_id)
+            .group_by(runs.c.state)
+        )
+        valid = (
+            select(func.count().label("valid"))
+            .join_from(outcomes, runs, runs.c.run_id == outcomes.c.run_id)
+            .where(
+                *(runs.c.sweep_id == sweep_id, outcomes.c.counted),
+                outcomes.c.validity == Validity.VALID.value,
+            )
+        )
+        with transaction(self._readers, self._path) as connection:
+            counts = {row["state"]: row["runs"] for row in _read(connection, by_state)}
+            (found,) = _read(connection, valid)
+        states = {state: counts.get(state.value, 0) for state in RunState}
+        return SweepTally(runs=states, valid=found["valid"])
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return results that count, oldest first (and the late ones, `counted` false, after)."""
@@ -135,6 +167,51 @@ class SqliteReader:
             hosts = _read(connection, select(tables.agents).order_by(tables.agents.c.agent_id))
             found = _read(connection, select(tables.devices).order_by(tables.devices.c.device_id))
         return [agent_of(row) for row in hosts], [device_of(row) for row in found]
+
+    def history(self, device_id: str) -> list[DeviceEvent]:
+        """Return what is known of a device's past, oldest first; its attempts among it."""
+        events, tries = tables.device_events, tables.attempts
+        told = select(events).where(events.c.device_id == device_id).order_by(events.c.number)
+        tried = select(tries).where(tries.c.device_id == device_id)
+        with transaction(self._readers, self._path) as connection:
+            found = [event_of(row) for row in _read(connection, told)]
+            found += [attempt_event_of(row) for row in _read(connection, tried)]
+        return sorted(found, key=lambda event: event.at)
+
+    def tokens(self) -> list[Token]:
+        """Return every token that was ever made, by name."""
+        rows = self._rows(select(tables.tokens).order_by(tables.tokens.c.name))
+        return [Token.model_validate(dict(row)) for row in rows]
+
+    def spent(self, since: float) -> list[Spent]:
+        """Return the device time of each attempt that has ended since then, oldest first."""
+        tries = tables.attempts
+        found = (
+            select(tries.c.leased_at, tries.c.ended_at, tables.sweeps.c.user)
+            .join_from(tries, tables.runs, tables.runs.c.run_id == tries.c.run_id)
+            .join(tables.sweeps)
+            .where(tries.c.ended_at > since)
+            .order_by(tries.c.ended_at)
+        )
+        return [
+            Spent(
+                user=row["user"] or ADMIN,
+                ended_at=row["ended_at"],
+                seconds=row["ended_at"] - row["leased_at"],
+            )
+            for row in self._rows(found)
+        ]
+
+    def took(self) -> list[Took]:
+        """Return how long each attempt that ended in a result took, oldest first."""
+        tries = tables.attempts
+        found = (
+            select(tries, tables.runs)
+            .join_from(tries, tables.runs, tables.runs.c.run_id == tries.c.run_id)
+            .where(tries.c.state == AttemptState.SUCCEEDED.value)
+            .order_by(tries.c.ended_at)
+        )
+        return [took_of(row) for row in self._rows(found)]
 
     def close(self) -> None:
         """Release the store's file; called once, last."""

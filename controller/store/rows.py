@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from controller.contracts.device import Agent, Device, RegisteredAgent, RegisteredDevice
+from controller.contracts.device import (
+    Agent,
+    Device,
+    DeviceEvent,
+    DeviceState,
+    RegisteredAgent,
+    RegisteredDevice,
+)
 from controller.contracts.records import (
+    ADMIN,
     NewestResult,
     StoredFailure,
     StoredResult,
     SweepRecord,
+    Took,
     precision_of,
 )
 from controller.contracts.result import Result
@@ -32,6 +41,7 @@ def sweep_row(record: SweepRecord) -> Row:
         "generation": record.generation,
         "submitted_at": record.submitted_at,
         "document": record.sweep.model_dump(mode="json"),
+        "user": record.user,
     }
 
 
@@ -42,6 +52,7 @@ def sweep_of(row: Row) -> SweepRecord:
         sweep=row["document"],
         generation=row["generation"],
         submitted_at=row["submitted_at"],
+        user=row["user"] or ADMIN,
     )
 
 
@@ -108,7 +119,8 @@ def newest_of(row: Row, measurements: list[Row]) -> NewestResult:
     metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
     fields = _only(row, NewestResult.model_fields)
     precision = precision_of(row["knobs"])
-    return NewestResult.model_validate({**fields, "precision": precision, "metrics": metrics})
+    said = {"precision": precision, "metrics": metrics, "profile": row["document"].get("profile")}
+    return NewestResult.model_validate({**fields, **said})
 
 
 def failure_of(row: Row) -> StoredFailure:
@@ -120,13 +132,20 @@ def failure_of(row: Row) -> StoredFailure:
 def agent_row(registered: RegisteredAgent) -> Row:
     """Return the row of `agents`."""
     agent = registered.agent.model_dump(mode="json", exclude={"id"})
-    return {"agent_id": registered.agent.id, **agent, **_presence(registered)}
+    revoked = registered.revoked.model_dump() if registered.revoked else None
+    return {
+        "agent_id": registered.agent.id,
+        **agent,
+        **_presence(registered),
+        "revoked": revoked,
+        "clock_ahead_s": registered.clock_ahead_s,
+    }
 
 
 def agent_of(row: Row) -> RegisteredAgent:
     """Return the agent of a row of `agents`."""
     agent = Agent.model_validate({"id": row["agent_id"], **_only(row, Agent.model_fields)})
-    return RegisteredAgent(agent=agent, online=row["online"], since=row["since"])
+    return RegisteredAgent(agent=agent, **_only(row, RegisteredAgent.model_fields))
 
 
 def device_row(registered: RegisteredDevice) -> Row:
@@ -136,6 +155,7 @@ def device_row(registered: RegisteredDevice) -> Row:
         "device_id": registered.device.id,
         "agent_id": registered.agent_id,
         **_presence(registered),
+        "life": registered.life.model_dump(mode="json", exclude_defaults=True),
     }
 
 
@@ -146,7 +166,33 @@ def device_of(row: Row) -> RegisteredDevice:
         agent_id=row["agent_id"],
         online=row["online"],
         since=row["since"],
+        life=row["life"] or {},
     )
+
+
+def event_of(row: Row) -> DeviceEvent:
+    """Return the event of a row of `device_events`."""
+    return DeviceEvent.model_validate(_only(row, DeviceEvent.model_fields))
+
+
+def attempt_event_of(row: Row) -> DeviceEvent:
+    """Return what a row of `attempts` was in the life of its device."""
+    ended = row["ended_at"]
+    ending = f"{row['state']} after {ended - row['leased_at']:.1f} s" if ended else "still runs"
+    return DeviceEvent(
+        device_id=row["device_id"],
+        at=row["leased_at"],
+        state=DeviceState.BUSY,
+        who=row["agent_id"],
+        why=f"run {row['run_id']}, attempt {row['number']}: {ending}",
+    )
+
+
+def took_of(row: Row) -> Took:
+    """Return how long the attempt of a row that joins `attempts` and `runs` took."""
+    seconds = row["ended_at"] - row["leased_at"]
+    fields = _only({**row, "device": row["device_id"]}, Took.model_fields)
+    return Took.model_validate({**fields, "seconds": seconds})
 
 
 def _presence(registered: RegisteredAgent | RegisteredDevice) -> Row:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, Table, bindparam, select
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DatabaseError
 
-from controller.contracts.device import RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import HomeUnusable, NotFound, StoreConflict, StoreUnavailable
-from controller.contracts.records import SweepRecord
+from controller.contracts.records import SweepRecord, Token
 from controller.contracts.run import OutcomeRecord, Run, RunChange
 from controller.store import tables
 from controller.store.connecting import (
@@ -113,11 +113,28 @@ class SqliteStore(SqliteReader):
                 if change.record:
                     self._keep_outcome(connection, change.run, change.record)
 
-    def save_agent(self, agent: RegisteredAgent, devices: Sequence[RegisteredDevice]) -> None:
-        """Keep an agent and its devices as they are now."""
+    def save_agent(
+        self,
+        agent: RegisteredAgent,
+        devices: Sequence[RegisteredDevice],
+        events: Sequence[DeviceEvent] = (),
+    ) -> None:
+        """Keep an agent and its devices as they are now, and what happened to these."""
         with transaction(self._writers, self._path) as connection:
             _execute(connection, _upsert(tables.agents), [agent_row(agent)])
-            _execute(connection, _upsert(tables.devices), [device_row(d) for d in devices])
+            _keep_devices(connection, devices, events)
+
+    def save_devices(
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+    ) -> None:
+        """Keep devices as they are now, and what happened to them."""
+        with transaction(self._writers, self._path) as connection:
+            _keep_devices(connection, devices, events)
+
+    def save_token(self, token: Token) -> None:
+        """Keep a token as it is now."""
+        with transaction(self._writers, self._path) as connection:
+            _execute(connection, _upsert(tables.tokens), [dict(token)])
 
     def close(self) -> None:
         """Release the store and its lock; called once, last."""
@@ -141,6 +158,14 @@ class SqliteStore(SqliteReader):
                 str(self._path),
                 f"run {record.run_id} attempt {record.attempt} has another outcome already",
             )
+
+
+def _keep_devices(
+    connection: Connection, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+) -> None:
+    _execute(connection, _upsert(tables.devices), [device_row(d) for d in devices])
+    told = [dict(event) for event in events]
+    _execute(connection, insert(tables.device_events), told)
 
 
 def _keep_runs(connection: Connection, runs: Sequence[Run]) -> None:

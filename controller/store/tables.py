@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0003"
+REVISION = "0008"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
 
 # Named, so that a migration can drop a constraint on SQLite.
@@ -42,6 +42,11 @@ agents = Table(
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
     Column("exporter", String),
+    # Who shut it out, when and why.
+    Column("revoked", JSON(none_as_null=True)),
+    # Seconds by which its clock is ahead of the controller's.
+    Column("clock_ahead_s", Float),
+    Column("boot_id", String),
 )
 
 devices = Table(
@@ -56,6 +61,29 @@ devices = Table(
     Column("host_cores", JSON, nullable=False),
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
+    # Quarantine, bookings, failures in a row, a person's labels.
+    Column("life", JSON(none_as_null=True)),
+)
+
+device_events = Table(
+    "device_events",
+    metadata,
+    # Counts events: a history's order does not depend on the clock.
+    Column("number", Integer, primary_key=True),
+    Column("device_id", ForeignKey(devices.c.device_id), nullable=False, index=True),
+    Column("at", Float, nullable=False),
+    Column("state", String, nullable=False),
+    Column("who", String, nullable=False),
+    Column("why", Text, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("digest", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("revoked_at", Float),
 )
 
 sweeps = Table(
@@ -68,6 +96,8 @@ sweeps = Table(
     Column("generation", Integer, nullable=False),
     Column("submitted_at", Float, nullable=False),
     Column("document", JSON, nullable=False),
+    # Whose token it was submitted with; unknown of those before there were any.
+    Column("user", String),
 )
 
 runs = Table(
@@ -88,6 +118,10 @@ runs = Table(
     Column("state", String, nullable=False, index=True),
     # Side B of a paired comparison.
     Column("versus", JSON(none_as_null=True)),
+    Column("profiled", Boolean),
+    # How many attempts it had when it was queued again.
+    Column("resumed_after", Integer),
+    Column("queued_at", Float),
     Index("ix_runs_queue", "sweep_id", "position"),
     Index("ix_runs_series", "workload", "stack", "scenario"),
 )
@@ -108,6 +142,8 @@ attempts = Table(
     Column("expires_at", Float, nullable=False),
     Column("ended_at", Float),
     Column("late", Boolean, nullable=False),
+    # Whether it waits for its device to cool.
+    Column("cooling", Boolean),
 )
 
 outcomes = Table(

@@ -9,10 +9,9 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.stacks.compiler import MISSING, compiler
+from agents.stacks.compiler import require_compiler
 from controller.contracts.base import Scalar
-from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Blame, Environment, Failure
+from controller.contracts.result import Environment
 from models.training import Batch, Outputs, TrainingWorkload
 
 
@@ -25,10 +24,7 @@ class TorchCompile(TorchEager):
 
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
         super().__init__(knobs)
-        self._compiler = compiler()
-        if self._compiler is None:
-            message = f"stack torch-compile: {MISSING}"
-            raise WorkerFault(Failure(blame=Blame.USER, kind="no_compiler", message=message))
+        self._compiler = require_compiler("stack torch-compile")
 
     def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
         """See TrainingBackend.prepare; the first step compiles."""

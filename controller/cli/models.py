@@ -1,0 +1,86 @@
+"""`benchfarm models …`: models and data sets of mobile tasks, by a process of their side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.cli.common import Json, show_json, show_table
+
+if TYPE_CHECKING:
+    from controller.contracts.models import ModelStatus
+
+app = typer.Typer(help="Models and data sets of mobile tasks.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_models(json: Json = False) -> None:
+    """List what tasks are made of, and what of it is in the store."""
+    _show(_statuses("list"), json)
+
+
+@app.command()
+def verify(json: Json = False) -> None:
+    """Check the checksum of all that is there, and the signature of each model."""
+    found = _statuses("verify")
+    _show([status for status in found if status.there], json)
+    if any(status.trouble for status in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def add(
+    path: Annotated[Path, typer.Argument(help="A file, or a folder to look through.")],
+    key: Annotated[
+        str | None,
+        typer.Option("--as", metavar="KEY", help="What it is, where no checksum is published."),
+    ] = None,
+) -> None:
+    """Take a model, a data set, or a task of your own into the store."""
+    from pydantic import TypeAdapter
+
+    from controller.contracts.models import Added
+
+    said = _asked("add", str(path.absolute()), *([key] if key else []))
+    for one in TypeAdapter(list[Added]).validate_json(said):
+        typer.echo(f"{one.path}: {one.workload or ', '.join(one.keys)}")
+
+
+def _show(statuses: list[ModelStatus], json: bool) -> None:
+    from rich.table import Table
+
+    if json:
+        show_json(statuses)
+        return
+    table = Table("what", "there", "checksum", "where it is published, or what is wrong")
+    for status in statuses:
+        name = f"{status.key} (surrogate)" if status.surrogate else status.key
+        there = "yes" if status.there else "no"
+        checksum = (status.checksum or "pinned when it is added")[:23]
+        table.add_row(name, there, checksum, status.trouble or status.source or "")
+    show_table(table)
+
+
+def _statuses(verb: str) -> list[ModelStatus]:
+    from pydantic import TypeAdapter
+
+    from controller.contracts.models import ModelStatus
+
+    return TypeAdapter(list[ModelStatus]).validate_json(_asked(verb))
+
+
+def _asked(*arguments: str) -> str:
+    """Return what the models' side prints; raises UserError with its complaint."""
+    from controller.contracts.complaint import Complaint
+
+    command = [sys.executable, "-m", "models.mobile", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 2:
+        raise Complaint.model_validate_json(done.stdout).error()
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+    return done.stdout

@@ -1,0 +1,34 @@
+"""How a plan of a sweep is shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from controller.cli.common import show_table
+
+if TYPE_CHECKING:
+    from controller.contracts.sweep import Sweep
+    from controller.scheduling.planning import SweepPlan
+
+
+def show_plan(plan: SweepPlan, sweep: Sweep) -> None:
+    """Print cells, runs and hours of each device, then the cells that match none."""
+    from rich.table import Table
+
+    table = Table("device", "cells", "runs", "hours", "cells without history")
+    for each in plan.devices:
+        hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
+        table.add_row(each.device, str(each.cells), str(each.runs), hours, str(each.unknown))
+    show_table(table)
+    for lost in plan.unmatched:
+        what = f"{lost.workload} on stack {lost.stack}, devices: {lost.selector}"
+        typer.echo(f"no device for {what}: {lost.why}")
+    known = [each.hours for each in plan.devices if each.hours is not None]
+    cells = sum(each.cells for each in plan.devices)
+    typer.echo(
+        f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
+        f"{plan.shared_cells} of them on any of several; {len(plan.unmatched)} without a device; "
+        f"about {max(known, default=0.0):.2f} hours"
+    )

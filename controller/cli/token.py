@@ -1,0 +1,52 @@
+"""`benchfarm token …`"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from controller.cli.common import Json, checked, home, show_json, show_table
+
+app = typer.Typer(help="Tokens of those who submit sweeps.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Who is to have it: the user of the sweeps.")]
+
+
+@app.command()
+def create(name: Name) -> None:
+    """Make a user's token and print it, this once: only its SHA-256 is kept."""
+    from controller.contracts.administration import NewToken, TokenRequest
+    from controller.runtime.client import FarmClient
+
+    made = FarmClient(home()).administer(NewToken, "tokens", checked(TokenRequest, name=name))
+    typer.echo(made.token)
+
+
+@app.command("list")
+def list_tokens(json: Json = False) -> None:
+    """List all tokens that were ever made, without what opens anything."""
+    from rich.table import Table
+
+    from controller.contracts.administration import TokenList
+    from controller.runtime.client import FarmClient
+
+    tokens = FarmClient(home()).administer(TokenList, "tokens").tokens
+    if json:
+        show_json(tokens)
+        return
+    table = Table("name", "created", "revoked")
+    for token in tokens:
+        shown = token.model_dump(mode="json")
+        table.add_row(token.name, shown["created_at"], shown["revoked_at"] or "")
+    show_table(table)
+
+
+@app.command()
+def revoke(name: Annotated[str, typer.Argument(help="Whose it is; see token list.")]) -> None:
+    """End a user's token at once; the user's sweeps go on."""
+    from controller.contracts.administration import TokenList, TokenRequest
+    from controller.runtime.client import FarmClient
+
+    FarmClient(home()).administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
+    typer.echo(f"the token of {name} is revoked")

@@ -1,0 +1,27 @@
+"""What `benchfarm models` says of models and data sets."""
+
+from __future__ import annotations
+
+from controller.contracts.base import Contract
+
+
+class ModelStatus(Contract):
+    """A file or folder that a manifest names."""
+
+    key: str
+    """WORKLOAD/models/NUMERICS, or WORKLOAD/DATASET/PART."""
+    there: bool
+    surrogate: bool = False
+    checksum: str | None = None
+    source: str | None = None
+    trouble: str | None = None
+    """What is wrong with it, if it has been verified."""
+
+
+class Added(Contract):
+    """What was taken in."""
+
+    path: str
+    keys: tuple[str, ...]
+    workload: str | None = None
+    """The workload that it has become, if it is the user's own."""

@@ -1,0 +1,41 @@
+"""Ports for servers that are told where to listen before they are started."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Container, Iterator
+from itertools import islice
+
+from controller.contracts.errors import FarmUnavailable
+
+PORTS = range(20_000, 32_768)
+"""Above those of Ray's workers, below those that Linux gives to whoever names none.
+
+A port of the latter may be somebody else's by the time its server listens.
+"""
+
+
+def free_ports(count: int, host: str = "", besides: Container[int] = ()) -> list[int]:
+    """Return so many different ports where this host can listen now; raises FarmUnavailable.
+
+    One call for all that belong together: two calls may give the same port.
+
+    host: the address to listen at; all of this host's if not told.
+    besides: ports that are spoken for.
+    """
+    free = (port for port in _free(host) if port not in besides)
+    found = list(islice(free, count))
+    if len(found) < count:
+        seen = f"{len(found)} of {count} ports are free from {PORTS[0]} to {PORTS[-1]}"
+        raise FarmUnavailable("finding ports to listen at", seen, "end what listens there")
+    return found
+
+
+def _free(host: str) -> Iterator[int]:
+    for port in random.sample(PORTS, len(PORTS)):
+        try:
+            socket.create_server((host, port)).close()
+        except OSError:
+            continue
+        yield port

@@ -1,0 +1,41 @@
+"""Panels of profiles: where the time of a training step goes, and how much is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grafana_foundation_sdk.models import dashboard
+
+from controller.dashboards import panels, promql, tables
+from controller.dashboards.panels import Query
+from controller.dashboards.promql import Expr, Wanted, last
+from controller.metrics import names
+from controller.metrics.names import Metric
+
+LABELS = ("device", "virtual", "workload", "stack", "precision")
+LEGEND = "{{primitive}} {{direction}} {{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
+MOST = 30
+
+
+def limits(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
+    """Return how near the newest profiles are to the machine's limits."""
+    return tables.columns(
+        "Profiles: how much is left",
+        "Of each newest profile. Efficiency: what primitives and matrix products take alone, over "
+        "what they took in the step. Headroom: seconds of a step above the machine's roofline.",
+        LABELS,
+        tables.Column("efficiency", _plain(names.PROFILE_EFFICIENCY, chosen)),
+        tables.Column("headroom", _plain(names.PROFILE_HEADROOM, chosen)),
+    )
+
+
+def primitives(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
+    """Return in which primitives the newest profiles spend most."""
+    longest = promql.extreme("topk", MOST, last(names.PROFILE_PRIMITIVE, **chosen))
+    about = f"Seconds of a step in oneDNN, by primitive and direction: the {MOST} longest."
+    query = Query(promql.marked(longest), LEGEND)
+    return panels.gauges("Profiles: top primitives", about, query, size=panels.WIDE)
+
+
+def _plain(metric: Metric, chosen: Mapping[str, Wanted]) -> Expr:
+    return promql.with_info(last(metric, **chosen), "virtual")

@@ -1,0 +1,89 @@
+"""Who may ask the controller what: the farm's own token is the administrator's, others have names.
+
+Tokens are random, so their plain SHA-256 is what is stored: nobody can guess one from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+
+from controller.contracts.administration import NewToken, TokenInfo
+from controller.contracts.errors import NotAllowed, NotFound, UserError
+from controller.contracts.records import ADMIN, Token
+from controller.store.protocol import Store
+
+TOKEN_BYTES = 32
+LONGEST_TOKEN = 200
+
+
+class Access:
+    """Tokens by name; every change is stored before it is in effect, and then is so at once."""
+
+    def __init__(self, store: Store, admin_token: str, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._admin = _digest(admin_token)
+        self._tokens = {token.name: token for token in store.tokens()}
+
+    def caller(self, authorization: str) -> str | None:
+        """Return whose bearer token an Authorization header carries; None: nobody's."""
+        kind, _, given = authorization.partition(" ")
+        if kind != "Bearer" or len(given) > LONGEST_TOKEN:
+            return None
+        digest = _digest(given)
+        if hmac.compare_digest(digest, self._admin):
+            return ADMIN
+        same = (t.name for t in self._tokens.values() if hmac.compare_digest(digest, t.digest))
+        return next((name for name in same if self.holds(name)), None)
+
+    def holds(self, name: str) -> bool:
+        """Tell whether somebody has a token now: it may have been revoked since it was shown."""
+        return name == ADMIN or (name in self._tokens and not self._tokens[name].revoked_at)
+
+    def create(self, name: str) -> NewToken:
+        """Make a user's token; raises UserError if the user has one already."""
+        known = self._tokens.get(name)
+        if name == ADMIN or (known and known.revoked_at is None):
+            raise UserError(
+                f"creating a token for {name}",
+                "there is one already",
+                "choose another name, or revoke it first: benchfarm token revoke",
+            )
+        token = secrets.token_hex(TOKEN_BYTES)
+        self._keep(Token(name=name, digest=_digest(token), created_at=self._clock()))
+        return NewToken(name=name, token=token)
+
+    def revoke(self, name: str) -> None:
+        """End a token; raises NotFound."""
+        known = self._tokens.get(name)
+        if known is None or known.revoked_at is not None:
+            raise NotFound(
+                f"revoking the token of {name}", "there is none", "see: benchfarm token list"
+            )
+        self._keep(known.model_copy(update={"revoked_at": self._clock()}))
+
+    def list(self) -> list[TokenInfo]:
+        """Return all tokens, without what opens anything."""
+        shown = (t.model_dump(mode="json", exclude={"digest"}) for t in self._tokens.values())
+        return [TokenInfo.model_validate(token) for token in shown]
+
+    def _keep(self, token: Token) -> None:
+        self._store.save_token(token)
+        self._tokens[token.name] = token
+
+
+def require_admin(caller: str, tried: str) -> None:
+    """Raise NotAllowed unless the caller holds the farm's own token."""
+    if caller != ADMIN:
+        raise NotAllowed(
+            tried,
+            f"{caller} may submit, watch and cancel sweeps, no more",
+            "ask the administrator: it takes the token in the farm's api-token file",
+        )
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()

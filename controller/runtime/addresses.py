@@ -1,0 +1,70 @@
+"""Where the hosts of a farm find its head."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from controller.contracts.errors import UserError
+
+PORT = 6379
+"""Ray's own choice for the head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An IPv4 address and a port."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, option: str, text: str, port: int | None = PORT) -> Address:
+        """Read HOST:PORT, or HOST if there is a usual port; raises UserError, naming the option."""
+        name, _, given = text.partition(":")
+        digits = given or str(port)
+        try:
+            if not (name and digits.isascii() and digits.isdigit() and 0 < int(digits) < 1 << 16):
+                raise ValueError("it is not HOST:PORT")
+            number = int(digits)
+            host = socket.getaddrinfo(name, number, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+            if ipaddress.ip_address(host).is_unspecified:
+                raise ValueError("nobody can connect to that address")
+        except (ValueError, OSError) as error:
+            seen = getattr(error, "strerror", None) or str(error)
+            usual = f", and :PORT if it is not {port}" if port else " and :PORT"
+            remedy = f"write an IP address or a name{usual}"
+            raise UserError(f"option {option} {text!r}", seen, remedy) from error
+        return cls(str(host), number)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def require_free(self, option: str) -> None:
+        """Raise UserError unless this host can listen here now."""
+        try:
+            socket.create_server((self.host, self.port)).close()
+        except OSError as error:
+            remedy = "give an IP address of this host, and a port that is free"
+            raise UserError(f"option {option} {self}", str(error.strerror), remedy) from error
+
+    def own_address(self) -> str:
+        """Return this host's address on the way there; raises OSError if there is none."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((self.host, self.port))  # sends nothing
+            return str(probe.getsockname()[0])
+
+
+def web_address(tried: str, text: str) -> str:
+    """Return a web server's address without a slash at its end; raises UserError."""
+    remedy = "write http://HOST:PORT, or https://"
+    try:
+        parts = urlsplit(text)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError as error:  # the port
+        raise UserError(tried, str(error), remedy) from error
+    if not there or text != text.strip():
+        raise UserError(tried, "it is no web address", remedy)
+    return text.rstrip("/")

@@ -1,0 +1,118 @@
+"""The administrator's part of the HTTP interface.
+
+POST /v1/admin/devices/{id}/quarantine   Reason → Standing
+POST /v1/admin/devices/{id}/release      Reason → Standing
+POST /v1/admin/devices/{id}/probe        Reason → Standing
+POST /v1/admin/devices/{id}/book         BookRequest → Standing
+POST /v1/admin/devices/{id}/label        LabelRequest → Standing
+POST /v1/admin/agents/{id}/revoke        Reason → Count
+POST /v1/admin/agents/{id}/admit         Reason → Count
+POST /v1/admin/tokens                    TokenRequest → NewToken
+POST /v1/admin/tokens/revoke             TokenRequest → TokenList
+GET  /v1/admin/tokens                    → TokenList
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from controller.contracts.administration import (
+    ADMINISTRATION,
+    BookRequest,
+    Count,
+    LabelRequest,
+    Reason,
+    TokenList,
+    TokenRequest,
+)
+from controller.contracts.device import Booking
+from controller.contracts.records import ADMIN
+from controller.runtime.access import Access
+from controller.runtime.bodies import answer, read_body
+from controller.runtime.farm import Farm
+from controller.scheduling.device_life import (
+    Booked,
+    DeviceHappening,
+    Labelled,
+    ProbeWanted,
+    Quarantined,
+    Released,
+)
+
+
+def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
+    """Return the routes; who may use them is decided before."""
+    routes = _Administration(farm, access)
+    device, agent = f"{ADMINISTRATION}devices/{{id}}/", f"{ADMINISTRATION}agents/{{id}}/"
+    return [
+        web.post(f"{device}quarantine", routes.quarantine),
+        web.post(f"{device}release", routes.release),
+        web.post(f"{device}probe", routes.probe),
+        web.post(f"{device}book", routes.book),
+        web.post(f"{device}label", routes.label),
+        web.post(f"{agent}revoke", routes.revoke_agent),
+        web.post(f"{agent}admit", routes.admit_agent),
+        web.post(f"{ADMINISTRATION}tokens", routes.create_token),
+        web.post(f"{ADMINISTRATION}tokens/revoke", routes.revoke_token),
+        web.get(f"{ADMINISTRATION}tokens", routes.tokens),
+    ]
+
+
+class _Administration:
+    def __init__(self, farm: Farm, access: Access) -> None:
+        self._farm = farm
+        self._access = access
+
+    async def quarantine(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "quarantine of a device")).why
+        return self._happen(request, Quarantined(ADMIN, why), why)
+
+    async def release(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "release of a device")).why
+        return self._happen(request, Released(), f"released: {why}")
+
+    async def probe(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "probe of a device")).why
+        self._farm.require_probed(_id(request))
+        return self._happen(request, ProbeWanted(), f"to be probed: {why}")
+
+    async def book(self, request: web.Request) -> web.StreamResponse:
+        asked = await read_body(BookRequest, request, "booking of a device")
+        begins = self._farm.now() + asked.starts_in_s
+        booking = Booking(
+            begins=begins, ends=begins + asked.for_s, user=asked.user, who=ADMIN, why=asked.why
+        )
+        return self._happen(request, Booked(booking), f"booked {booking.words}: {booking.why}")
+
+    async def label(self, request: web.Request) -> web.StreamResponse:
+        labels = (await read_body(LabelRequest, request, "labels of a device")).labels
+        said = " ".join(f"{n}={v}" if v is not None else f"{n}-" for n, v in labels.items())
+        return self._happen(request, Labelled(labels), f"labelled: {said}")
+
+    async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "revoking an agent")).why
+        return answer(Count(runs=self._farm.revoke(_id(request), ADMIN, why)))
+
+    async def admit_agent(self, request: web.Request) -> web.StreamResponse:
+        await read_body(Reason, request, "admitting an agent")
+        self._farm.admit(_id(request))
+        return answer(Count(runs=0))
+
+    async def create_token(self, request: web.Request) -> web.StreamResponse:
+        asked = await read_body(TokenRequest, request, "making a token")
+        return answer(self._access.create(asked.name))
+
+    async def revoke_token(self, request: web.Request) -> web.StreamResponse:
+        asked = await read_body(TokenRequest, request, "revoking a token")
+        self._access.revoke(asked.name)
+        return answer(TokenList(tokens=tuple(self._access.list())))
+
+    async def tokens(self, _: web.Request) -> web.StreamResponse:
+        return answer(TokenList(tokens=tuple(self._access.list())))
+
+    def _happen(self, request: web.Request, event: DeviceHappening, why: str) -> web.Response:
+        return answer(self._farm.happen(_id(request), event, ADMIN, why))
+
+
+def _id(request: web.Request) -> str:
+    return request.match_info["id"]

@@ -1,0 +1,296 @@
+"""Keeping this host in the farm of another: a Ray node and an agent, started again when they end.
+
+Ray's node ends when it has lost its head, and does not come back; nor would the agent. What runs
+here is known by a marker that only depends on the home, so that whatever a former supervisor has
+left can be found and ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.contracts.errors import FarmUnavailable, UserError
+from controller.contracts.processes import FARM_MARKER, end_marked
+from controller.runtime import cluster as clusters
+from controller.runtime.addresses import Address
+from controller.runtime.home import Cluster, Home, write_private
+
+RETRY_S = 1.0
+"""Between looks for the head, and before what has ended is started again."""
+CONNECT_S = 2.0
+GRACE_S = 5.0
+REFUSED = 2
+"""Exit status of an agent that the controller doesn't want."""
+REMEDY = "end that first: benchfarm down"
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """What this host brings to which farm."""
+
+    head: Address
+    labels: dict[str, str]
+    metrics_address: str | None
+    """None for this host's address on the way to the head."""
+    adb_servers: tuple[str, ...]
+    cpu: bool
+    reconnect_timeout_s: int
+    """For how long node and agent live on without the head; of use if that has Redis."""
+    phone_power_cycle: tuple[str, ...] = ()
+
+
+def instance_of(home: Home) -> str:
+    """Return the marker of what a joined host runs; the same at every start."""
+    return f"joined-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
+
+
+@contextmanager
+def sole_supervisor(home: Home) -> Iterator[None]:
+    """Hold what only one supervisor of a home can; raises UserError.
+
+    Also if a farm of its own is up in that home.
+    """
+    tried = f"joining a farm from {home.path}"
+    with _supervision(home, tried, "this host has joined already, or benchfarm up is at work here"):
+        cluster = home.cluster()
+        if cluster and cluster.instance != instance_of(home) and clusters.is_alive(cluster):
+            raise UserError(tried, "a farm of its own is up here", REMEDY)
+        yield
+
+
+@contextmanager
+def no_supervisor(home: Home) -> Iterator[None]:
+    """Keep supervisors away from a home in which a farm of its own is brought up.
+
+    Raises UserError if there is one, even if it waits for its head, or has left its node running.
+    """
+    tried, seen = f"benchfarm up in {home.path}", "this host has joined another farm"
+    with _supervision(home, tried, f"{seen}, or waits for its head"):
+        cluster = home.cluster()
+        if cluster and cluster.instance == instance_of(home) and clusters.is_alive(cluster):
+            raise UserError(tried, seen, REMEDY)
+        yield
+
+
+@contextmanager
+def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
+    """Hold a home's lock; `taken` is what is seen if somebody else does."""
+    home.agent.mkdir(parents=True, exist_ok=True)
+    with (home.agent / "supervisor.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(tried, taken, REMEDY) from error
+        yield
+
+
+async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) -> None:
+    """Keep node and agent running until SIGTERM or SIGINT, which drains; a second one hurries.
+
+    say: is told in a line what has happened. Raises FarmUnavailable if the controller refuses this
+    agent.
+    """
+    signals: asyncio.Queue[None] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signals.put_nowait, None)
+    stop = asyncio.create_task(signals.get())
+    supervisor = _Supervisor(home, joining, say, stop, signals)
+    try:
+        while not stop.done():
+            try:
+                await supervisor.live_once()
+            except OSError as error:  # a full disk, say
+                supervisor.say_once(error)
+            await asyncio.wait({stop}, timeout=RETRY_S)
+    finally:
+        stop.cancel()
+
+
+@dataclass(slots=True)
+class _Supervisor:
+    home: Home
+    joining: Joining
+    say: Callable[[str], None]
+    stop: asyncio.Task[None]
+    signals: asyncio.Queue[None]
+    trouble: str = ""
+    """What keeps this host from joining, as told last."""
+
+    def say_once(self, error: OSError) -> None:
+        """Tell what is in the way, though it is tried again every second."""
+        trouble = f"this host can't join now: {error.strerror or error}; see {self.home.path}"
+        if trouble != self.trouble:
+            self.say(trouble)
+        self.trouble = trouble
+
+    async def live_once(self) -> None:
+        """Wait for the head, start node and agent, and end both when one has or they are to."""
+        await self._end()
+        address = await self._way_to_head()
+        if address is None:
+            return
+        temp_dir = clusters.new_temp_dir()
+        instance = instance_of(self.home)
+        cluster = Cluster(
+            instance=instance,
+            ray_address=str(self.joining.head),
+            dashboard_url="",
+            temp_dir=temp_dir,
+        )
+        try:
+            write_private(self.home.cluster_file, cluster.model_dump_json())
+            self.trouble = ""
+            await self._node_and_agent(address, temp_dir)
+        finally:
+            await self._end()
+            shutil.rmtree(temp_dir, ignore_errors=True)
+            self.home.cluster_file.unlink(missing_ok=True)
+
+    async def _end(self) -> None:
+        await asyncio.to_thread(end_marked, FARM_MARKER, instance_of(self.home), GRACE_S)
+
+    async def _way_to_head(self) -> str | None:
+        """Return this host's address once the head answers; None if this is to stop."""
+        waited = False
+        while not self.stop.done():
+            with suppress(OSError, TimeoutError):
+                head = self.joining.head
+                async with asyncio.timeout(CONNECT_S):
+                    _, writer = await asyncio.open_connection(head.host, head.port)
+                writer.close()
+                return head.own_address()
+            if not waited:
+                self.say(f"waiting for the head at {self.joining.head}")
+            waited = True
+            await asyncio.wait({self.stop}, timeout=RETRY_S)
+        return None
+
+    async def _node_and_agent(self, address: str, temp_dir: str) -> None:
+        head = str(self.joining.head)
+        join = ("--block", f"--address={head}", f"--node-ip-address={address}")
+        command = clusters.node_command(temp_dir, clusters.node_ports())
+        node = await self._start("ray-node", *command, *join)
+        # It gets ready while the node starts, of which the end of its input tells.
+        python = (sys.executable, "-m", "agents.joined", head, address)
+        agent = await self._start("agent", *python, hears=True)
+        if agent.stdin:
+            agent.stdin.write(self._options(address))
+        try:
+            await self._watch(node, agent, Path(temp_dir))
+        finally:
+            await asyncio.gather(_ended(node), _ended(agent))
+
+    async def _watch(
+        self,
+        node: asyncio.subprocess.Process,
+        agent: asyncio.subprocess.Process,
+        temp_dir: Path,
+    ) -> None:
+        node_ended = asyncio.create_task(node.wait())
+        agent_ended = asyncio.create_task(agent.wait())
+        if not await self._until_up(node_ended, temp_dir):
+            if not self.stop.done():
+                self.say(f"Ray's node did not start; see {self.home.logs / 'ray-node.log'}")
+            return
+        if agent.stdin:
+            agent.stdin.close()
+        heard = asyncio.create_task(self._hear(agent))
+        ended = {node_ended, agent_ended}
+        await asyncio.wait({*ended, self.stop}, return_when=asyncio.FIRST_COMPLETED)
+        if self.stop.done():
+            await self._drain(agent, ended)
+        elif agent_ended.done() and agent_ended.result() == REFUSED:
+            raise self._refusal(await heard)
+        else:
+            who = "the agent" if agent_ended.done() else "Ray's node"
+            self.say(f"{who} ended; starting again; see {self.home.logs}")
+        heard.cancel()
+
+    def _refusal(self, said: str) -> FarmUnavailable:
+        """Return the controller's refusal, which says itself what to do."""
+        seen, _, remedy = said.partition("; ")
+        return FarmUnavailable(
+            f"joining the farm at {self.joining.head}",
+            seen or "it refused",
+            remedy or f"see {self.home.logs / 'agent.log'}",
+        )
+
+    async def _until_up(self, node_ended: asyncio.Task[int], temp_dir: Path) -> bool:
+        """Return True once the node has joined, False if it ended or this is to stop."""
+        while not (self.stop.done() or node_ended.done()):
+            if (temp_dir / "ray_current_cluster").exists():
+                return True
+            await asyncio.wait({self.stop, node_ended}, timeout=0.1)
+        return False
+
+    async def _drain(
+        self, agent: asyncio.subprocess.Process, ended: set[asyncio.Task[int]]
+    ) -> None:
+        self.say("draining: what runs is finished; once more to end it now")
+        with suppress(ProcessLookupError):
+            agent.terminate()
+        hurry = asyncio.create_task(self.signals.get())
+        await asyncio.wait({*ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+
+    async def _hear(self, agent: asyncio.subprocess.Process) -> str:
+        """Pass on what an agent says of its registration; return why it was refused, if it was."""
+        line = await agent.stdout.readline() if agent.stdout else b""
+        said = json.loads(line) if line else {}
+        if "agent_id" in said:
+            joined = f"agent {said['agent_id']} has joined the farm at {self.joining.head}"
+            self.say(said["revoked"] or joined)
+        return str(said.get("error", ""))
+
+    def _options(self, address: str) -> bytes:
+        said = {
+            "home": str(self.home.path),
+            "labels": self.joining.labels,
+            "metrics_address": self.joining.metrics_address or address,
+            "metrics_token": str(self.home.metrics_token),
+            "adb_servers": self.joining.adb_servers,
+            "cpu": self.joining.cpu,
+            "phone_power_cycle": self.joining.phone_power_cycle,
+        }
+        return json.dumps(said).encode() + b"\n"
+
+    async def _start(
+        self, name: str, *command: str, hears: bool = False
+    ) -> asyncio.subprocess.Process:
+        """Start a program in a session of its own: a Ctrl-C is for this process to hear."""
+        environment = clusters.node_environment(self.home, instance_of(self.home))
+        environment[clusters.RECONNECT_TIMEOUT] = str(self.joining.reconnect_timeout_s)
+        nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
+        with (self.home.logs / f"{name}.log").open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *command,
+                env=environment,
+                stdin=pipe if hears else nothing,
+                stdout=pipe if hears else log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """End a program of ours; what it leaves behind is found by the marker."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,40 @@
+"""What a person asks of a device, and can't have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from controller.contracts.device import Booking, RegisteredDevice
+from controller.contracts.errors import DeviceBooked, LabelOfAgent
+from controller.scheduling.device_life import Booked, DeviceHappening, Labelled, conflict
+
+
+def require_possible(device: RegisteredDevice, event: DeviceHappening) -> None:
+    """Raise DeviceBooked or LabelOfAgent if an event can't be: nothing of it is done."""
+    match event:
+        case Booked(booking):
+            _require_free(device, booking)
+        case Labelled(labels):
+            _require_a_persons(device, labels)
+
+
+def _require_free(device: RegisteredDevice, booking: Booking) -> None:
+    if other := conflict(device.life, booking):
+        raise DeviceBooked(
+            f"reserving device {device.device.id} {booking.words}",
+            f"it is booked {other.words}: {other.why}",
+            "choose another time, or have that one ended: benchfarm device release",
+        )
+
+
+def _require_a_persons(device: RegisteredDevice, labels: Mapping[str, str | None]) -> None:
+    """Let a person take away what a person gave; the agent gives its own again each time."""
+    id_, agents = device.device.id, device.device.labels.keys() - device.life.labels.keys()
+    gone = {name for name, value in labels.items() if value is None}
+    for name in sorted(gone & agents):
+        raise LabelOfAgent(
+            f"taking label {name} from device {id_}",
+            f"its agent {device.agent_id} gives it",
+            f"give it another value, benchfarm device label {id_} {name}=…, or start that agent "
+            "without it",
+        )

@@ -1,0 +1,171 @@
+"""The runs that have not ended, and all that changes them.
+
+Every change goes event → lifecycle → store → memory, in that order, so that a controller that
+dies at any point comes back to a truth it had already written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import Device
+from controller.contracts.records import Spent, SweepRecord
+from controller.contracts.run import Run, RunChange
+from controller.contracts.wire import RunEvent
+from controller.runtime.roster import Roster
+from controller.scheduling.lifecycle import Event, Granted, Renewed, advance
+from controller.scheduling.placement import place
+from controller.scheduling.policy import RetryPolicy
+from controller.scheduling.turns import HALF_LIFE_S, Claim, Claims, Shares
+from controller.store.protocol import Store
+
+REMEMBERED_S = 10 * HALF_LIFE_S
+"""Device time spent before that counts less than a thousandth: the store is not asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Times in seconds."""
+
+    lease_ttl_s: float
+    retry: RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of changes, once they are stored."""
+
+    publish: Callable[[RunEvent], None]
+    observe: Callable[[Run, RunChange], None] = lambda *_: None
+    """Called with a run as it was, and its change."""
+
+
+class OpenRuns:
+    """Of one farm."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        roster: Roster,
+        settings: RunSettings,
+        clock: Callable[[], float],
+        listeners: Listeners,
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._roster = roster
+        self._settings = settings
+        self._clock = clock
+        self._listeners = listeners
+        self._claims = {r.sweep_id: _claim(r) for r in store.sweeps()}
+        self._shares = Shares(store.spent(clock() - REMEMBERED_S))
+        self._open = {run.run_id: run for run in store.runs(open_only=True)}
+        # Nobody could renew a lease while the controller was away: every owner gets a full term.
+        for run in self.leased():
+            self.renew(run)
+
+    # --- what there is -------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(tuple(self._open.values()))
+
+    def get(self, run_id: str) -> Run | None:
+        """Return a run that is open, or was: then the store is asked."""
+        return self._open.get(run_id) or self._store.run(run_id)
+
+    def leased(self, agent_id: str | None = None) -> list[Run]:
+        """Return the runs under way: all, or those of one agent."""
+        held = [run for run in self._open.values() if run.lease]
+        return [r for r in held if agent_id is None or (r.lease and r.lease.agent_id == agent_id)]
+
+    def user_of(self, sweep_id: str) -> str | None:
+        """Return whose a sweep is; None if there is no such sweep."""
+        claim = self._claims.get(sweep_id)
+        return claim.user if claim else None
+
+    # --- what changes --------------------------------------------------------------------------
+
+    def add(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
+        """Keep a sweep, and queue those of its runs that are new; return these."""
+        new = self._store.add_sweep(record, runs)
+        self._claims[record.sweep_id] = _claim(record)
+        self._open.update((run.run_id, run) for run in new)
+        return new
+
+    def renew(self, run: Run) -> None:
+        """Prolong a run's lease; not stored: after a restart every lease is renewed anyway."""
+        if run.lease:
+            now = self._clock()
+            renewed = Renewed(run.lease.number, now + self._settings.lease_ttl_s)
+            self._open[run.run_id] = advance(run, renewed, now, self._settings.retry).run
+
+    def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
+        """Do to each run what has happened; quietly: whoever watches need not hear of it."""
+        now = self._clock()
+        pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
+        changed = [(run, change) for run, change in pairs if change.run != run or change.record]
+        if not changed:
+            return
+        self._store.save_runs([change for _, change in changed])
+        for _, change in changed:
+            self._remember(change.run)
+            if not quietly:
+                self._listeners.publish(RunEvent.of(change.run))
+        for run, change in changed:
+            self._spend(run, change)
+            self._listeners.observe(run, change)
+
+    def place(self) -> None:
+        """Lease queued runs to free devices; called when either may have changed."""
+        leases = [run.lease for run in self._open.values() if run.lease]
+        busy = {lease.device_id for lease in leases}
+        queued = [run for run in self._open.values() if run.lease is None]
+        free = [d for d in self._roster.placeable() if d.id not in busy]
+        if not (queued and free):
+            return
+        devices = self._roster.devices
+        cores: dict[str, set[int]] = defaultdict(set)
+        for known in map(devices.__getitem__, busy):
+            cores[known.agent_id] |= known.device.host_cores
+        hosts = {d.device.id: d.agent_id for d in devices.values()}
+        now = self._clock()
+        claims = Claims(self._claims, self._spent_s(now), self._roster.kept_for())
+        grants = list(place(queued, free, cores, hosts, self._catalog, claims))
+        self.apply((run, self._grant(device, now)) for run, device in grants)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _grant(self, device: Device, now: float) -> Granted:
+        agent = self._roster.agent_of(device.id)
+        expires_at = now + self._settings.lease_ttl_s
+        return Granted(device.id, agent.id, agent.incarnation, expires_at)
+
+    def _spent_s(self, now: float) -> dict[str, float]:
+        leased = [
+            (self._claims[run.sweep_id].user, run.lease.leased_at)
+            for run in self._open.values()
+            if run.lease
+        ]
+        return self._shares.now(now, leased)
+
+    def _spend(self, before: Run, change: RunChange) -> None:
+        """Count a lease that a change has ended for the user who had it."""
+        lease = before.lease
+        if lease is None or change.run.lease is not None:
+            return
+        now, user = self._clock(), self._claims[before.sweep_id].user
+        self._shares.add(Spent(user=user, ended_at=now, seconds=max(0.0, now - lease.leased_at)))
+
+    def _remember(self, run: Run) -> None:
+        if run.state.terminal:
+            self._open.pop(run.run_id, None)
+        else:
+            self._open[run.run_id] = run
+
+
+def _claim(record: SweepRecord) -> Claim:
+    return Claim(record.user, record.sweep.priority or 0)

@@ -1,0 +1,107 @@
+"""The Redis in which Ray keeps what it knows of a farm's hosts, so that they outlive their head.
+
+Only Ray's GCS keeps things there. Here is looked whether it can, and cleared what it has left.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from controller.contracts.base import Contract
+from controller.contracts.errors import UserError
+from controller.runtime.addresses import Address
+
+ANSWER_S = 3.0
+_FORGET = """
+import json, sys
+from ray._private.gcs_utils import cleanup_redis_storage
+cleanup_redis_storage(**json.load(sys.stdin))
+"""
+
+
+class RedisServer(Contract):
+    """A Redis server, and which file has its password."""
+
+    host: str
+    port: int
+    password_file: str | None
+
+    @classmethod
+    def parse(cls, text: str, password_file: Path | None) -> RedisServer:
+        """Read HOST:PORT; raises UserError, also for a file that holds no password."""
+        address = Address.parse("--redis", text, port=None)
+        file = str(password_file.absolute()) if password_file else None
+        server = cls(host=address.host, port=address.port, password_file=file)
+        server.password()
+        return server
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def password(self) -> str:
+        """Return the password, "" if there is none; raises UserError."""
+        if self.password_file is None:
+            return ""
+        try:
+            if password := Path(self.password_file).read_text().strip():
+                return password
+            seen = "it is empty"
+        except (OSError, UnicodeDecodeError) as error:
+            seen = getattr(error, "strerror", None) or "it is not text"
+        tried = f"option --redis-password-file {self.password_file}"
+        raise UserError(tried, seen, "put the password of Redis there, readable by you only")
+
+    def environment(self, namespace: str) -> dict[str, str]:
+        """Return what makes a head of Ray keep its tables there, under a name of their own."""
+        return {"RAY_REDIS_ADDRESS": str(self), "RAY_external_storage_namespace": namespace}
+
+    def require_usable(self) -> None:
+        """Raise UserError unless it answers us, and nobody else on the network."""
+        tried = f"option --redis {self}"
+        password = self.password()
+        stranger = self._ask("PING")
+        admitted = self._ask("AUTH", password) if password else stranger
+        if stranger == "+PONG" and not self.host.startswith("127."):
+            seen = "it serves anyone who can reach it, without a password"
+            remedy = "set requirepass there: who can write to it has power over every host"
+            raise UserError(tried, seen, remedy)
+        if admitted not in ("+PONG", "+OK"):
+            seen = admitted.lstrip("-").partition(". ")[0] or "it is no Redis"
+            raise UserError(tried, seen, "put its password into --redis-password-file")
+
+    def forget(self, namespace: str) -> None:
+        """Delete all that Ray has kept there of a farm that is down; raises UserError."""
+        tried = f"farm down, deleting what Ray has kept in Redis at {self}"
+        remedy = f"delete the keys RAY{namespace}@* there"
+        try:
+            self.require_usable()  # Ray would try for minutes
+        except UserError as error:
+            raise UserError(tried, error.seen, remedy) from error
+        whose = {"host": self.host, "port": self.port, "password": self.password()}
+        said = json.dumps({**whose, "use_ssl": False, "storage_namespace": namespace})
+        # In a process of its own: Ray ends the one that fails, and talks of what it does.
+        command = [sys.executable, "-P", "-c", _FORGET]
+        done = subprocess.run(command, input=said, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise UserError(tried, f"it exited with {done.returncode}", remedy)
+
+    def _ask(self, *command: str) -> str:
+        """Return the first line of the answer to a command; raises UserError."""
+        words = [word.encode() for word in command]
+        array = b"*%d\r\n" % len(words)  # as Redis reads it: RESP, an array of bulk strings
+        asked = array + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in words)
+        try:
+            with (
+                socket.create_connection((self.host, self.port), ANSWER_S) as connection,
+                connection.makefile("rb") as answer,
+            ):
+                connection.sendall(asked)
+                return answer.readline().decode(errors="replace").strip()
+        except OSError as error:
+            remedy = "start a Redis there that this host can reach"
+            seen = error.strerror or str(error)
+            raise UserError(f"option --redis {self}", seen, remedy) from error

@@ -1,0 +1,275 @@
+"""The agents and devices a controller knows, and the lives of the devices: store, then memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from controller.contracts.device import (
+    CONTROLLER,
+    AbsentDevice,
+    Agent,
+    Device,
+    DeviceEvent,
+    DeviceLife,
+    DeviceState,
+    HeldDevice,
+    Hold,
+    RegisteredAgent,
+    RegisteredDevice,
+)
+from controller.contracts.errors import AgentRevoked, NotFound, StoreUnavailable
+from controller.contracts.wire import ProbeOrder, ProbeReport
+from controller.runtime.objections import require_possible
+from controller.scheduling.clocks import Clocks, by_our_clock, moved
+from controller.scheduling.device_life import (
+    Appeared,
+    DeviceHappening,
+    Probed,
+    Vanished,
+    at_rest,
+    booking_at,
+    current,
+    live,
+    may_run,
+    probe_due,
+)
+from controller.scheduling.policy import QuarantinePolicy
+from controller.store.protocol import Store
+
+Known = TypeVar("Known", RegisteredAgent, RegisteredDevice)
+
+
+class Roster:
+    """Every change goes device life → store → memory."""
+
+    def __init__(self, store: Store, clock: Callable[[], float], policy: QuarantinePolicy) -> None:
+        self._store = store
+        self._clock = clock
+        self._policy = policy
+        self._clocks = Clocks()
+        agents, devices = store.fleet()
+        self.agents: dict[str, RegisteredAgent] = {a.agent.id: a for a in agents}
+        self.devices: dict[str, RegisteredDevice] = {d.device.id: d for d in devices}
+
+    # --- what there is -------------------------------------------------------------------------
+
+    def placeable(self) -> list[Device]:
+        """Return the devices that take part in the fleet, as selectors see them."""
+        return [d.labelled for d in self.devices.values() if may_run(d)]
+
+    def out(self) -> list[tuple[Device, str]]:
+        """Return the devices that take no part in the fleet, as selectors see them, and why."""
+        now = self._clock()
+        absent = (d for d in self.devices.values() if not may_run(d))
+        resting = ((d.labelled, at_rest(d, now)) for d in absent)
+        return [(device, f"its state, {rest.state} ({rest.why})") for device, rest in resting]
+
+    def kept_for(self) -> Mapping[str, str | None]:
+        """Return the devices that are booked now, and who may run on each."""
+        now = self._clock()
+        booked = {id_: booking_at(d.life, now) for id_, d in self.devices.items()}
+        return {id_: booking.user for id_, booking in booked.items() if booking}
+
+    def probes_due(self, agent_id: str) -> list[ProbeOrder]:
+        """Return the probes that an agent's devices are due for now."""
+        now = self._clock()
+        own = (d for d in self.devices.values() if d.agent_id == agent_id)
+        return [order for d in own if (order := probe_due(d, now))]
+
+    def device(self, device_id: str) -> RegisteredDevice:
+        """Return a device; raises NotFound."""
+        return _found("device", device_id, self.devices)
+
+    def agent_of(self, device_id: str) -> Agent:
+        """Return the agent that has a device, or had it last."""
+        return self.agents[self.devices[device_id].agent_id].agent
+
+    def held_elsewhere(self, devices: Iterable[Device], agent: Agent) -> list[HeldDevice]:
+        """Return which devices another agent has there now."""
+        holders = [(d.id, self._holder(d.id, agent)) for d in devices]
+        return [HeldDevice(device_id=d, agent_id=a.id, host=a.host) for d, a in holders if a]
+
+    def _holder(self, device_id: str, agent: Agent) -> Agent | None:
+        known = self.devices.get(device_id)
+        if known is None or not known.online or known.agent_id == agent.id:
+            return None
+        return self.agents[known.agent_id].agent
+
+    def by_our_clock(self, agent_id: str, said: float, earliest: float) -> float:
+        """Return what an agent's time is by the controller's clock: from `earliest` until now."""
+        return by_our_clock(said, self.agents[agent_id].clock_ahead_s, earliest, self._clock())
+
+    def require_agent(self, agent_id: str) -> None:
+        """Raise NotFound if no such agent has ever registered."""
+        _found("agent", agent_id, self.agents)
+
+    def require_admitted(self, agent_id: str) -> None:
+        """Raise AgentRevoked if a person has shut an agent out."""
+        known = self.agents.get(agent_id)
+        if known and known.revoked:
+            raise AgentRevoked(agent_id, known.revoked.who, known.revoked.why)
+
+    # --- what happens --------------------------------------------------------------------------
+
+    def announced(
+        self, agent: Agent, devices: Sequence[Device], absent: Sequence[AbsentDevice] = ()
+    ) -> None:
+        """Keep an agent and what it has; what it had and has no more goes offline."""
+        now = self._clock()
+        seen = {a.device_id: a for a in absent}
+        present = {d.id: self._present(d, agent, now) for d in devices}
+        gone = {
+            id_: self._gone(d, _away(seen.get(id_), agent), now)
+            for id_, d in self.devices.items()
+            if d.agent_id == agent.id and id_ not in present
+        }
+        self._keep_agent(agent, True, {**gone, **present}, now)
+
+    def silent(self, agent_id: str, why: str, revoked: Hold | None = None) -> None:
+        """Take an agent for lost, with all its devices."""
+        now, agent = self._clock(), self.agents[agent_id].agent
+        lost = Vanished(DeviceState.LOST, revoked.who if revoked else CONTROLLER, why)
+        gone = {
+            id_: self._gone(d, lost, now)
+            for id_, d in self.devices.items()
+            if d.agent_id == agent_id
+        }
+        self._keep_agent(agent, False, gone, now, revoked)
+
+    def answered(self, agent_id: str) -> None:
+        """Note that an agent is given an answer now, after which it asks."""
+        self._clocks.answered(agent_id, self._clock())
+
+    def asked(self, agent_id: str, asked_at: float) -> None:
+        """Measure an agent's clock by its question, which is answered now; keep what is news."""
+        now, known = self._clock(), self.agents[agent_id]
+        ahead_s = self._clocks.heard(agent_id, asked_at, now)
+        self._clocks.answered(agent_id, now)
+        if ahead_s is not None and moved(known.clock_ahead_s, ahead_s):
+            measured = known.model_copy(update={"clock_ahead_s": ahead_s})
+            with suppress(StoreUnavailable):  # measured again at the next question
+                self._store.save_agent(measured, [])
+                self.agents[agent_id] = measured
+
+    def admit(self, agent_id: str) -> None:
+        """Let a revoked agent in again; raises NotFound."""
+        known = _found("agent", agent_id, self.agents)
+        admitted = known.model_copy(update={"revoked": None})
+        self._store.save_agent(admitted, [])
+        self.agents[agent_id] = admitted
+
+    def happen(
+        self, device_id: str, event: DeviceHappening, who: str = CONTROLLER, why: str = ""
+    ) -> RegisteredDevice:
+        """Apply an event to a device; who and why are kept if that changes what it is in.
+
+        Raises NotFound, DeviceBooked, LabelOfAgent.
+        """
+        now, known = self._clock(), self.device(device_id)
+        require_possible(known, event)
+        life = live(current(known.life, now), event, now, self._policy)
+        changed = known.model_copy(update={"life": life})
+        if changed == known:
+            return known
+        before, after = at_rest(known, now), at_rest(changed, now)
+        same = (before.state, before.why) == (after.state, after.why)
+        said = {"who": who, "why": why} if why else {"who": after.who, "why": after.why}
+        events = [DeviceEvent(device_id=device_id, at=now, state=after.state, **said)]
+        self._store.save_devices([changed], [] if same and not why else events)
+        self.devices[device_id] = changed
+        return changed
+
+    def probed(self, agent_id: str, report: ProbeReport) -> None:
+        """Take what an agent has seen of a device of its own."""
+        known = self.devices.get(report.of.device_id)
+        if known and known.agent_id == agent_id:
+            said = f"probe {'passed' if report.passed else 'failed'}: {report.why}"
+            self.happen(report.of.device_id, Probed(report.of.number, report.passed), why=said)
+
+    def expire(self) -> None:
+        """End the bookings whose time is over."""
+        now = self._clock()
+        ended = [
+            d.model_copy(update={"life": life})
+            for d in self.devices.values()
+            if (life := current(d.life, now)) != d.life
+        ]
+        if ended:
+            self._store.save_devices(ended, [_booking_ended(d, now) for d in ended])
+            self.devices.update((d.device.id, d) for d in ended)
+
+    def next_end(self) -> float | None:
+        """Return when the next booking ends, if there is one."""
+        ends = [b.ends for d in self.devices.values() for b in d.life.bookings]
+        return min(ends, default=None)
+
+    def _present(self, device: Device, agent: Agent, now: float) -> RegisteredDevice:
+        known = self.devices.get(device.id)
+        life = known.life if known else DeviceLife()
+        stayed = known and known.online and known.agent_id == agent.id
+        return RegisteredDevice(
+            device=device,
+            agent_id=agent.id,
+            online=True,
+            since=known.since if known and stayed else now,
+            life=live(life, Appeared(), now, self._policy),
+        )
+
+    def _gone(self, device: RegisteredDevice, event: Vanished, now: float) -> RegisteredDevice:
+        life = live(device.life, event, now, self._policy)
+        since = now if device.online else device.since
+        return device.model_copy(update={"online": False, "since": since, "life": life})
+
+    def _keep_agent(
+        self,
+        agent: Agent,
+        online: bool,
+        devices: Mapping[str, RegisteredDevice],
+        now: float,
+        revoked: Hold | None = None,
+    ) -> None:
+        known = self.agents.get(agent.id)
+        since = known.since if known and known.online is online else now
+        registered = RegisteredAgent(
+            agent=agent,
+            online=online,
+            since=since,
+            revoked=revoked,
+            clock_ahead_s=known.clock_ahead_s if known else None,
+        )
+        events = [e for id_, d in devices.items() if (e := self._told(id_, d, now))]
+        self._store.save_agent(registered, list(devices.values()), events)
+        self.agents[agent.id] = registered
+        self.devices.update(devices)
+
+    def _told(self, device_id: str, device: RegisteredDevice, now: float) -> DeviceEvent | None:
+        """Return what is new about a device, if anything is."""
+        known, rest = self.devices.get(device_id), at_rest(device, now)
+        if known:
+            before = at_rest(known, now)
+            if (before.state, before.who, before.why) == (rest.state, rest.who, rest.why):
+                return None
+        return DeviceEvent(
+            device_id=device_id, at=now, state=rest.state, who=rest.who, why=rest.why
+        )
+
+
+def _booking_ended(device: RegisteredDevice, now: float) -> DeviceEvent:
+    state = at_rest(device, now).state
+    id_ = device.device.id
+    return DeviceEvent(device_id=id_, at=now, state=state, who=CONTROLLER, why="its booking ended")
+
+
+def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:
+    if seen:
+        return Vanished(DeviceState(seen.state), agent.id, seen.why)
+    return Vanished(DeviceState.OFFLINE, agent.id, f"agent {agent.id} has it no more")
+
+
+def _found(noun: str, id_: str, known: Mapping[str, Known]) -> Known:
+    if id_ not in known:
+        names = ", ".join(sorted(known)[:20]) or "none has registered yet"
+        raise NotFound(f"looking for {noun} {id_[:200]}", "there is none", f"known: {names}")
+    return known[id_]

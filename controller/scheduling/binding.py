@@ -1,0 +1,108 @@
+"""Cells → runs on a fleet. Pure: equal sweeps on equal fleets give equal runs with equal ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from controller.contracts.base import digest
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import Device
+from controller.contracts.errors import NoMatchingDevice
+from controller.contracts.run import Run, RunState
+from controller.contracts.sweep import Cell, Sweep
+from controller.scheduling.placement import objections
+
+Out = Sequence[tuple[Device, str]]
+"""Devices that take no part in the fleet now, each with why."""
+
+
+def place_cells(
+    sweep: Sweep,
+    cells: Iterable[Cell],
+    devices: Sequence[Device],
+    catalog: Catalog,
+    out: Out = (),
+) -> list[Cell]:
+    """Bind cells to the fleet: `each` gives one cell a device, a number gives so many.
+
+    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go.
+    """
+    bound = [found for cell in cells for found in bind(sweep, cell, devices, catalog, out)]
+    return shared_order(list({cell.key: cell for cell in bound}.values()), catalog)
+
+
+def bind(
+    sweep: Sweep,
+    cell: Cell,
+    devices: Sequence[Device],
+    catalog: Catalog,
+    out: Out = (),
+) -> list[Cell]:
+    """Return what one cell becomes on a fleet; raises NoMatchingDevice."""
+    excluded = {d.id: objections(cell, d, catalog) for d in devices}
+    matching = sorted((d for d in devices if not excluded[d.id]), key=lambda d: d.id)
+    wanted = sweep.run_on if isinstance(sweep.run_on, int) else 1
+    if len(matching) < wanted:
+        absent = {d.id: [why] for d, why in out if not objections(cell, d, catalog)}
+        raise _nowhere(cell, {**absent, **excluded}, wanted)
+    if sweep.run_on == "any":
+        return [cell]
+    chosen = matching if sweep.run_on == "each" else matching[:wanted]
+    return [cell.model_copy(update={"selector": f'device == "{d.id}"'}) for d in chosen]
+
+
+_PUSHED = ("numerics", "dataset")
+"""Knobs that, with the workload, decide what is pushed to a device."""
+
+
+def shared_order(cells: Sequence[Cell], catalog: Catalog) -> list[Cell]:
+    """Put together the cells of a device's own runtime that need the same bundle and files.
+
+    A device gets each model once, and one host makes it ready once for all devices; while one phone
+    cools down, the others run the same model. All other cells, and the order within a group, stay
+    as the sweep has them.
+    """
+    groups: dict[object, int] = {}
+    return sorted(cells, key=lambda cell: groups.setdefault(_group(cell, catalog), len(groups)))
+
+
+def _group(cell: Cell, catalog: Catalog) -> object:
+    bundle = catalog.stacks[cell.stack].bundle
+    if bundle is None:
+        return None
+    return bundle, cell.workload, *(cell.knobs.get(name) for name in _PUSHED)
+
+
+def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
+    """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
+    ordered = [(repeat, cell) for repeat in range(sweep.repeats) for cell in cells]
+    return [
+        Run(
+            run_id=digest([sweep_id, cell.key, repeat], 12),
+            sweep_id=sweep_id,
+            position=position,
+            repeat=repeat,
+            cell=cell,
+            deadline_s=sweep.deadline_s,
+            created_at=now,
+            state=RunState.QUEUED,
+        )
+        for position, (repeat, cell) in enumerate(ordered)
+    ]
+
+
+def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int) -> NoMatchingDevice:
+    number = f" on {wanted} devices" if wanted > 1 else ""
+    what = f"placing {cell.workload} on stack {cell.stack}{number}, devices: {cell.selector}"
+    if not excluded:
+        return NoMatchingDevice(
+            what, "no device is there", "start an agent: benchfarm up, or agent start"
+        )
+    reasons = "; ".join(
+        f"{device} is excluded by {', '.join(why)}" for device, why in excluded.items() if why
+    )
+    if fitting := [device for device, why in excluded.items() if not why]:
+        reasons = "; ".join(filter(None, (f"only {', '.join(fitting)} would do", reasons)))
+    return NoMatchingDevice(
+        what, reasons, "change the selector, or see what there is: benchfarm device list"
+    )

@@ -1,0 +1,246 @@
+"""The life of a device: event → what is kept of it, and what it is in now. Pure: no clock.
+
+Invariants, held by property tests: a quarantined device stays so until a person releases it, or a
+probe that it passes if it was the controller that quarantined it; a booking stays until it ends or
+is released; a device is quarantined by the controller after exactly so many failures in a row as
+the settings say, and a result begins the count anew; the time between two probes only grows until
+a result or a person ends the doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.contracts.device import (
+    CONTROLLER,
+    Booking,
+    DeviceLife,
+    DeviceState,
+    Hold,
+    RegisteredDevice,
+    Standing,
+)
+from controller.contracts.run import Run
+from controller.contracts.wire import ProbeOrder
+from controller.scheduling.policy import QuarantinePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Appeared:
+    """Its agent has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vanished:
+    """Its agent has it no more, sees it in a state it can't use, or is silent itself."""
+
+    state: DeviceState
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt on it ended in a failure of its own blame."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An attempt on it ended in a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A person takes it out of the fleet."""
+
+    who: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A person ends its quarantine and all its bookings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeWanted:
+    """A person wants it probed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """Its agent has looked whether it is well."""
+
+    number: int
+    """Of the probe, as it was ordered."""
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """A person keeps it for someone, or for maintenance."""
+
+    booking: Booking
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A person sets labels; None takes one away."""
+
+    labels: Mapping[str, str | None]
+
+
+Doubt = Failed | Measured | Quarantined | Released | ProbeWanted | Probed
+DeviceHappening = Appeared | Vanished | Doubt | Booked | Labelled
+
+
+def live(
+    life: DeviceLife, event: DeviceHappening, now: float, policy: QuarantinePolicy
+) -> DeviceLife:
+    """Apply one event."""
+    return life.model_copy(update=_update(life, event, now, policy))
+
+
+def _update(
+    life: DeviceLife, event: DeviceHappening, now: float, policy: QuarantinePolicy
+) -> Mapping[str, object]:
+    match event:
+        case Appeared():
+            return {"away": None}
+        case Vanished(state, who, why):
+            return {"away": _away(life, state, who, why, now)}
+        case Booked(booking):
+            return {"bookings": tuple(sorted((*life.bookings, booking), key=lambda b: b.begins))}
+        case Labelled(labels):
+            both = {**life.labels, **labels}
+            return {"labels": {name: value for name, value in both.items() if value is not None}}
+        case _:
+            return _doubt(life, event, now, policy)
+
+
+def _doubt(
+    life: DeviceLife, event: Doubt, now: float, policy: QuarantinePolicy
+) -> Mapping[str, object]:
+    """Return what is new of whether a device is to be trusted."""
+    match event:
+        case Failed(why):
+            return _fail(life, why, now, policy)
+        case Measured():
+            return {"failures": 0} if life.quarantine else {"failures": 0, "probes": 0}
+        case Quarantined(who, why):
+            kept = None if is_probed(life) else life.quarantine
+            return {"quarantine": kept or Hold(since=now, who=who, why=why)}
+        case Released():
+            return {**_AT_LARGE, "probes": 0, "bookings": ()}
+        case ProbeWanted():
+            return {"probe_at": None}
+        case Probed(number, passed):
+            return _probe(life, number, passed=passed, next_at=now + policy.probe_in(number + 1))
+
+
+def _away(life: DeviceLife, state: DeviceState, who: str, why: str, now: float) -> Standing:
+    same = life.away is not None and (life.away.state, life.away.who) == (state, who)
+    since = life.away.since if life.away and same else now
+    return Standing(state=state, since=since, who=who, why=why)
+
+
+def _fail(life: DeviceLife, why: str, now: float, policy: QuarantinePolicy) -> Mapping[str, object]:
+    failures = life.failures + 1
+    if failures < policy.after or life.quarantine:
+        return {"failures": failures}
+    said = f"{failures} failures in a row, the last: {why}"
+    hold = Hold(since=now, who=CONTROLLER, why=said)
+    probe_at = now + policy.probe_in(life.probes)
+    return {"failures": failures, "quarantine": hold, "probe_at": probe_at}
+
+
+_AT_LARGE: Mapping[str, object] = {"quarantine": None, "failures": 0, "probe_at": None}
+
+
+def _probe(life: DeviceLife, number: int, *, passed: bool, next_at: float) -> Mapping[str, object]:
+    if not is_probed(life) or number != life.probes:
+        return {}  # a person has spoken meanwhile, or it is told twice
+    return {"probes": number + 1, **(_AT_LARGE if passed else {"probe_at": next_at})}
+
+
+def is_probed(life: DeviceLife) -> bool:
+    """Tell whether a probe may end a device's quarantine: not one that a person wants."""
+    return life.quarantine is not None and life.quarantine.who == CONTROLLER
+
+
+def probe_due(device: RegisteredDevice, now: float) -> ProbeOrder | None:
+    """Return the probe that a device is due for now."""
+    life = device.life
+    if not (device.online and is_probed(life) and (life.probe_at or 0.0) <= now):
+        return None
+    return ProbeOrder(device_id=device.device.id, number=life.probes)
+
+
+def current(life: DeviceLife, now: float) -> DeviceLife:
+    """Return a life without the bookings that have ended."""
+    left = tuple(booking for booking in life.bookings if booking.ends > now)
+    return life if left == life.bookings else life.model_copy(update={"bookings": left})
+
+
+def booking_at(life: DeviceLife, now: float) -> Booking | None:
+    """Return the booking a device is in now: maintenance, else the one that began first."""
+    now_on = [b for b in life.bookings if b.begins <= now < b.ends]
+    return min(now_on, key=lambda b: (b.user is not None, b.begins), default=None)
+
+
+def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
+    """Return a reservation of another user that a new one would overlap.
+
+    Maintenance overlaps whatever it has to, and goes before it.
+    """
+    if booking.user is None:
+        return None
+    others = (b for b in life.bookings if b.user not in (None, booking.user))
+    return next((b for b in others if b.begins < booking.ends and booking.begins < b.ends), None)
+
+
+def may_run(device: RegisteredDevice) -> bool:
+    """Tell whether a device takes part in the fleet, whoever it is kept for now."""
+    return device.online and device.life.quarantine is None
+
+
+def at_rest(device: RegisteredDevice, now: float) -> Standing:
+    """Return what a device is in, whatever runs on it; a person's word goes before all else."""
+    life = device.life
+    if hold := life.quarantine:
+        state = DeviceState.QUARANTINED
+        return Standing(state=state, since=hold.since, who=hold.who, why=hold.why)
+    if not device.online:
+        unknown = f"agent {device.agent_id} does not have it"
+        gone = Standing(
+            state=DeviceState.OFFLINE, since=device.since, who=device.agent_id, why=unknown
+        )
+        return life.away or gone
+    if kept := booking_at(life, now):
+        return Standing(
+            state=DeviceState.RESERVED,
+            since=max(kept.begins, device.since),
+            who=kept.who,
+            why=f"{f'for {kept.user}' if kept.user else 'maintenance'}: {kept.why}",
+        )
+    why = f"agent {device.agent_id} has it"
+    return Standing(state=DeviceState.READY, since=device.since, who=device.agent_id, why=why)
+
+
+def standing(device: RegisteredDevice, now: float, run: Run | None) -> Standing:
+    """Return what a device does now; run: the one that holds its lease.
+
+    A device in quarantine or away is shown as that, though a run may still be ending on it.
+    """
+    rest = at_rest(device, now)
+    if run is None or run.lease is None or not may_run(device):
+        return rest
+    return Standing(
+        state=DeviceState.COOLING if run.lease.cooling else DeviceState.BUSY,
+        since=run.lease.leased_at,
+        who=run.lease.agent_id,
+        why=f"run {run.run_id}, attempt {run.lease.number}",
+    )
