@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 
+from controller.contracts.device import DeviceKind
 from controller.contracts.processes import FARM_MARKER, marked_processes
 from controller.contracts.run import Run
 from controller.contracts.wire import RunEvent
@@ -57,8 +58,16 @@ class TestFarm:
         own = {"BENCHFARM_HOME": str(self.home.path), "BENCHFARM_STACKS": str(self.home.path / "s")}
         return {**with_programs(), **own}
 
-    def cli(self, *arguments: str, stdin: str | None = None) -> Said:
-        return run([str(BENCHFARM), *arguments], self.environment, stdin)
+    def cli(
+        self, *arguments: str, stdin: str | None = None, timeout_s: float = CLI_TIMEOUT_S
+    ) -> Said:
+        return run([str(BENCHFARM), *arguments], self.environment, stdin, timeout_s)
+
+    def server(self) -> Any:  # noqa: ANN401 - as printed
+        """Return how the farm's own server stands; phones of earlier tests stay known beside it."""
+        known = self.cli("device", "list", "--json").json
+        (own,) = (d for d in known if d["device"]["kind"] == DeviceKind.CPU_HOST)
+        return own
 
     def submit(self, sweep: Mapping[str, object]) -> str:
         """Submit a sweep and return its id."""
@@ -91,14 +100,19 @@ def cmdline(process: psutil.Process) -> Sequence[str]:
         return []
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], stdin: str | None = None) -> Said:
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stdin: str | None = None,
+    timeout_s: float = CLI_TIMEOUT_S,
+) -> Said:
     done = subprocess.run(
         command,
         env=environment,
         input=stdin or "",
         capture_output=True,
         text=True,
-        timeout=CLI_TIMEOUT_S,
+        timeout=timeout_s,
     )
     return Said(done.returncode, done.stdout, done.stderr)
 

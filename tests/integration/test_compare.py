@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.farm import TestFarm
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "threads=1")
 WORKLOAD = ("--workload", "retinanet_resnext50")

@@ -16,6 +16,7 @@ from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
 from tests.support.cells import CATALOG, run_cell
+from tests.support.recorded import matched_bodies, recorded_profile, true_bodies
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,19 @@ async def test_norms_that_are_not_there_cannot_be_swapped(
     failure = await outcome_of(tmp_path, ipex, frozen_bn="folded", ipex_frozen_bn=True)
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.USER, "knobs")
+
+
+def test_primitives_are_matched_to_the_modules_that_run_them_alone(
+    ipex: EnvironmentFolder, tmp_path: Path
+) -> None:
+    command = [str(ipex.python), "-m", "tests.support.profiled_model", str(tmp_path), "ipex"]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
+    subprocess.run(command, env=environ, capture_output=True, check=True)
+    profile = recorded_profile(tmp_path)
+    assert profile.summary.matched == 1.0
+    expected = true_bodies(tmp_path)
+    assert sum(expected["forward head.0"].values()) >= 3
+    assert matched_bodies(profile) == expected
 
 
 @pytest.mark.long

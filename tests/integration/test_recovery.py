@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import RunEvent
 from tests.integration.farm import TestFarm, training_sweep
+from tests.support.prometheus import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -20,8 +23,8 @@ STEPS = 25
 @pytest.mark.parametrize(
     ("victim", "ending"),
     [
-        ("agents.worker", AttemptState.FAILED),
-        ("ray::AgentActor", AttemptState.LOST),
+        pytest.param("agents.worker", AttemptState.FAILED, marks=pytest.mark.long),
+        pytest.param("ray::AgentActor", AttemptState.LOST, marks=pytest.mark.long),
         ("ray::Controller", None),
     ],
 )
@@ -47,6 +50,25 @@ def test_kill_in_mid_sweep(farm: TestFarm, victim: str, ending: AttemptState | N
     assert [failure["blame"] for failure in failures] == expected
     assert farm.processes("agents.worker") == []
     assert farm.home.endpoint().url == url, "Prometheus goes on asking there"
+
+
+@pytest.mark.long
+def test_a_controller_that_cannot_start_again_is_tried_until_it_can(farm: TestFarm) -> None:
+    victim = farm.the_process("ray::Controller")
+    store = farm.home.store
+    with store.with_name(f"{store.name}.lock").open("a") as lock:
+        victim.send_signal(signal.SIGKILL)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as soon as it is dead
+        eventually(lambda: failed_starts(farm) >= 2, "two attempts")
+    eventually(lambda: farm.home.endpoint().pid != victim.pid, "the controller's return")
+    assert farm.cli("up").status == 0
+    assert farm.the_process("ray::Controller").pid == farm.home.endpoint().pid
+
+
+def failed_starts(farm: TestFarm) -> int:
+    """Return how often Ray has started a controller that could not."""
+    logs = Path(farm.cluster.temp_dir).glob("session_latest/logs/worker-*.err")
+    return sum("another process is its writer" in log.read_text() for log in logs)
 
 
 def in_the_middle(event: RunEvent) -> bool:

@@ -13,7 +13,7 @@ from controller.contracts.catalog import (
 )
 from controller.contracts.device import Agent, Device, DeviceKind, Fact, Registration
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
-from controller.contracts.run import Attempt, Run, RunState
+from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.units import Unit
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
@@ -145,6 +145,20 @@ def run(
         created_at=1000.0,
         state=RunState.QUEUED,
         attempts=attempts,
+    )
+
+
+def attempt(device_id: str, number: int, state: AttemptState) -> Attempt:
+    """Return an attempt; one that holds its lease has not ended."""
+    return Attempt(
+        number=number,
+        device_id=device_id,
+        agent_id="host",
+        incarnation="first",
+        state=state,
+        leased_at=1.0,
+        expires_at=2.0,
+        ended_at=None if state is AttemptState.LEASED else 2.0,
     )
 
 

@@ -53,7 +53,10 @@ class FarmBox:
 
     def ask(self, *held: AttemptRef, agent: str = "host-1", incarnation: str = "first") -> Orders:
         """Ask for orders as an agent does."""
-        return self.farm.exchange(Exchange(agent_id=agent, incarnation=incarnation, held=held))
+        question = Exchange(
+            agent_id=agent, incarnation=incarnation, held=held, asked_at=self.clock.now
+        )
+        return self.farm.exchange(question)
 
     def report(self, of: AttemptRef, outcome: Outcome, agent: str = "host-1") -> None:
         """Hand in an outcome as an agent does."""

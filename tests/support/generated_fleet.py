@@ -33,10 +33,13 @@ from controller.contracts.device import (
     Agent,
     Device,
     DeviceKind,
+    DeviceLife,
     Fact,
+    Hold,
     RegisteredAgent,
     RegisteredDevice,
 )
+from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.run import Run, RunChange
@@ -53,7 +56,8 @@ from controller.metrics.exporter import (
 )
 from controller.metrics.newest import NewestResults
 from controller.metrics.observer import Observer
-from controller.scheduling.expansion import runs_of
+from controller.scheduling.binding import runs_of
+from controller.scheduling.device_life import standing
 from controller.scheduling.lifecycle import Cancelled, Event, Granted, LeaseLost, Reported, advance
 from controller.scheduling.policy import RetryPolicy
 from tests.support import builders
@@ -83,6 +87,8 @@ MODELS = (("Pixel 8", "Tensor G3"), ("Galaxy S24", "SM8650"), ("Pixel 6a", "Tens
 QUALITY = 0.83
 BUSY_EVERY = 4
 OFFLINE_EVERY = 97
+QUARANTINED_EVERY = 83
+QUARANTINED = DeviceLife(quarantine=Hold(since=1.0, who="controller", why="3 failures in a row"))
 QUEUED = 300
 
 NUMBERS = {
@@ -163,6 +169,7 @@ class GeneratedFleet:
                 agent_id=f"host-{i % HOSTS:02}",
                 online=i % HOSTS < HOSTS - 1 and i % OFFLINE_EVERY != 0,
                 since=1.0,
+                life=QUARANTINED if i % QUARANTINED_EVERY == 1 else DeviceLife(),
             )
             for i, device in enumerate(described)
         )
@@ -204,7 +211,10 @@ class GeneratedFleet:
 
     def of_controller(self) -> Exposition:
         """Return what the controller exports now."""
-        state = FarmState(time.time(), self.agents, self.devices, self.open_runs)
+        now = time.time()
+        on = {run.lease.device_id: run for run in self.open_runs if run.lease}
+        standings = {d.device.id: standing(d, now, on.get(d.device.id)) for d in self.devices}
+        state = FarmState(now, self.agents, self.devices, self.open_runs, standings)
         gauges = farm_gauges(state, self.results.snapshot(), self.catalog)
         return Exposition(gauges, self.observer.registry)
 
@@ -306,6 +316,26 @@ def _result(
         validity=Validity.VALID,
         recorded_at=1_700_000_000.0 + numbers.uniform(0, 86_400),
         metrics={name: _measured(name, scenario, speed, numbers) for name in METRICS[scenario]},
+        profile=_profile(speed, numbers) if scenario == "training" else None,
+    )
+
+
+def _profile(speed: float, numbers: random.Random) -> ProfileSummary:
+    shares = {"FWD_D": 0.2, "BWD_D": 0.3, "BWD_W": 0.5}
+    return ProfileSummary(
+        steps=5,
+        efficiency=numbers.uniform(0.6, 1.0),
+        headroom_s=numbers.uniform(0.1, 0.5) / speed,
+        top=tuple(
+            TopPrimitive(
+                primitive="convolution",
+                direction=direction,
+                calls=60,
+                seconds=share / speed,
+                share=share,
+            )
+            for direction, share in shares.items()
+        ),
     )
 
 

@@ -14,16 +14,22 @@ from controller.contracts.result import Blame, Failure, Measurement, Result, Val
 from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.units import Unit
-from controller.scheduling.expansion import runs_of
+from controller.scheduling.binding import runs_of
 from controller.scheduling.lifecycle import Event, Granted, LeaseLost, Reported, advance
 from controller.scheduling.policy import RetryPolicy
 
 AGENT = RegisteredAgent(
     agent=Agent(
-        id="host-1", incarnation="first", version="0.1.0", host="host-1", exporter="127.0.0.1:9"
+        id="host-1",
+        incarnation="first",
+        version="0.1.0",
+        host="host-1",
+        exporter="127.0.0.1:9",
+        boot_id="993b1a36-047e-4841-9c33-428c133d4e9b",
     ),
     online=True,
     since=1.5,
+    clock_ahead_s=-3.5,
 )
 CPU = RegisteredDevice(
     device=Device(

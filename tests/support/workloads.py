@@ -16,6 +16,22 @@ from controller.contracts.result import Environment
 from models.training import Batch, Outputs, TrainingWorkload
 
 
+def losses_on_one_batch(
+    workload: TrainingWorkload[Batch, Outputs], model: torch.nn.Module, steps: int
+) -> list[float]:
+    """Train on the first batch alone; return the loss of each step."""
+    optimizer = workload.build_optimizer(model)
+    batch = workload.batch(0)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = workload.loss(workload.forward(model, batch), batch)
+        torch.autograd.backward(loss)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 class Line:
     """Fits y = 2x with one weight; from `nan_from` on, its loss is not a number."""
 

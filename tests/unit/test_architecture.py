@@ -90,7 +90,8 @@ CONTRACTS = frozenset({"controller.contracts"})
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
 STORE = CONTRACTS | {"controller.store"}
 METRICS = CONTRACTS | {"controller.metrics"}
-REPORTS = CONTRACTS | {"controller.reports"}
+PROFILES = CONTRACTS | {"controller.profiles"}
+REPORTS = PROFILES | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
 MODELS = CONTRACTS | {"models", "kernels"}
@@ -105,9 +106,10 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.store", STORE),
         ("controller.metrics", METRICS),
         ("controller.dashboards", DASHBOARDS),
+        ("controller.profiles", PROFILES),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | METRICS | {"agents"}),
+        ("agents", MODELS | METRICS | PROFILES | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -127,6 +129,7 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
             "controller.dashboards",
             {"grafana_client", "grafana_foundation_sdk", "promql_parser", "yaml"},
         ),
+        ("controller.profiles", {"ijson", "pyarrow", "pydantic"}),
         ("controller.reports.views", {"numpy"}),
         ("controller.reports.html", {"plotly", "jinja2", "markupsafe"}),
         ("kernels", {"torch"}),
@@ -164,7 +167,8 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
     catalog = load_catalog()
     named = [w.builder for w in catalog.workloads.values()]
     named += [s.backend for s in catalog.stacks.values()]
-    start = {"agents.worker", "agents.scenarios.training"}
+    start = {"agents.worker", "agents.scenarios.training", "agents.profiling.watching"}
+    start |= {"agents.profiling.replay", "agents.profiling.peaks"}
     start |= {name.partition(":")[0] for name in named if name}
     behind = _modules_behind(start)
     assert "models.retinanet.frozen_norm" in behind
@@ -178,12 +182,16 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
 
 
 def test_the_command_line_loads_neither_ray_nor_torch() -> None:
-    script = "import sys, controller.cli.main; print(*sorted(sys.modules), sep='\\n')"
-    loaded = subprocess.run(
+    script = (
+        "import sys, controller.cli.main as cli; cli.app(['--help'], standalone_mode=False); "
+        "print('modules:', *sys.modules)"
+    )
+    printed = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split()
+    ).stdout
+    loaded = printed.rpartition("modules:")[2].split()
     assert "controller.cli.main" in loaded
     assert OURS.isdisjoint(set(loaded) - {"controller"})
-    heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2"}
-    heavy |= {"grafana_client", "grafana_foundation_sdk", "promql_parser"}
+    heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2", "pyarrow"}
+    heavy |= {"rich", "grafana_client", "grafana_foundation_sdk", "promql_parser"}
     assert heavy.isdisjoint(loaded)

@@ -19,3 +19,10 @@ def test_sweep_is_sound(path: Path) -> None:
     sweep = parse_sweep(path.read_bytes(), path.name)
     assert cells_of(sweep, load_catalog(), path.name)
     assert sweep.description or path.read_text().startswith("#")
+
+
+def test_kernels_are_set_against_compiled_references_by_the_line_that_says_so() -> None:
+    text = (ROOT / "sweeps/kernels.yaml").read_text()
+    sweep = parse_sweep(text.replace("# compiled_baseline", "compiled_baseline").encode(), "x")
+    cells = cells_of(sweep, load_catalog())
+    assert {cell.knobs["compiled_baseline"] for cell in cells} == {True}

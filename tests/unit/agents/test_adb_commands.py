@@ -13,8 +13,10 @@ from agents.transports.adb.commands import (
     Launch,
     end_line,
     new_token,
+    others_tags,
     owner_tag,
 )
+from agents.transports.adb.shell import V1_REQUEST
 from agents.transports.remote import FaultKind, RemoteFault
 
 TOKEN = "0123456789abcdef"
@@ -120,3 +122,19 @@ def test_the_order_to_end_a_program_does_not_find_itself() -> None:
     assert TOKEN not in line
     assert re.search(pattern, f"sh -c script benchfarm {TOKEN} program")
     assert re.search(pattern, line) is None
+
+
+@given(owner=st.text(), other=st.text())
+def test_the_order_to_end_others_programs_finds_theirs_and_neither_ours_nor_itself(
+    owner: str, other: str
+) -> None:
+    line = end_line(others_tags(owner))
+    patterns = shlex.split(line)[-2].split("\n")
+
+    def is_found(text: str) -> bool:
+        return any(re.search(pattern, text) for pattern in patterns)
+
+    assert is_found(f"HOME=/\0BENCHFARM_ATTEMPT={new_token(other)}\0") == (owner != other)
+    assert not is_found(Launch(new_token(owner), ("true",), {}, NOTHING).line())
+    assert not is_found(line)
+    assert len(f"shell:{line}") < V1_REQUEST

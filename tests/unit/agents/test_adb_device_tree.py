@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path, PurePosixPath
+
 import pytest
 
-from agents.transports.adb.device_tree import needed_bytes, parse_free_bytes, parse_listing
-from agents.transports.remote import FaultKind, RemoteFault
+from agents.transports.adb.commands import new_token, others_tags
+from agents.transports.adb.device_tree import (
+    find_runs,
+    is_shared,
+    needed_bytes,
+    parse_free_bytes,
+    parse_listing,
+)
+from agents.transports.remote import RUNS, FaultKind, RemoteFault
+from controller.contracts.processes import ATTEMPT_MARKER
 
 SUM = "a" * 64
 LISTED = f"""{SUM}  ./bin/hello
@@ -66,3 +77,24 @@ def test_free_storage_that_can_t_be_read(text: str) -> None:
 
 def test_archive_and_files_need_room_at_once() -> None:
     assert needed_bytes(100 << 20, 1000) > (200 << 20) + 1000 * 4096
+
+
+@pytest.mark.parametrize(
+    ("owner", "folder", "shared"),
+    [("other", RUNS, True), ("other", "elsewhere", False), ("ours", RUNS, False)],
+)
+def test_another_owner_s_run_is_found_and_no_other_program(
+    owner: str, folder: str, shared: bool, tmp_path: Path
+) -> None:
+    settings = tmp_path / folder / "run-1" / "performance.json"
+    waits = ("sh", "-c", "echo begun; read line", "run", str(settings))
+    environment = {"PATH": "/usr/bin:/bin", ATTEMPT_MARKER: new_token(owner)}
+    look = find_runs(PurePosixPath(tmp_path), others_tags("ours"))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(waits, stdin=pipe, stdout=pipe, env=environment) as program:
+        assert program.stdout
+        assert program.stdout.readline() == b"begun\n"
+        found = subprocess.run(look, check=False).returncode
+        program.communicate(b"end\n")
+    assert is_shared(found) is shared
+    assert subprocess.run(look, check=False).returncode == 0

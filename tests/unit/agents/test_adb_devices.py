@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from agents.transports.adb.recovery import Route, parse_devices, without_doubles
-from agents.transports.adb.server import SERVER_MARKER, server_environment
-from agents.transports.adb.smart_socket import Address, AddressInvalid
-from agents.transports.adb.tracker import Change, changes
-from controller.contracts.errors import PhoneClaimedTwice
+from agents.transports.adb.server import SERVER_MARKER, AttachedServer, server_environment
+from agents.transports.adb.smart_socket import Address, AddressInvalid, Connection
+from agents.transports.adb.tracker import Change, changes, track
+from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.errors import AdbUnavailable, PhoneClaimedTwice
 
 HERE = Address("127.0.0.1", 5038)
 THERE = Address("lab", 5037)
@@ -35,6 +39,32 @@ def test_changes() -> None:
         Change("D", "unauthorized"),
     ]
     assert changes(after, after) == []
+
+
+@pytest.mark.parametrize("answer", [b"HTTP", b"FAIL0014unknown host service"])
+async def test_a_server_that_tells_nothing_of_phones_is_complained_of(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readexactly(int(await reader.readexactly(4), 16))
+        writer.write(b"OKAY00040029" if request == b"host:version" else answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, HERE.host)
+    async with server:
+        address = Address(HERE.host, server.sockets[0].getsockname()[1])
+        with pytest.raises(AdbUnavailable, match=f"following the adb server at {address}"):
+            await anext(track(AttachedServer(address)))
+
+
+async def test_a_link_that_is_lost_in_any_way_is_the_server_s_end() -> None:
+    lost = OSError(errno.EHOSTUNREACH, "No route to host")
+    reader, writer = asyncio.StreamReader(), Mock(drain=AsyncMock(side_effect=lost))
+    reader.set_exception(lost)
+    connection = Connection(HERE, reader, writer)
+    assert await connection.read() == b""
+    for attempt in (connection.read_exactly(4), connection.write(b"host:version")):
+        with pytest.raises(RemoteFault) as caught:
+            await attempt
+        assert caught.value.kind is FaultKind.ADB_SERVER
 
 
 def test_one_route_a_phone() -> None:

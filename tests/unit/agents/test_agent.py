@@ -11,8 +11,15 @@ from agents import agent as agent_module
 from agents.agent import AgentParts, HostAgent
 from agents.link import ControllerAway
 from agents.metrics import AgentMetrics
-from controller.contracts.device import Admission, Agent, DeviceKind, Registration
-from controller.contracts.errors import DeviceHeldElsewhere, StoreUnavailable, VersionMismatch
+from agents.outbox import Outbox
+from controller.contracts.device import Admission, Agent, DeviceKind, DeviceState, Registration
+from controller.contracts.errors import (
+    DeviceHeldElsewhere,
+    SharedMachineId,
+    StoreUnavailable,
+    UnknownAttempt,
+    VersionMismatch,
+)
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import (
@@ -68,17 +75,17 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "AWAY_PAUSE_S", 0.0)
 
 
-@asynccontextmanager
-async def serving(
+def host_agent(
     link: MemoryLink,
     bench: Bench,
     folder: Path,
     identity: Agent | None = None,
     on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None,
     metrics: AgentMetrics | None = None,
-) -> AsyncIterator[HostAgent]:
-    """Let an agent serve for a while."""
-    agent = HostAgent(
+    shortage: Callable[[], str] = str,
+) -> HostAgent:
+    """Return an agent of one device whose runs end when the test says so."""
+    return HostAgent(
         AgentParts(
             identity=identity or builders.agent(),
             devices=(builders.cpu(),),
@@ -87,8 +94,23 @@ async def serving(
             folder=folder,
             on_refused=on_refused,
             metrics=metrics or AgentMetrics(),
+            shortage=shortage,
         )
     )
+
+
+@asynccontextmanager
+async def serving(
+    link: MemoryLink,
+    bench: Bench,
+    folder: Path,
+    identity: Agent | None = None,
+    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None,
+    metrics: AgentMetrics | None = None,
+    shortage: Callable[[], str] = str,
+) -> AsyncIterator[HostAgent]:
+    """Let an agent serve for a while."""
+    agent = host_agent(link, bench, folder, identity, on_refused, metrics, shortage)
     life = asyncio.create_task(agent.serve())
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -101,8 +123,18 @@ async def serving(
 async def first_job(link: MemoryLink, bench: Bench, agent: HostAgent) -> WorkerSpec:
     """Submit a sweep of one run and wait until the agent has started it."""
     await agent.registered.wait()
-    link.box.farm.submit(builders.sweep())
+    link.box.farm.sweeps.submit(builders.sweep())
     return await bench.started.get()
+
+
+def report_of(run_id: str) -> Report:
+    return Report(
+        ref=builders.ref(run_id),
+        agent_id="host-1",
+        incarnation="first",
+        started_at=1.0,
+        outcome=builders.result(),
+    )
 
 
 def outbox(folder: Path) -> list[str]:
@@ -129,7 +161,7 @@ async def test_goes_on_to_the_next_run(box: FarmBox, tmp_path: Path) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         await agent.registered.wait()
-        box.farm.submit(builders.sweep(repeats=3))
+        box.farm.sweeps.submit(builders.sweep(repeats=3))
         for _ in range(3):
             ref = (await bench.started.get()).job.ref
             bench.running[ref].set_result(builders.result())
@@ -210,26 +242,40 @@ async def test_a_damaged_outcome_is_put_aside(box: FarmBox, tmp_path: Path) -> N
     assert "report" not in link.said
 
 
-async def test_an_outcome_the_controller_never_asked_for_is_dropped(
-    box: FarmBox, tmp_path: Path
+async def test_an_outcome_the_controller_never_asked_for_is_put_aside(
+    box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
         bench.running[spec.job.ref].set_result(builders.result())
         await link.reported.get()
-        (tmp_path / "outbox" / "run-x-1.json").write_text(
-            Report(
-                ref=builders.ref("run-x"),
-                agent_id="host-1",
-                incarnation="first",
-                started_at=1.0,
-                outcome=builders.result(),
-            ).model_dump_json()
-        )
-    async with serving(link, bench, tmp_path, builders.agent(incarnation="second")) as agent:
-        await agent.registered.wait()
-    assert outbox(tmp_path) == []
+        report = report_of("run-x")
+        (tmp_path / "outbox" / "run-x-1.json").write_text(report.model_dump_json())
+    for incarnation in ("second", "third"):
+        asked = link.said.count("report")
+        async with serving(link, bench, tmp_path, builders.agent(incarnation=incarnation)) as agent:
+            await agent.registered.wait()
+    assert link.said.count("report") == asked, "it is not sent again"
+    assert outbox(tmp_path) == ["run-x-1.refused"]
+    aside = tmp_path / "outbox" / "run-x-1.refused"
+    assert Report.model_validate_json(aside.read_bytes()) == report
+    assert f"the controller refused an outcome (run run-x has no attempt 1), see {aside}" in {
+        record.message for record in caplog.records
+    }
+
+
+@pytest.mark.parametrize(("room", "kept"), [(True, ["run-1-1.refused"]), (False, [])])
+def test_an_outcome_that_was_in_memory_only_is_kept_when_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, room: bool, kept: list[str]
+) -> None:
+    report = report_of("run-1")
+    folder = tmp_path / "outbox"
+    if not room:
+        folder.write_text("in the way")
+    Outbox(folder).refused(report, UnknownAttempt("run-1", 1))
+    assert outbox(tmp_path) == kept
+    assert ("which is lost" in caplog.text) is not room
 
 
 async def test_an_outcome_is_handed_in_though_the_disk_takes_nothing(
@@ -246,15 +292,40 @@ async def test_an_outcome_is_handed_in_though_the_disk_takes_nothing(
     assert len(box.store.results()) == 1
 
 
+async def test_a_host_without_room_measures_nothing_until_it_has_some(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench, short = MemoryLink(box), Bench(), [""]
+    link.hold_s = 0.01
+    async with serving(link, bench, tmp_path, shortage=lambda: short[0]) as agent:
+        ref = (await first_job(link, bench, agent)).job.ref
+        short[0] = "its disk is full"
+        while box.farm.state().devices[0].online:
+            await asyncio.sleep(0)
+        stands = box.farm.state().standings["cpu-1"]
+        assert (stands.state, stands.why) == (DeviceState.OFFLINE, "its disk is full")
+        bench.running[ref].set_result(builders.failure(Blame.WORKLOAD))
+        await link.reported.get()
+        assert box.run(ref.run_id).state is RunState.QUEUED
+        short[0] = ""
+        again = (await bench.started.get()).job.ref
+        bench.running[again].set_result(builders.result())
+        await link.reported.get()
+    (failure,) = box.store.failures()
+    assert (failure.blame, failure.kind) == (Blame.DEVICE, "disk_full")
+    assert failure.message == "its disk is full; exit: it ended"
+    assert box.run(ref.run_id).state is RunState.DONE
+
+
 async def test_stops_what_is_cancelled_and_says_nothing_about_it(
     box: FarmBox, tmp_path: Path
 ) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
-        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
         assert await bench.ended.get() == spec.job.ref
-        box.farm.submit(builders.sweep(), again=True)
+        box.farm.sweeps.submit(builders.sweep(), again=True)
         assert (await bench.started.get()).job.ref != spec.job.ref
     assert "report" not in link.said
 
@@ -266,7 +337,7 @@ async def test_a_worker_that_is_slow_to_end_is_stopped_only_once(
     async with serving(link, bench, tmp_path) as agent:
         spec = await first_job(link, bench, agent)
         bench.dying.clear()
-        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
         asked = link.said.count("exchange")
         while link.said.count("exchange") < asked + 5:
             await asyncio.sleep(0)
@@ -283,7 +354,7 @@ async def test_an_outcome_on_its_way_is_not_stopped(box: FarmBox, tmp_path: Path
         bench.running[spec.job.ref].set_result(builders.result())
         while "report" not in link.said:
             await asyncio.sleep(0)
-        box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+        box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
         asked = link.said.count("exchange")
         while link.said.count("exchange") < asked + 3:
             await asyncio.sleep(0)
@@ -386,13 +457,40 @@ async def test_devices_the_store_could_not_take_are_told_later(
             await asyncio.sleep(0)
 
 
+class SlowLink(MemoryLink):
+    """Takes its time before the first registration reaches the controller, as Ray's node does."""
+
+    def __init__(self, box: FarmBox) -> None:
+        super().__init__(box)
+        self.asked, self.up = asyncio.Event(), asyncio.Event()
+
+    async def register(self, registration: Registration) -> Admission:
+        self.asked.set()
+        await self.up.wait()
+        return await super().register(registration)
+
+
+async def test_devices_that_come_while_it_registers_are_told_before_it_asks(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link = SlowLink(box)
+    async with serving(link, Bench(), tmp_path) as agent:
+        await link.asked.wait()
+        await agent.announce([builders.cpu(), builders.cpu("cpu-9", cores=frozenset({9}))])
+        link.up.set()
+        while "exchange" not in link.said:
+            await asyncio.sleep(0)
+    assert link.said == ["register", "register", "exchange"]
+    assert [d.device.id for d in box.store.fleet()[1]] == ["cpu-1", "cpu-9"]
+
+
 async def test_an_order_for_a_device_it_lacks_is_answered(box: FarmBox, tmp_path: Path) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         await agent.registered.wait()
         both = builders.registration(None, builders.cpu("cpu-9", cores=frozenset({9})))
         box.farm.register(both)
-        box.farm.submit(builders.sweep(devices="device == cpu-9"))
+        box.farm.sweeps.submit(builders.sweep(devices="device == cpu-9"))
         report = await link.reported.get()
     assert isinstance(report.outcome, Failure)
     assert "cpu-9" in report.outcome.message
@@ -411,6 +509,25 @@ async def test_an_agent_of_another_release_ends(box: FarmBox, tmp_path: Path) ->
     with pytest.raises(VersionMismatch):
         await asyncio.wait_for(agent.serve(), PATIENCE_S)
     assert not agent.registered.is_set()
+
+
+SHARED = SharedMachineId("host-1", "one", "two", again_in_s=0.0)
+
+
+async def test_the_boot_before_this_one_is_outlasted(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    link.faults["register"] = [SHARED]
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+    assert link.said[:3] == ["register", "register", "exchange"]
+
+
+async def test_a_copy_of_another_host_ends(box: FarmBox, tmp_path: Path) -> None:
+    link = MemoryLink(box)
+    link.faults["register"] = [SHARED, SHARED]
+    with pytest.raises(SharedMachineId):
+        await asyncio.wait_for(host_agent(link, Bench(), tmp_path).serve(), PATIENCE_S)
+    assert link.said == ["register", "register"]
 
 
 async def test_an_agent_that_ends_stops_its_workers(box: FarmBox, tmp_path: Path) -> None:
@@ -451,7 +568,7 @@ async def test_a_run_is_live_from_its_first_progress_to_its_end(
             assert live(metrics) == [done / 4]
         link.gate.clear()  # gone at its end, not when the controller has heard of it
         if stopped:
-            box.farm.cancel(box.run(spec.job.ref.run_id).sweep_id)
+            box.farm.sweeps.cancel(box.run(spec.job.ref.run_id).sweep_id)
             link.poke()
         else:
             bench.running[spec.job.ref].set_result(builders.result())
@@ -472,3 +589,57 @@ async def test_a_device_that_is_not_announced_any_more_has_no_conditions(
         await agent.announce([builders.cpu()])
     shown = [labels for gauge in metrics.gauges() for labels, _ in gauge.samples]
     assert shown == [("cpu-1",)]
+
+
+async def test_a_revoked_agent_ends_what_it_runs_and_comes_back_when_admitted(
+    box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_module, "REVOKED_PAUSE_S", 0.0)
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        ref = (await first_job(link, bench, agent)).job.ref
+        box.farm.revoke("host-1", "admin", "stolen")
+        assert await bench.ended.get() == ref
+        assert "revoked by admin (stolen); let it in again with" in str(agent.revoked)
+        assert [d.online for d in box.store.fleet()[1]] == [False]
+        box.farm.admit("host-1")
+        assert (await bench.started.get()).job.ref == builders.ref(ref.run_id, 2)
+        assert agent.revoked is None
+    assert outbox(tmp_path) == []
+
+
+async def test_a_revoked_agent_drains(
+    box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_module, "REVOKED_PAUSE_S", 0.0)
+    agent = host_agent(MemoryLink(box), Bench(), tmp_path)
+    life = asyncio.create_task(agent.serve())
+    async with asyncio.timeout(PATIENCE_S):
+        await agent.registered.wait()
+        box.farm.revoke("host-1", "admin", "stolen")
+        while agent.revoked is None:
+            await asyncio.sleep(0)
+        await agent.drain()
+        await life
+
+
+async def test_a_draining_agent_finishes_what_it_has_and_takes_no_more(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    link.hold_s = 0.01
+    agent = host_agent(link, bench, tmp_path)
+    life = asyncio.create_task(agent.serve())
+    async with asyncio.timeout(PATIENCE_S):
+        spec = await first_job(link, bench, agent)
+        submitted = box.farm.sweeps.submit(builders.sweep(), again=True)
+        link.faults["register"] = [ControllerAway()]  # it is told at the next opportunity
+        await agent.drain()
+        while box.farm.state().devices[0].online:
+            await asyncio.sleep(0)
+        bench.running[spec.job.ref].set_result(builders.result())
+        await life
+    assert box.run(spec.job.ref.run_id).state is RunState.DONE
+    (waiting,) = box.store.runs(sweep_id=submitted.sweep_id)
+    assert waiting.state is RunState.QUEUED
+    assert outbox(tmp_path) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.host import cores
+from agents.host import locks
 from agents.host.cores import exclusive_cores, free_cores
 
 PATIENCE_S = 30.0
@@ -28,7 +28,7 @@ asyncio.run(hold())
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "RETRY_S", 0.01)
+    monkeypatch.setattr(locks, "RETRY_S", 0.01)
 
 
 async def test_two_holders_of_a_core_exclude_each_other(tmp_path: Path) -> None:

@@ -55,6 +55,26 @@ def test_packages_and_dram_add_up(counters: Counters) -> None:
     assert meter.joules == pytest.approx((500 + 100 + 40 + 100) / 1e6)
 
 
+def test_counters_may_go_round_more_than_once_if_looked_at_in_between(counters: Counters) -> None:
+    meter = EnergyMeter(readable_domains(counters.folder))
+    used = 0
+    with meter.running():
+        for _ in range(4):
+            used += 600_000  # 2.4 ranges in all
+            counters.set("intel-rapl:0", (100 + used) % (RANGE + 1))
+            meter.look()
+    assert meter.joules == pytest.approx(2.4)
+
+
+def test_looks_count_only_while_the_meter_runs(counters: Counters) -> None:
+    meter = EnergyMeter(readable_domains(counters.folder))
+    with pytest.raises(KeyError), meter.running():
+        raise KeyError
+    counters.set("intel-rapl:0", 600)
+    meter.look()
+    assert meter.joules == 0
+
+
 def test_what_cannot_be_read_is_not_counted(counters: Counters) -> None:
     (counters.folder / "intel-rapl:1" / "energy_uj").unlink()  # as if only root could
     (counters.folder / "intel-rapl:0" / "max_energy_range_uj").write_text("much\n")

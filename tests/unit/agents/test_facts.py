@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from agents.host.facts import agent_id, cpu_device, host_facts, machine_id
-from controller.contracts.device import Device, DeviceKind
+from agents.host.facts import agent_id, boot_id, cpu_device, host_facts, machine_id
+from controller.contracts.device import Agent, Device, DeviceKind
 from controller.scheduling.selector import parse_selector
 
 
@@ -57,3 +57,11 @@ def test_a_machine_keeps_its_id(tmp_path: Path) -> None:
         assert not fallback.exists()
     else:
         assert first == fallback.read_text().strip()
+
+
+def test_the_boot_is_the_same_until_the_next_one() -> None:
+    boot = boot_id()
+    assert boot == boot_id()
+    assert boot
+    agent = Agent(id="host-1", incarnation="first", version="1", host="host-1", boot_id=boot)
+    assert agent.boot == f"host-1 (boot {boot})"

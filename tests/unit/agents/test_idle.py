@@ -59,7 +59,7 @@ async def test_an_idle_phone_is_read(bench: Bench) -> None:
 
 
 async def test_a_phone_that_something_runs_on_is_left_alone(bench: Bench) -> None:
-    async with bench.phones.alone(PHONE):
+    async with bench.phones.present.alone(PHONE.id):
         await bench.idle.read(PHONE)
     assert bench.read == []
 

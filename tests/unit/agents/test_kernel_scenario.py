@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agents.kernel_bench import __main__ as kernel_bench
 from agents.kernel_bench.measure import extra_memory
+from agents.kernel_bench.worker import measurable
 from agents.scenarios import kernel
 from controller.contracts.base import Scalar
+from controller.contracts.errors import WorkerFault
+from controller.contracts.kernels import KernelBench
 from controller.contracts.result import Environment, Failure, Outcome, Result, Validity
 from controller.scheduling.expansion import cells_of
 from kernels.bench.cases import Case, operators
@@ -46,6 +51,7 @@ async def test_a_cell_stores_how_fast_an_operator_is(tmp_path: Path) -> None:
 async def test_a_dtype_an_operator_does_not_have_fails(tmp_path: Path) -> None:
     outcome = await outcome_of(tmp_path, op="nms", dtype="bf16")
     assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == ("user", "setup")
     assert "nms has no dtype bf16" in outcome.message
 
 
@@ -68,6 +74,38 @@ def test_wrong_output_is_invalid() -> None:
     )
     assert found.validity is Validity.INVALID
     assert found.reasons == ("box_match: matches: 3 of 7 differ",)
+
+
+def test_a_compiled_baseline_without_a_compiler_is_the_users_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    with pytest.raises(WorkerFault) as caught:
+        kernel.run(
+            KernelWorkload("box_match", "fp32", "best"),
+            Silent(),  # type: ignore[arg-type] # all that the scenario asks of a backend
+            {**QUICK, "compiled_baseline": True},
+            lambda _: None,
+        )
+    failure = caught.value.failure
+    assert (failure.blame, failure.kind) == ("user", "no_compiler")
+    assert failure.message.startswith("knob compiled_baseline: there is no C++ compiler")
+
+
+def test_without_a_compiler_the_bench_goes_on_without_what_needs_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = operators()["box_match"].case("fp32", operators()["box_match"].shapes[0])
+    monkeypatch.setenv("CXX", "true")
+    assert measurable(case) == ["eager", "compile"]
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    assert measurable(case) == ["eager"]
+
+    wanted = KernelBench(verb="bench", operators=("box_match",), width=0.5, time_limit_s=0.1)
+    monkeypatch.setattr(sys, "argv", ["kernel_bench", wanted.model_dump_json()])
+    monkeypatch.setattr(kernel_bench, "variants_of", lambda _: ())  # starts no worker
+    assert kernel_bench.main() == 0
+    assert capsys.readouterr().err.count("without baselines by torch.compile: there is no") == 1
 
 
 def test_the_manifest_names_the_operators_and_variants_there_are() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.host.launch import GLIBC_HUGE, GLIBC_KEEPS, Launch, launch_of
+from agents.host.launch import GLIBC_HUGE, GLIBC_KEEPS, Launch, launch_of, while_watched
 from agents.host.tools import LIBRARIES, HostTools
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
@@ -65,10 +65,23 @@ def test_more_threads_than_cores_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("cores", "seen"),
-    [("6-9", "has no CPU 8,9"), ("some", "no list of CPUs"), ("", "no list"), ("3-", "no list")],
+    [
+        ("6-9", "has no CPU 8,9"),
+        ("some", "no list of CPUs"),
+        ("", "no list"),
+        ("3-", "no list"),
+        ("3-1", "no list"),
+        ("0--1", "no list"),
+        ("0-9999999999", "no list"),
+    ],
 )
 def test_cores_that_are_not_there_are_refused(cores: str, seen: str) -> None:
     assert seen in refusal(cores=cores)
+
+
+def test_a_long_list_of_cores_is_said_back_in_part() -> None:
+    assert len(refusal(cores="0-65535")) < 300
+    assert len(refusal(cores="0," * 1000)) < 300
 
 
 @pytest.mark.parametrize(
@@ -152,6 +165,14 @@ def test_jemalloc_asks_for_huge_pages_in_its_own_way() -> None:
     assert conf.endswith(",thp:always")
 
 
+@pytest.mark.parametrize("malloc", ["glibc", "glibc-tuned", "jemalloc", "tcmalloc"])
+def test_a_watched_worker_has_jemalloc_in_place_of_glibc(malloc: str) -> None:
+    knobs: dict[str, Scalar] = {"threads": 2, "malloc": malloc}
+    wanted = malloc if malloc == "tcmalloc" else "jemalloc"
+    assert while_watched(knobs, HOST) == {"threads": 2, "malloc": wanted}
+    assert while_watched(knobs, replace(HOST, libraries={})) == knobs
+
+
 def test_huge_pages_that_cannot_be_had_are_refused() -> None:
     never = replace(HOST, huge_pages="never")
     assert "echo madvise > /sys/kernel/mm" in refusal(never, huge_pages=True)
@@ -182,6 +203,7 @@ def test_huge_pages_that_cannot_be_had_are_refused() -> None:
         "LD_PRELOAD",
         "RAY_AUTH_TOKEN_PATH",
         "RAY_JOB_ID",
+        "BENCHFARM_KERNELS",
     ],
 )
 def test_what_influences_speed_is_not_inherited(name: str) -> None:

@@ -28,6 +28,12 @@ def test_what_is_no_cpu_list(text: str) -> None:
         parse_cpus(text)
 
 
+@pytest.mark.parametrize("text", ["0-9999999999", "65536", "0-65535,1", "3-1", "0--1"])
+def test_what_no_host_has_is_no_cpu_list(text: str) -> None:
+    with pytest.raises(ValueError, match=r"range of CPUs|more than 65536 CPUs"):
+        parse_cpus(text)
+
+
 def write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -60,34 +60,46 @@ def test_peak_memory_is_in_bytes() -> None:
     assert result.metrics["peak_memory"].unit is Unit.BYTES
 
 
+ENERGY_RANGE_UJ = 16_000_000
+
+
 def powercap(folder: Path, readings: str = "1000000") -> Path:
     """Make a package and its cores as powercap shows them; the cores are part of the package."""
     for name, domain in (("package-0", "intel-rapl:0"), ("core", "intel-rapl:0:0")):
         path = folder / domain
         path.mkdir()
         (path / "name").write_text(name + "\n")
-        (path / "max_energy_range_uj").write_text("262143328850\n")
+        (path / "max_energy_range_uj").write_text(f"{ENERGY_RANGE_UJ}\n")
         (path / "energy_uj").write_text(readings)
     return folder
 
 
+class Burning(Plain):
+    """Uses 7 J a step: five of them are more than two ranges of the counter."""
+
+    counter: Path
+
+    def step(self, *arguments: Any) -> float:  # noqa: ANN401
+        burnt = int(self.counter.read_text()) + 7_000_000
+        self.counter.write_text(str(burnt % (ENERGY_RANGE_UJ + 1)))
+        return super().step(*arguments)
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
 def test_energy_is_that_of_the_timed_steps_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_turns: bool
 ) -> None:
     domains = readable_domains(powercap(tmp_path))
     monkeypatch.setattr(training, "readable_domains", lambda: domains)
-    counter = tmp_path / "intel-rapl:0" / "energy_uj"
-
-    class Burning(Plain):
-        """Uses 7 J a step."""
-
-        def step(self, *arguments: Any) -> float:  # noqa: ANN401
-            counter.write_text(str(int(counter.read_text()) + 7_000_000))
-            return super().step(*arguments)
-
-    knobs = {"warmup_steps": 2, "steps": 3}
-    result = training.run(Line(), Burning(knobs), knobs, lambda _: None)
-    assert result.metrics["energy"].value == 7
+    monkeypatch.setattr(training, "come_to_rest", lambda: None)
+    knobs = {"warmup_steps": 2, "steps": 5}
+    backend = Burning(knobs)
+    backend.counter = tmp_path / "intel-rapl:0" / "energy_uj"
+    if in_turns:
+        result = training.take_turns(Line(), backend, knobs, [5, 1], lambda _: None)
+    else:
+        result = training.run(Line(), backend, knobs, lambda _: None)
+    assert result.metrics["energy"].value == pytest.approx(7)
     assert result.metrics["energy"].unit is Unit.JOULES
     assert result.environment["energy_source"] == "rapl: package-0"
 

@@ -18,6 +18,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+from kernels.library import KernelsUnusable
 from tests.support import builders
 from tests.support.processes import wait_until_dead
 
@@ -93,6 +94,7 @@ async def test_an_exception_is_the_workloads_fault_in_one_line(tmp_path: Path) -
             "out_of_memory",
         ),
         (AttributeError("no such builder"), Blame.WORKLOAD, "exception"),
+        (KernelsUnusable("nms has no dtype bf16: fp32"), Blame.USER, "setup"),
         (WorkerFault(builders.failure(Blame.USER)), Blame.USER, "exit"),
     ],
 )

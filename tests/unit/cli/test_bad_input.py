@@ -4,67 +4,23 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from controller.contracts.version import installed_version
+from controller.runtime.home import Home
+from controller.runtime.joining import sole_supervisor
+from controller.store.sqlite import SqliteStore
+from tests.support.command_line import benchfarm, complaint_of
+
 GOOD = b"name: x\nworkload: retinanet_resnext50\nstack: torch\nscenario: training\n"
-BAD_FILES = {
-    "broken YAML": (b"name: [x\n", "not YAML: line 2"),
-    "empty": (b"", "the file is empty"),
-    "only a comment": (b"# nothing\n", "the file is empty"),
-    "binary": (bytes(range(256)), "byte 128 is not UTF-8 text"),
-    "control characters": (b"name: \x00\x01\n", "not YAML"),
-    "a list": (b"- a\n- b\n", "it holds a list"),
-    "too large": (b"#" * 2**21, "a sweep has at most 1048576"),
-    "unknown key": (GOOD + b"repeets: 2\n", "key repeets: there is no such key; did you mean"),
-    "doubled key": (GOOD + b"name: y\n", "line 5, column 1: key 'name' is given twice"),
-    "missing key": (b"name: x\n", "key workload: it is missing"),
-    "wrong type": (GOOD + b"repeats: many\n", "key repeats: 'many' is not allowed"),
-    "bad name": (GOOD.replace(b"name: x", b"name: ../x"), "key name: '../x' is not allowed"),
-    "unknown workload": (
-        GOOD.replace(b"retinanet_resnext50", b"retinanet"),
-        "key workload: there is no workload 'retinanet'; did you mean retinanet_resnext50?",
-    ),
-    "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'; known:"),
-    "unknown scenario": (GOOD.replace(b"training", b"offline"), "key scenario"),
-    "unknown knob": (GOOD + b"knobs: {batchsize: 2}\n", "no knob 'batchsize'; did you mean batch"),
-    "knob of wrong type": (GOOD + b"knobs: {steps: '3'}\n", "key knobs.steps: '3' is not allowed"),
-    "knob out of bounds": (GOOD + b"knobs: {steps: 0}\n", "key knobs.steps: 0 is not allowed"),
-    "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "allowed: fp32, bf16"),
-    "bad selector": (GOOD + b"devices: cores >\n", "device selector 'cores >'"),
-    "bad baseline": (GOOD + b"baseline: {precision: bf16}\n", "key baseline.precision"),
-    "paired and stack": (
-        GOOD + b"paired: {a: torch, b: torch}\n",
-        "key stack: paired takes its place",
-    ),
-    "bad side": (
-        GOOD.replace(b"stack: torch\n", b"paired: {a: 'torch:x', b: torch}\n"),
-        "key paired.a: 'torch:x' is not allowed; Value error, 'x' is not KNOB=VALUE",
-    ),
-    "no stack": (GOOD.replace(b"stack: torch\n", b""), "key stack: it is missing"),
-    "alias bomb": (
-        b"a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n" + GOOD,
-        "there is no such key",
-    ),
-    "deep nesting": (b"[" * 5000, "not YAML"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_FILES)
-def test_bad_sweep_file(case: str, tmp_path: Path) -> None:
-    content, expected = BAD_FILES[case]
-    file = tmp_path / "s.yaml"
-    file.write_bytes(content)
-    complaint = complaint_of(tmp_path, "sweep", "validate", str(file))
-    assert expected in complaint
-    assert complaint.startswith(f"benchfarm: {file}") or "selector" in case
-
-
 COMPARE = ("compare", "torch", "torch:precision=bf16")
 RETINANET = ("--workload", "retinanet_resnext50")
+CONFIG = ("prometheus", "config", "unwritten")
+BUILD = ("dashboards", "build", "-o", "unwritten")
+NOT_UTF_8 = os.fsdecode(b"\xff")
+PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "x")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +32,10 @@ RETINANET = ("--workload", "retinanet_resnext50")
             "option --workload retinanet: there is none; known",
         ),
         ((*COMPARE, *RETINANET, "--scenario", "offline"), "does not run under 'offline'"),
-        ((*COMPARE, "--workload", "shapes_classifier"), "--scenario: single_stream, offline"),
+        (
+            (*COMPARE, "--workload", "shapes_classifier"),
+            "--scenario: single_stream, multi_stream, offline, server",
+        ),
         ((*COMPARE, *RETINANET, "--knob", "steps"), "option --knob: 'steps' is not KNOB=VALUE"),
         ((*COMPARE, *RETINANET, "--knob", "a=[1"), "neither a number, a word, true nor false"),
         ((*COMPARE, *RETINANET, "--knob", "colour=red"), "there is no knob 'colour'"),
@@ -87,6 +46,10 @@ RETINANET = ("--workload", "retinanet_resnext50")
         (("compare", "torch", "torch:", *RETINANET), "side B 'torch:': '' is not KNOB=VALUE"),
         (("compare", "torch", "jax", *RETINANET), "key paired.b: there is no stack 'jax'"),
         (("compare", "torch", "litert", *RETINANET), "does not run on stack litert"),
+        (
+            (*COMPARE, "--workload", "kernels"),
+            "compare: key paired: scenario kernel does not measure two sides in turns; it takes",
+        ),
         (("results", "compare", "torch", "torch", *RETINANET), "nothing is stored yet"),
         (("sweep", "validate", "no/such.yaml"), "reading sweep no/such.yaml: No such file"),
         (("sweep", "validate", "."), "Is a directory"),
@@ -100,17 +63,159 @@ RETINANET = ("--workload", "retinanet_resnext50")
         (("up", "--metrics-address", "0.0.0.0"), "option --metrics-address 0.0.0.0"),
         (("agent", "start", "--metrics-address", "a"), "option --metrics-address a: 'a' does not"),
         (("agent", "start"), "no farm is up here; run: benchfarm up"),
+        (PROFILED, "nothing is stored yet; start the farm with benchfarm up"),
+        ((*PROFILED[:2], "shapes_classifier", *PROFILED[3:]), "does not run under 'training'"),
+        (("profile", "show", "."), "reading profile .: profile.json: No such file"),
+        (("up", "--listen", "0.0.0.0"), "option --listen '0.0.0.0': nobody can connect"),
+        (("up", "--redis", "127.0.0.1:1"), "--redis goes with --listen"),
+        (("up", "--listen", "127.0.0.1", "--redis", "127.0.0.1"), "option --redis '127.0.0.1'"),
+        (("up", "--phone-power-cycle", "no-such-hub x"), "there is no such program"),
+        (("agent", "start", "--phone-power-cycle", "hub 'x"), "No closing quotation"),
+        (("agent", "start", "--head", "10.0.0.1"), "--head and --token-file go together"),
+        (("agent", "start", "--no-cpu"), "--head and --token-file go together"),
         (("agent", "start", "--label", "rack"), "option --label 'rack': it is not KEY=VALUE"),
+        (("up", "--label", "größe=1"), "option --label 'größe=1': it is not KEY=VALUE"),
+        (("up", "--label", "rack=b2\n"), r"option --label 'rack=b2\n': it is not KEY=VALUE"),
+        (("agent", "start", "--label", "rack\n=b2"), "it is not KEY=VALUE"),
+        (("up", "--label", f"rack={'b' * 201}"), "it is not KEY=VALUE"),
+        (("up", "--autoscaling-config", "absent"), "option --autoscaling-config absent: there is"),
+        (("up", "--listen", "192.0.2.1"), "option --listen 192.0.2.1:6379: "),
+        (("up", "--prot"), "benchfarm: No such option: --prot"),
+        (("device", "release"), "Missing argument 'device'; see: benchfarm device release --help"),
+        (("up", "--api-port", "x"), "Invalid value for '--api-port': Input should be a valid"),
+        (("sweep", "validate", ""), "reading a sweep: the file's name is empty"),
+        ((*CONFIG, "--controller", "nope"), "option --controller 'nope': it is no web address"),
+        ((*CONFIG, "--controller", "127.0.0.1:99999999"), "option --controller '127.0.0.1:9"),
+        ((*CONFIG, "--controller", "http://h:99999999"), "Port out of range"),
+        ((*CONFIG, "--token-file", "token"), "option --token-file token: it is a relative path"),
+        ((*BUILD, "--prometheus", "nope"), "option --prometheus 'nope': it is no web address"),
+        ((*BUILD, "--path", "here"), "option --path 'here': it is a relative path"),
+        (("device", "maintain", "x", "--for", "-1h"), "option --for -1h: Input should be greater"),
+        (
+            ("device", "reserve", "x", "--for", "1h", "--in", "-5m"),
+            "option --in -5m: Input should be greater than or equal to 0; see --help",
+        ),
+        (
+            ("kernels", "bench", "nms", "--time-limit", "inf"),
+            "'--time-limit': Input should be less than or",
+        ),
+        (
+            ("kernels", "bench", "nms", "--width", "inf"),
+            "'--width': Input should be less than or equal to 9",
+        ),
+        (
+            ("bench", "compare", "--time-limit", "inf"),
+            "'--time-limit': Input should be less than or",
+        ),
+        (
+            ("bench", "compare", "--width", "inf"),
+            "'--width': Input should be less than or equal to 9",
+        ),
+        (
+            ("bench", "compare", "--width", "nan"),
+            "'--width': Input should be less than or equal to 9",
+        ),
+        (("device", "label", "x", "foo"), "label of x 'foo': it is not KEY=VALUE; write rack=b2"),
     ],
 )
 def test_bad_call(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
     assert expected in complaint_of(tmp_path, *arguments)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("device", "quarantine", NOT_UTF_8, "--why", "y"),
+        ("sweep", "cancel", NOT_UTF_8),
+        ("agent", "revoke", NOT_UTF_8),
+        ("results", "list", f"--sweep={NOT_UTF_8}"),
+        ("up", "--label", f"rack={NOT_UTF_8}"),
+    ],
+)
+def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    assert "xff': it is not UTF-8; write it in UTF-8" in complaint_of(tmp_path, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("machine", "peaks", "--stack", "jax"), "looking for stack jax: there is none that"),
+        (("machine", "peaks", "--knob", "threads=x"), "--knob threads=x: it is not allowed"),
+        (
+            ("agent", "start", "--head", "10.0.0.1", "--token-file", "absent"),
+            "option --token-file absent: No such file",
+        ),
+    ],
+)
+def test_bad_call_that_another_process_sees(
+    arguments: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    done = benchfarm(tmp_path, *arguments)
+    complaint = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (2, b""), complaint
+    assert (expected in complaint, complaint.count("\n")) == (True, 1), complaint
+
+
+@pytest.mark.parametrize("verb", [("list",), ("export", "unwritten")])
+def test_results_of_a_sweep_that_there_is_not(verb: tuple[str, ...], tmp_path: Path) -> None:
+    SqliteStore.open(tmp_path / "store.sqlite").close()
+    said = complaint_of(tmp_path, "results", *verb, "--sweep", "nope")
+    assert "looking for sweep nope: there is none; known: none yet" in said
+
+
+@pytest.mark.parametrize(
+    "verb", [("sweep", "status"), ("results", "list"), ("device", "list"), ("agent", "list")]
+)
+def test_store_of_a_farm_that_is_elsewhere(verb: tuple[str, ...], tmp_path: Path) -> None:
+    said = complaint_of(tmp_path, *verb, BENCHFARM_URL="http://127.0.0.1:9464")
+    assert "BENCHFARM_URL names the farm at http://127.0.0.1:9464; do this on the head" in said
+
+
+@pytest.mark.parametrize("verb", ["show", "report"])
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"\xff\xfe", "profile.json: byte 0 is not UTF-8 text"),
+        (b"{}", "profile.json: steps: Field required; see"),
+    ],
+)
+def test_profile_that_is_none(verb: str, content: bytes, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "profile.json").write_bytes(content)
+    said = complaint_of(tmp_path, "profile", verb, str(tmp_path))
+    assert expected.removesuffix("; see") in said
+    assert "validation error" not in said
+
+
+def test_dashboard_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    file = tmp_path / "board.json"
+    file.write_text("[" * 200_000)
+    said = complaint_of(tmp_path, "dashboards", "check", str(file))
+    assert f"reading {file}: it is nested too deeply" in said
+
+
+def test_binary_that_is_no_log_is_not_printed(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(bytes(range(128, 256)) * 4)
+    assert len(complaint_of(tmp_path, "profile", "import", str(file))) < 400 + len(str(file))
+
+
+def test_home_of_another_user(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("")
+    said = complaint_of(home, "sweep", "cancel", "x")
+    assert "controller.json: Not a directory; point BENCHFARM_HOME at a folder" in said
+
+
 def test_home_that_is_a_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")
     assert "point BENCHFARM_HOME at a folder" in complaint_of(home, "up")
+
+
+def test_home_of_a_host_that_waits_for_the_head_of_another_farm(tmp_path: Path) -> None:
+    with sole_supervisor(Home(tmp_path)):
+        said = complaint_of(tmp_path, "up")
+    assert f"benchfarm up in {tmp_path}: this host has joined another farm, or waits" in said
 
 
 def test_configuration_that_cannot_be_written(tmp_path: Path) -> None:
@@ -132,6 +237,11 @@ def test_port_that_is_taken(tmp_path: Path) -> None:
     assert f"option --api-port {port}: Address already in use" in said
 
 
+def test_release_is_told(tmp_path: Path) -> None:
+    done = benchfarm(tmp_path, "--version")
+    assert done.stdout.decode() == f"benchfarm {installed_version()}\n"
+
+
 def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "sweep", "validate", "-", "--json", stdin=GOOD)
     assert done.returncode == 0
@@ -141,21 +251,3 @@ def test_good_sweep_is_listed_with_its_defaults(tmp_path: Path) -> None:
 def test_down_without_a_farm_says_so(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "down")
     assert (done.returncode, b"no farm is up" in done.stdout) == (0, True)
-
-
-def complaint_of(home: Path, *arguments: str) -> str:
-    done = benchfarm(home, *arguments)
-    complaint = done.stderr.decode()
-    assert done.returncode == 2, complaint
-    assert "Traceback" not in complaint
-    assert complaint.count("\n") == 1
-    assert done.stdout == b""
-    return complaint
-
-
-def benchfarm(
-    home: Path, *arguments: str, stdin: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
-    environ = {**os.environ, "BENCHFARM_HOME": str(home)}
-    return subprocess.run(command, env=environ, input=stdin, capture_output=True, timeout=60)

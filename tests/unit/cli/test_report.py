@@ -9,7 +9,7 @@ import pytest
 from controller.contracts.result import Failure, Result
 from controller.store.sqlite import SqliteStore
 from tests.support import stored
-from tests.unit.cli.test_bad_input import benchfarm, complaint_of
+from tests.support.command_line import benchfarm, complaint_of
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,10 @@ def test_every_kind_of_manifest_is_there() -> None:
 
 
 def test_no_name_is_given_twice() -> None:
-    for folder in ("workloads", "stacks", "scenarios", "launch"):
-        files = list(catalog_module._manifest_files(folder))
-        manifests = getattr(CATALOG, folder)
-        assert sorted(manifests) == sorted(path.stem for path in files)
+    folders = {kind: (kind,) for kind in ("stacks", "scenarios", "launch")}
+    for kind, places in {"workloads": ("workloads", "mobile"), **folders}.items():
+        files = [path for place in places for path in catalog_module._manifest_files(place)]
+        assert sorted(getattr(CATALOG, kind)) == sorted(path.stem for path in files)
 
 
 @pytest.mark.parametrize("knob", KNOBS)
@@ -71,7 +71,13 @@ def test_every_workload_can_be_swept_with_its_defaults() -> None:
     "target",
     [
         *(workload.builder for workload in CATALOG.workloads.values() if workload.builder),
-        *(w.on_device.dataset.writer for w in CATALOG.workloads.values() if w.on_device),
+        *(
+            dataset.writer
+            for workload in CATALOG.workloads.values()
+            if workload.on_device
+            for dataset in workload.on_device.datasets.values()
+            if dataset.writer
+        ),
         *(stack.backend for stack in CATALOG.stacks.values() if stack.backend),
     ],
 )
@@ -85,6 +91,16 @@ def test_what_a_manifest_names_is_there(target: str) -> None:
     assert name in {node.name for node in source.body if isinstance(node, definitions)}
 
 
+def test_scenarios_that_cannot_take_turns_say_what_to_do_instead() -> None:
+    modules = sorted((Path(__file__).parents[3] / "agents" / "scenarios").glob("[a-z]*.py"))
+    assert modules
+    for path in modules:
+        body = ast.parse(path.read_text()).body
+        functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+        said = CATALOG.scenarios[path.stem].instead_of_pairing
+        assert bool(said) == ("take_turns" not in functions), path.stem
+
+
 @pytest.mark.parametrize(
     ("knob", "value", "objection"),
     [
@@ -94,6 +110,8 @@ def test_what_a_manifest_names_is_there(target: str) -> None:
         (Knob(type="int", default=1, description=""), "3", "expected int"),
         (Knob(type="float", default=1.0, description=""), 3, None),
         (Knob(type="float", default=1.0, description=""), 3.5, None),
+        (Knob(type="float", default=1.0, description=""), 10**400, "it is too large"),
+        (Knob(type="float", default=1.0, description=""), -(10**400), "it is too large"),
         (Knob(type="float", default=1.0, description=""), False, "expected float"),
         (Knob(type="bool", default=True, description=""), False, None),
         (Knob(type="bool", default=True, description=""), 0, "expected bool"),

@@ -14,7 +14,7 @@ from controller.contracts.errors import BenchfarmError, UserError, WorkerFault
 from controller.contracts.result import Failure
 from tests.support import builders
 
-EXAMPLES = {"str": "a fact", "int": 7, "Failure": builders.failure()}
+EXAMPLES = {"str": "a fact", "int": 7, "float": 7.5, "Failure": builders.failure()}
 
 
 def subclasses(kind: type[BenchfarmError]) -> list[type[BenchfarmError]]:

@@ -15,8 +15,10 @@ from controller.contracts.pairs import (
     enough,
     ranks_outside,
     ratio_of_pairs,
+    sessions_interval,
     signed_rank_interval,
     steady_from,
+    t_quantile,
 )
 
 TIMES = st.lists(st.floats(0.01, 100), min_size=1, max_size=5)
@@ -103,6 +105,49 @@ def test_one_wild_pair_moves_little() -> None:
 def test_without_pairs_there_is_no_ratio() -> None:
     with pytest.raises(ValueError, match="no pair"):
         ratio_of_pairs([])
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (120, 1.980)],
+)
+def test_quantiles_of_t(freedom: int, quantile: float) -> None:
+    """Two-sided 5 %, as tables of Student's t have them."""
+    assert t_quantile(freedom, 0.95) == pytest.approx(quantile, abs=5e-4)
+
+
+def sessions_of(noise: random.Random, count: int, between: float) -> list[list[float]]:
+    """Return logarithms of 15 pairs a session, 1.5 % apart, around each session's own luck."""
+    lucks = [noise.gauss(0, between) for _ in range(count)]
+    return [[noise.gauss(luck, 0.015) for _ in range(15)] for luck in lucks]
+
+
+@pytest.mark.parametrize("sessions", [2, 3, 6])
+@pytest.mark.parametrize("between", [0.0, 0.01])
+def test_intervals_of_several_sessions_hold_the_truth(sessions: int, between: float) -> None:
+    """Taken for independent draws, the pairs of 3 sessions 1 % apart hold it 142 times of 200."""
+    noise = random.Random(1)
+    trials = [sessions_interval(sessions_of(noise, sessions, between)) for _ in range(200)]
+    held = sum(low <= 0 <= high for _, low, high in trials)
+    assert held >= 186, "95 % of 200, less 1.3 standard deviations of such a count"
+
+
+def test_several_sessions_say_no_more_than_their_number_allows() -> None:
+    apart = [pairs_of([1.20] * 40), pairs_of([1.25] * 40)]
+    found = ratio_of_pairs(*apart)
+    assert found.value == pytest.approx(math.sqrt(1.20 * 1.25))
+    assert found.low < 1 < found.high, "two draws that differ by 4 % show little"
+    assert (found.pairs, found.steady) == (80, True)
+    assert ratio_of_pairs(*apart, *apart, *apart).direction == 1
+
+
+def test_sessions_that_agree_are_no_surer_than_their_pairs() -> None:
+    pairs = pairs_of([1.2, 1.21, 1.19, 1.22, 1.18, 1.2, 1.23, 1.17, 1.21, 1.19, 1.2, 1.2])
+    alone, twice = ratio_of_pairs(pairs), ratio_of_pairs(pairs, pairs)
+    assert twice.value == pytest.approx(alone.value)
+    assert 0.3 < twice.width / alone.width < 1
+    few = pairs[: MIN_PAIRS // 2 - 1]
+    assert not ratio_of_pairs(few, few).bounded
 
 
 @pytest.mark.parametrize("warm", [1, 3, 5])

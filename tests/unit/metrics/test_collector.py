@@ -9,12 +9,14 @@ import pytest
 
 from controller.contracts.catalog import Catalog, QualityTarget
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
+from controller.scheduling.device_life import Labelled
 from tests.support import builders
 from tests.support.exposition import plain
 from tests.support.farm import TTL_S, FarmBox
@@ -67,9 +69,11 @@ def measured(top1: float | None = None, validity: Validity = Validity.VALID) -> 
 
 
 def measure(box: FarmBox, *results: Result) -> None:
-    """Submit a run for each result and hand it in."""
+    """Submit a run for each result, profiled if it has a profile, and hand it in."""
     for result in results:
-        box.farm.submit(builders.sweep(), again=True)
+        box.farm.sweeps.submit(
+            builders.sweep(profile=result.profile is not None or None), again=True
+        )
         (job,) = box.ask().run
         box.report(job.ref, result)
         box.clock.now += 1
@@ -78,7 +82,7 @@ def measure(box: FarmBox, *results: Result) -> None:
 def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     server = builders.cpu(facts={"cpu_model": "Xeon"})
     box.farm.register(builders.registration(None, server, PHONE, builders.cpu("cpu-9")))
-    box.farm.submit(builders.sweep(devices='device == "cpu-1"'))
+    box.farm.sweeps.submit(builders.sweep(devices='device == "cpu-1"'))
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 1}
     assert shown["benchfarm_device_info"] == {
@@ -92,19 +96,19 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
         ("cpu-9", "ready"),
         ("phone-1", "ready"),
     }
-    assert len(states) == 3 * 4
+    assert len(states) == 3 * 8
 
     box.wait(TTL_S)
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 0}
-    offline = {d for (d, state), value in shown["benchfarm_device_state"].items() if value == 1}
-    assert offline == {"cpu-1", "cpu-9", "phone-1"}
+    now = {key for key, value in shown["benchfarm_device_state"].items() if value == 1}
+    assert now == {("cpu-1", "lost"), ("cpu-9", "lost"), ("phone-1", "lost")}
 
 
 def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 0}
-    box.farm.submit(builders.sweep(repeats=3))
+    box.farm.sweeps.submit(builders.sweep(repeats=3))
     box.clock.now += 7
     shown = show(box)
     assert shown["benchfarm_runs_queued"] == {(): 2}
@@ -115,10 +119,22 @@ def test_the_queue_and_how_long_its_oldest_run_waits(box: FarmBox) -> None:
 
 def test_a_run_that_comes_back_waits_since_then(box: FarmBox) -> None:
     box.farm.register(builders.registration())
-    box.farm.submit(builders.sweep())
+    box.farm.sweeps.submit(builders.sweep())
     box.wait(TTL_S)  # its lease and its agent are gone
     box.clock.now += 4
     assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 4}
+
+
+def test_a_run_that_was_resumed_waits_since_then(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    sweep_id = box.farm.sweeps.submit(builders.sweep()).sweep_id
+    box.farm.sweeps.cancel(sweep_id)
+    box.wait(3600.0)
+    box.farm.sweeps.resume(sweep_id)
+    assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 0}
+    box.restart()
+    box.clock.now += 5
+    assert show(box)["benchfarm_queue_oldest_seconds"] == {(): 5}
 
 
 def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> None:
@@ -135,6 +151,29 @@ def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> 
     shown = show(box)
     assert shown["benchfarm_result"][*key, "top1"] == 0.75, "an INVALID result shows no speed"
     assert shown["benchfarm_quality_target_missed"] == {key: 1}
+
+
+def test_the_newest_profile_stays_when_a_result_without_one_comes(box: FarmBox) -> None:
+    parts = (("convolution", "BWD_W", 0.12), ("reorder", "", 0.03))
+    summary = ProfileSummary(
+        steps=5,
+        efficiency=0.9,
+        headroom_s=0.1,
+        top=tuple(
+            TopPrimitive(primitive=kind, direction=direction, calls=1, seconds=seconds, share=0.5)
+            for kind, direction, seconds in parts
+        ),
+    )
+    box.farm.register(builders.registration())
+    measure(box, measured().model_copy(update={"profile": summary}), measured())
+    shown = show(box)
+    key = ("cpu-1", "resnet", "torch", "training", "fp32")
+    assert shown["benchfarm_profile_primitive_seconds"] == {
+        (*key, "convolution", "BWD_W"): 0.12,
+        (*key, "reorder", "none"): 0.03,
+    }
+    assert shown["benchfarm_profile_efficiency_ratio"] == {key: 0.9}
+    assert shown["benchfarm_profile_headroom_seconds"] == {key: 0.1}
 
 
 def test_quality_that_was_not_measured_is_neither_reached_nor_missed(box: FarmBox) -> None:
@@ -157,7 +196,7 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
     box.farm.register(builders.registration(None, builders.cpu(), builders.cpu("cpu-2")))
     for name, precision in (("cpu-1", "fp32"), ("cpu-2", "fp32"), ("cpu-2", "bf16")):
         sweep = builders.sweep(devices=f'device == "{name}"', knobs={"precision": precision})
-        box.farm.submit(sweep)
+        box.farm.sweeps.submit(sweep)
         (job,) = box.ask().run
         box.report(job.ref, measured())
     shown = show(box)
@@ -165,6 +204,8 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
     assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32"): 1}
     assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32"): 1}
     assert shown["benchfarm_ranking_direction"] == {("training", "step_time"): -1}
+    box.farm.happen("cpu-2", Labelled({"baseline": "yes"}), "admin", "labelled: baseline=yes")
+    assert show(box)["benchfarm_baseline_device_info"] == {("cpu-2", *result, "fp32"): 1}
 
 
 def test_events_show_what_the_store_would(box: FarmBox) -> None:
@@ -174,7 +215,7 @@ def test_events_show_what_the_store_would(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     bf16 = builders.sweep(knobs={"precision": "bf16"})
     measure(box, measured(0.8), measured(0.9), measured(0.5, Validity.INVALID))
-    box.farm.submit(bf16)
+    box.farm.sweeps.submit(bf16)
     (job,) = box.ask().run
     box.report(job.ref, builders.failure())
     state = box.farm.state()

@@ -11,6 +11,7 @@ import pytest
 
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
+from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.feed import Feed
 from tests.support import builders
@@ -25,7 +26,8 @@ async def api(folder: Path, port: int = 0) -> AsyncIterator[str]:
     """Serve a farm of one server for a while; give the URL."""
     box = FarmBox(folder / "store.sqlite")
     box.farm.register(builders.registration())
-    options = ApiOptions(token="0123", metrics_token="4567", port=port)
+    access = Access(box.store, "0123", box.clock)
+    options = ApiOptions(access=access, metrics_token="4567", port=port)
     runner = await serve_api(box.farm, Feed(), lambda: TARGETS, options)
     yield url_of(runner)
     await runner.cleanup()

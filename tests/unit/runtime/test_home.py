@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.errors import FarmUnavailable, HomeUnusable
+from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.runtime.home import Cluster, Endpoint, Home, write_private
 
 CLUSTER = Cluster(
@@ -113,3 +113,24 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path, name: str) -> None:
     with pytest.raises(HomeUnusable) as caught:
         Home(tmp_path / "home").prepare()
     assert caught.value.tried == f"preparing BENCHFARM_HOME {tmp_path / 'home'}"
+
+
+def test_a_joined_host_has_the_heads_tokens(home: Home, tmp_path: Path) -> None:
+    joined = Home(tmp_path / "joined")
+    joined.adopt_token(home.ray_token)
+    assert joined.ray_token.read_text() == home.ray_token.read_text()
+    assert joined.metrics_token.read_text() == home.metrics_token.read_text()
+    assert joined.metrics_token.read_text() != joined.ray_token.read_text()
+    assert joined.api_token.read_text() != home.api_token.read_text()
+    assert permissions(joined.ray_token) == 0o600
+
+
+@pytest.mark.parametrize("content", [None, b"", b"short", b"two words of a token", b"\xff" * 40])
+def test_a_file_without_a_token_is_refused(home: Home, content: bytes | None) -> None:
+    before = home.ray_token.read_text()
+    file = home.path / "given"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match="option --token-file"):
+        home.adopt_token(file)
+    assert home.ray_token.read_text() == before

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice, SelectorInvalid, SweepInvalid
 from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell, Sweep
-from controller.scheduling.expansion import MAX_RUNS, axis_value, cells_of, place_cells, runs_of
+from controller.scheduling.binding import place_cells, runs_of
+from controller.scheduling.expansion import MAX_RUNS, axis_value, cells_of
 from tests.support import builders
 
 CATALOG = builders.catalog()
@@ -290,6 +295,25 @@ def test_each_gives_a_device_that_two_selectors_match_one_cell() -> None:
     assert [cell.selector for cell in found] == ['device == "cpu-1"', 'device == "cpu-2"']
 
 
+@pytest.mark.parametrize("wanted", [1, 2])
+def test_a_number_gives_so_many_devices_a_cell_each(wanted: int) -> None:
+    found = bound([builders.phone(), *SERVERS], run_on=wanted)
+    assert [c.selector for c in found] == [f'device == "{d.id}"' for d in SERVERS[:wanted]]
+
+
+def test_more_devices_than_match_are_refused() -> None:
+    with pytest.raises(NoMatchingDevice) as caught:
+        bound([*SERVERS, builders.phone()], run_on=len(SERVERS) + 1)
+    assert f"on {len(SERVERS) + 1} devices" in caught.value.tried
+    assert f"only {', '.join(d.id for d in SERVERS)} would do" in caught.value.seen
+
+
+@pytest.mark.parametrize("wanted", [0, -1, True, 1.5, "some"])
+def test_what_is_no_number_of_devices_is_refused(wanted: object) -> None:
+    with pytest.raises(ValidationError):
+        builders.sweep(run_on=wanted)
+
+
 @pytest.mark.parametrize("run_on", ["any", "each"])
 def test_no_match_names_what_excluded_each_device(run_on: str) -> None:
     with pytest.raises(NoMatchingDevice) as caught:
@@ -304,13 +328,49 @@ def test_no_match_names_what_excluded_each_device(run_on: str) -> None:
     assert "benchfarm device list" in caught.value.remedy
 
 
-def test_no_devices_at_all() -> None:
+@pytest.mark.parametrize("absent", [[], [(builders.phone(), "its state, absent")]])
+def test_no_device_that_would_do_is_known(absent: list[tuple[Device, str]]) -> None:
+    sweep = builders.sweep()
     with pytest.raises(NoMatchingDevice) as caught:
-        bound([])
-    assert caught.value.seen == "no device is registered"
+        place_cells(sweep, cells_of(sweep, CATALOG), [], CATALOG, absent)
+    assert caught.value.seen == "no device is there"
 
 
 def test_the_axes_of_a_cell_by_name() -> None:
     (cell,) = cells(knobs={"batch_size": 4})
     names = ("workload", "stack", "scenario", "batch_size", "nothing")
     assert [axis_value(cell, n) for n in names] == ["resnet", "torch", "training", 4, None]
+
+
+def test_cells_that_need_the_same_model_on_the_device_come_together() -> None:
+    sweep = builders.sweep(
+        workload=["mobiledet_surrogate", "shapes_classifier"],
+        stack=["litert", "tflite"],
+        scenario=["single_stream", "offline"],
+        knobs={"threads": [1, 2]},
+    )
+    catalog = load_catalog()
+    devices = [builders.phone(), builders.phone().model_copy(update={"id": "phone-2"})]
+    each = sweep.model_copy(update={"run_on": "each"})
+    cells = place_cells(each, cells_of(each, catalog), devices, catalog)
+    assert len(cells) == 2 * 2 * 2 * 2 * 2
+    needs = [(cell.workload, cell.stack) for cell in cells]
+    changes = sum(before != after for before, after in pairwise(needs))
+    assert changes == len(set(needs)) - 1
+    # Numerics is the second axis of the sweep, and yet its models are not pushed in turns.
+    mixed = builders.sweep(
+        workload="shapes_classifier",
+        stack="litert",
+        scenario=["single_stream", "offline"],
+        knobs={"numerics": ["int8", "fp32"]},
+    )
+    placed = place_cells(mixed, cells_of(mixed, catalog), devices, catalog)
+    assert [cell.knobs["numerics"] for cell in placed] == ["int8", "int8", "fp32", "fp32"]
+
+
+def test_only_steps_of_training_are_profiled() -> None:
+    given = {"workload": "kernels", "stack": "torch", "scenario": "kernel", "profile": True}
+    with pytest.raises(SweepInvalid, match="kernels does not train under scenario kernel"):
+        cells_of(builders.sweep(**given), load_catalog())
+    training = {"workload": "retinanet_resnext50", "scenario": "training"}
+    assert cells_of(builders.sweep(**given | training), load_catalog())[0].profiled

@@ -12,11 +12,13 @@ from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.run import Attempt, AttemptState, OutcomeRecord, Run, RunState
 from controller.scheduling.lifecycle import (
     Cancelled,
+    Cooled,
     Event,
     Granted,
     LeaseLost,
     Renewed,
     Reported,
+    Resumed,
     advance,
 )
 from controller.scheduling.policy import RetryPolicy
@@ -190,8 +192,54 @@ def test_an_ended_run_can_not_be_cancelled(run: Run) -> None:
     assert advance(run, Cancelled(), 1002.0, POLICY).run == run
 
 
+@pytest.mark.parametrize("run", [FAILED, CANCELLED])
+def test_a_resumed_run_is_queued_with_all_its_tries(run: Run) -> None:
+    again = advance(run, Resumed(), 1002.0, POLICY).run
+
+    assert again.state is RunState.QUEUED
+    assert again.attempts == run.attempts
+    for number in range(2, 2 + POLICY.max_failures):
+        assert again.state is RunState.QUEUED
+        again = advance(again, GRANT, 1003.0, POLICY).run
+        again = advance(again, fails(Blame.DEVICE, number), 1004.0, POLICY).run
+    assert again.state is RunState.FAILED
+
+
+@pytest.mark.parametrize("run", [QUEUED, LEASED, RETRIED, LOST, DONE])
+def test_what_is_open_or_done_is_not_resumed(run: Run) -> None:
+    assert advance(run, Resumed(), 1002.0, POLICY).run == run
+
+
+def test_an_attempt_says_whether_it_waits_and_its_end_ends_that() -> None:
+    waits = advance(LEASED, Cooled(1, waits=True), 1002.0, POLICY).run
+    assert waits.lease
+    assert waits.lease.cooling
+    assert advance(waits, Cooled(1, waits=True), 1003.0, POLICY).run is waits
+    assert advance(waits, Cooled(2, waits=False), 1003.0, POLICY).run is waits
+    goes_on = advance(waits, Cooled(1, waits=False), 1003.0, POLICY).run
+    assert goes_on.lease
+    assert not goes_on.lease.cooling
+    assert advance(DONE, Cooled(1, waits=True), 1003.0, POLICY).run is DONE
+
+
+def test_a_resumed_run_waits_since_then() -> None:
+    again = advance(CANCELLED, Resumed(), 5000.0, POLICY).run
+    assert again.waits_since == 5000.0
+    failed = advance(advance(again, GRANT, 5001.0, POLICY).run, LeaseLost(), 5002.0, POLICY).run
+    assert failed.waits_since == 5002.0
+
+
+def test_a_late_result_of_before_does_not_count_after_resuming() -> None:
+    again = advance(CANCELLED, Resumed(), 1002.0, POLICY).run
+    change = advance(again, RESULT, 1003.0, POLICY)
+
+    assert change.run.state is RunState.QUEUED
+    assert change.record is not None
+    assert not change.record.counted
+
+
 RUNS = st.integers(0, 2)
-NUMBERS = st.integers(0, 8)
+NUMBERS = st.integers(0, 12)
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.just(builders.result()), st.sampled_from([builders.failure(blame) for blame in Blame])
 )
@@ -242,6 +290,10 @@ class Lifecycle(RuleBasedStateMachine):
         if lease := self.runs[index].lease:
             self.apply(index, Reported(lease.number, outcome, self.now))
 
+    @rule(index=RUNS, attempt=NUMBERS, waits=st.booleans())
+    def cool(self, index: int, attempt: int, waits: bool) -> None:
+        self.apply(index, Cooled(attempt, waits))
+
     @rule(index=RUNS)
     def lose(self, index: int) -> None:
         self.apply(index, LeaseLost())
@@ -251,11 +303,19 @@ class Lifecycle(RuleBasedStateMachine):
         if not really:
             self.apply(index, Cancelled())
 
+    @rule(index=RUNS, really=st.integers(0, 3))
+    def resume(self, index: int, really: int) -> None:
+        if not really:
+            self.apply(index, Resumed())
+
     @invariant()
-    def no_run_leaves_a_terminal_state(self) -> None:
+    def a_terminal_state_is_left_by_resuming_only_and_done_never(self) -> None:
         for before, run in zip(self.before, self.runs, strict=True):
             assert run.run_id == before.run_id
-            assert not before.state.terminal or run.state is before.state
+            if before.state.terminal and run.state is not before.state:
+                assert before.state is not RunState.DONE
+                assert run.state is RunState.QUEUED
+                assert run.resumed_after == len(run.attempts)
 
     @invariant()
     def attempts_grow_and_ended_ones_stay(self) -> None:
@@ -302,10 +362,10 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def retries_are_bounded(self) -> None:
         for run in self.runs:
-            states = Counter(a.state for a in run.attempts)
+            states = Counter(a.state for a in run.recent)
             assert states[AttemptState.FAILED] <= POLICY.max_failures
             assert states[AttemptState.LOST] <= POLICY.max_lost
-            assert len(run.attempts) <= POLICY.max_failures + POLICY.max_lost
+            assert len(run.recent) <= POLICY.max_failures + POLICY.max_lost + 1
 
 
 def _is_result(record: OutcomeRecord) -> bool:

@@ -9,7 +9,8 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Cell, Side, Sweep, Versus, side_labels
 from controller.contracts.wire import TrainingProgram
-from controller.scheduling.expansion import cells_of, runs_of
+from controller.scheduling.binding import runs_of
+from controller.scheduling.expansion import cells_of
 from controller.scheduling.placement import objections
 from controller.scheduling.program import rival_of
 from tests.support import builders

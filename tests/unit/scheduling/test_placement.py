@@ -3,13 +3,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
-from controller.contracts.run import Attempt, AttemptState, Run
+from controller.contracts.run import AttemptState, Run
+from controller.contracts.sweep import Cell, Versus
+from controller.scheduling import placement
 from controller.scheduling.placement import objections, place
 from tests.support import builders
+from tests.support.builders import attempt
 
 CATALOG = builders.catalog()
 SELECTORS = ("any", "device == cpu-1", "rack == a", "rack == b", "not rack == a", "nowhere == 1")
@@ -25,19 +30,6 @@ class Farm:
 
     def placed(self) -> list[tuple[Run, Device]]:
         return list(place(self.queued, self.free, self.busy, self.host_of, CATALOG))
-
-
-def attempt(device_id: str, number: int, state: AttemptState) -> Attempt:
-    return Attempt(
-        number=number,
-        device_id=device_id,
-        agent_id="host",
-        incarnation="first",
-        state=state,
-        leased_at=1.0,
-        expires_at=2.0,
-        ended_at=2.0,
-    )
 
 
 def tried(run_id: str, *devices: str, state: AttemptState = AttemptState.FAILED) -> Run:
@@ -154,6 +146,45 @@ def test_a_device_whose_agent_was_lost_is_no_worse_than_another() -> None:
     ((_, device),) = place([run], servers, {}, {"cpu-0": "host", "cpu-1": "host"}, CATALOG)
 
     assert device.id == "cpu-0"
+
+
+def test_cells_that_ask_for_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: Counter[tuple[str, str]] = Counter()
+
+    def counted(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
+        judged[cell.selector, device.id] += 1
+        return objections(cell, device, catalog)
+
+    monkeypatch.setattr(placement, "objections", counted)
+    phones = [builders.phone(f"phone-{n}") for n in range(5)]
+    selectors = ("nowhere == 1", "device == phone-3", "not device == phone-3")
+    cells = [builders.cell(selectors[n % 3], "litert", batch=n) for n in range(60)]
+    queued = [builders.run(f"run-{n}", of=cell) for n, cell in enumerate(cells)]
+    hosts = {phone.id: "host" for phone in phones}
+
+    placed = list(place(queued, phones, {}, hosts, CATALOG))
+
+    assert [(run.run_id, device.id) for run, device in placed] == [
+        ("run-1", "phone-3"),
+        ("run-2", "phone-0"),
+        ("run-5", "phone-1"),
+        ("run-8", "phone-2"),
+        ("run-11", "phone-4"),
+    ]
+    assert set(judged.values()) == {1}
+    assert len(judged) == 15
+
+
+def test_a_pair_is_judged_by_both_its_stacks() -> None:
+    single = builders.cell("any", "litert")
+    pair = single.model_copy(update={"versus": Versus(stack="torch", knobs={})})
+    queued = [builders.run("single", of=single), builders.run("pair", of=pair)]
+    phones = [builders.phone(f"phone-{n}") for n in range(2)]
+    hosts = {phone.id: "host" for phone in phones}
+
+    placed = list(place(queued, phones, {}, hosts, CATALOG))
+
+    assert [run.run_id for run, _ in placed] == ["single"]
 
 
 def test_objections_name_the_stack_and_each_clause() -> None:

@@ -24,11 +24,14 @@ def connection() -> Iterator[Connection]:
     engine.dispose()
 
 
-def _schema(connection: Connection) -> dict[str, str]:
+def _schema(connection: Connection) -> dict[str, list[str]]:
+    """Return what each table, index and so on is made by, a table's constraints in sorted order."""
     rows = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     # SQLite quotes the name of a table that was made anew.
     text = {name: " ".join(sql.split()).replace('"', "") for name, sql in rows}
-    return {name: sql for name, sql in text.items() if name != "alembic_version"}
+    # Made anew, a table has them in any order.
+    parts = {name: sql.removesuffix(" )").split(", CONSTRAINT ") for name, sql in text.items()}
+    return {n: [*p[:1], *sorted(p[1:])] for n, p in parts.items() if n != "alembic_version"}
 
 
 def test_migrating_from_nothing_gives_the_tables(connection: Connection) -> None:
@@ -71,6 +74,25 @@ def test_runs_of_an_older_store_are_kept_and_have_no_side_b(connection: Connecti
     migrate.upgrade(connection)
     (row,) = connection.exec_driver_sql("SELECT run_id, state, versus FROM runs")
     assert tuple(row) == ("r", "queued", None)
+
+
+def test_attempts_of_an_older_store_are_kept_and_nothing_is_known_of_their_cooling(
+    connection: Connection,
+) -> None:
+    command.upgrade(migrate.configuration(connection), "0005")
+    for row in (
+        "sweeps VALUES (1, 's-1', 's', 1, 0.0, '{}', 'ann')",
+        "agents VALUES ('a', 'i', '0', 'h', 1, 0.0, NULL, NULL)",
+        "devices VALUES ('d', 'a', 'cpu_host', 0, '{}', '{}', '[]', 1, 0.0, NULL)",
+        "runs VALUES ('r', 's-1', 0, 0, 'k', 'w', 't', 'q', '{}', 'any', 9, 1, 'queued', 0, 0, 1)",
+        "attempts VALUES ('r', 1, 'd', 'cpu_host', 0, 'a', 'i', 'cancelled', 2.0, 9.0, 3.0, 0)",
+    ):
+        connection.exec_driver_sql(f"INSERT INTO {row}")
+    migrate.upgrade(connection)
+    (run,) = connection.exec_driver_sql("SELECT run_id, resumed_after, queued_at FROM runs")
+    assert tuple(run) == ("r", 1, None)
+    (tried,) = connection.exec_driver_sql("SELECT run_id, state, late, cooling FROM attempts")
+    assert tuple(tried) == ("r", "cancelled", 0, None)
 
 
 def test_a_new_migration_is_written_from_the_tables(tmp_path: Path, connection: Connection) -> None:

@@ -1,0 +1,242 @@
+"""A farm of several hosts: joining, losing a link or a host, strangers, leaving."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.run import Attempt, AttemptState, Run, RunState
+from tests.integration.farm import training_sweep
+from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up, seconds_until
+from tests.support.hosts import REPOSITORY, Host, Lab, Program, lab
+
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+
+PROBE = REPOSITORY / "tests/support/port_probe.py"
+PUBLIC = {"/api/healthz", "/api/local_raylet_healthz", "/grpc.health.v1.Health/Check"}
+"""Ray answers these to anyone: that it is alive, and nothing else."""
+JOINED, ENDED = "has joined", "ended; starting again"
+"""What the supervisor of a joined host says."""
+UNTIL_NEARLY_DONE = """
+import sys
+from controller.runtime.client import FarmClient
+from controller.runtime.home import Home
+with FarmClient(Home.from_environment()).events(sys.argv[1]) as events:
+    steps = (e.progress for e in events if e.progress and e.progress.phase == "training")
+    next(progress for progress in steps if progress.done >= 5)
+"""
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def switch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab(tmp_path_factory.mktemp("fleet")) as switch:
+        yield switch
+
+
+@pytest.fixture(scope="module")
+def fleet(switch: Lab) -> Iterator[Fleet]:
+    with switch.host("head") as head, fleet_up(head) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def node(switch: Lab) -> Iterator[Host]:
+    with switch.host("node") as node:
+        yield node
+
+
+@pytest.fixture(scope="module")
+def joined(fleet: Fleet, node: Host) -> Program:
+    program = fleet.join(node, "--label", "rack=b2")
+    seconds_until(lambda: fleet.device_of(node))
+    return program
+
+
+def run_on(fleet: Fleet, host: Host, name: str) -> str:
+    """Have a joined host measure something long that could run anywhere; return the sweep."""
+    here, there = fleet.device_of(fleet.head), fleet.device_of(host)
+    endless = {"image_size": 96, "num_classes": 8, "steps": 1_000_000}
+    blocker = training_sweep(f"{name}-blocker", knobs=endless, devices=f'device == "{here}"')
+    blocking = fleet.submit(blocker)
+    sweep_id = fleet.submit(training_sweep(name, knobs=endless))
+    seconds_until(lambda: fleet.holder(sweep_id) == there)
+    fleet.cli("sweep", "cancel", blocking)
+    seconds_until(lambda: host.processes("agents.worker"))
+    return sweep_id
+
+
+def test_a_host_joins_with_the_command_that_up_prints(
+    fleet: Fleet, node: Host, joined: Program, record_property: Record
+) -> None:
+    (device,) = [
+        d for d in json.loads(fleet.cli("device", "list", "--json")) if d["device"]["labels"]
+    ]
+    assert device["device"]["labels"] == {"rack": "b2"}
+    assert device["device"]["id"] == fleet.device_of(node)
+    assert re.search(r"agent host-\w+ has joined the farm at", joined.log.read_text())
+    sweep = training_sweep("on-the-node", devices='rack == "b2"')
+    fleet.submit(sweep, "--wait")
+    (result,) = json.loads(fleet.cli("results", "list", "--json"))
+    assert (result["validity"], result["device"]) == ("VALID", device["device"]["id"])
+
+
+def test_a_second_supervisor_is_refused(node: Host, joined: Program) -> None:
+    join = ("agent", "start", "--head", "10.77.0.1", "--token-file", "/root/token")
+    said = node.run([BENCHFARM, *join])
+    assert said.returncode == 2
+    assert "this host has joined already" in said.stderr
+    assert joined.entrance.poll() is None
+
+
+def test_a_stranger_is_served_nothing(
+    switch: Lab, fleet: Fleet, node: Host, joined: Program
+) -> None:
+    addresses = [f"{host.address}:{port}" for host in (fleet.head, node) for port in ports(host)]
+    with switch.host("stranger") as stranger:
+        served = probe(stranger, addresses, token="")
+        known = probe(stranger, addresses, token=fleet.home.ray_token.read_text())
+    assert {a: set(s) - PUBLIC for a, s in served.items()} == {a: set() for a in addresses}
+    # The same requests are good ones: with the token Ray serves them.
+    assert "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo" in known[f"{fleet.head.address}:6379"]
+
+
+def test_a_cut_link_and_its_return(
+    fleet: Fleet, node: Host, joined: Program, record_property: Record
+) -> None:
+    sweep_id = run_on(fleet, node, "cut")
+    here = fleet.device_of(fleet.head)
+    node.cut_link()
+    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+    record_property("seconds until a cut host's cell runs elsewhere", moved_s)
+    assert moved_s <= 25
+    seconds_until(lambda: fleet.device_of(node) is None)
+    seconds_until(lambda: "ended; starting again" in joined.log.read_text())
+    node.restore_link()
+    back_s = seconds_until(lambda: fleet.device_of(node))
+    record_property("seconds from a link's return to the agent's", back_s)
+    assert back_s <= 30
+    assert node.processes("agents.worker") == [], "what it measured on is ended"
+    fleet.cli("sweep", "cancel", sweep_id)
+
+
+def test_hosts_join_again_when_the_head_is_back(fleet: Fleet, joined: Program) -> None:
+    """The head's own agent is revoked meanwhile, which `up` says."""
+    before = joined.log.read_text().count("has joined")
+    agents = json.loads(fleet.cli("agent", "list", "--json"))
+    (own,) = [a["agent"]["id"] for a in agents if a["agent"]["host"] == fleet.head.name]
+    fleet.cli("agent", "revoke", own, "--why", "stolen")
+    fleet.cli("down")
+    said = fleet.cli("up", "--listen", fleet.head.address)
+    assert f"revoked  agent {own} was revoked by admin (stolen); let it in again with" in said
+    fleet.cli("agent", "admit", own)
+    seconds_until(lambda: joined.log.read_text().count("has joined") > before)
+    assert joined.entrance.poll() is None
+    seconds_until(lambda: fleet.device_of(fleet.head))
+
+
+def test_the_head_loses_power_in_a_sweep(
+    fleet: Fleet, node: Host, joined: Program, record_property: Record
+) -> None:
+    """What the other host still measures is handed in when the head is back, and kept."""
+    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 8}
+    sweep = training_sweep("power-cut", knobs=knobs, devices='rack == "b2"', repeats=2)
+    sweep_id = fleet.submit(sweep)
+    waited = fleet.head.run([sys.executable, "-c", UNTIL_NEARLY_DONE, sweep_id])
+    assert waited.returncode == 0, waited.stderr
+    before = [joined.log.read_text().count(words) for words in (ENDED, JOINED)]
+    outbox = partial(node.path(HOME / "agent").glob, "*/outbox/*.json")
+    fleet.head.cut_power()
+    # A busy machine may not get so far before its node ends.
+    seconds_until(lambda: list(outbox()) or joined.log.read_text().count(ENDED) > before[0])
+    measured = {file.stem for file in outbox()}
+    fleet.head.restore_link()
+    fleet.cli("up", "--listen", fleet.head.address)
+    back_s = seconds_until(lambda: joined.log.read_text().count(JOINED) > before[1])
+    record_property("seconds from the head's return to the other host's", back_s)
+    record_property("runs measured while the head was lost", len(measured))
+    assert back_s <= 30
+    fleet.cli("sweep", "watch", sweep_id)
+
+    runs = fleet.runs(sweep_id)
+    assert {run.state for run in runs} == {RunState.DONE}
+    results = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
+    assert sorted(r["run_id"] for r in results if r["counted"]) == sorted(r.run_id for r in runs)
+    assert list(outbox()) == []
+    kept = (a.late or a.state is AttemptState.SUCCEEDED for run in runs for a in run.attempts)
+    names = (f"{run.run_id}-{a.number}" for run in runs for a in run.attempts)
+    assert measured <= set(itertools.compress(names, kept))
+    assert measured_twice_at_once(runs) == []
+
+
+def test_sigterm_lets_a_run_finish_and_takes_no_more(
+    fleet: Fleet, node: Host, joined: Program
+) -> None:
+    """The run takes some steps; another that only this host could take stays in the queue."""
+    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 8}
+    sweep = training_sweep("drained", knobs=knobs, devices='rack == "b2"', repeats=2)
+    sweep_id = fleet.submit(sweep)
+    seconds_until(lambda: node.processes("agents.worker"))
+    joined.signal(signal.SIGTERM)
+    assert joined.wait() == 0
+    assert sorted(run.state for run in fleet.runs(sweep_id)) == [RunState.DONE, RunState.QUEUED]
+    assert len(node.processes()) == 1, "the host's own first process"
+    fleet.cli("sweep", "cancel", sweep_id)
+
+
+def test_a_killed_hosts_cell_runs_elsewhere(
+    switch: Lab, fleet: Fleet, record_property: Record
+) -> None:
+    with switch.host("doomed") as doomed:
+        fleet.join(doomed)
+        joined_s = seconds_until(lambda: fleet.device_of(doomed))
+        record_property("seconds from agent start to the device's being shown", joined_s)
+        assert joined_s <= 15
+        sweep_id = run_on(fleet, doomed, "killed")
+        here = fleet.device_of(fleet.head)
+        doomed.kill()
+        moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+    record_property("seconds until a killed host's cell runs elsewhere", moved_s)
+    assert moved_s <= 15
+    fleet.cli("sweep", "cancel", sweep_id)
+
+
+def measured_twice_at_once(runs: Sequence[Run]) -> list[tuple[Attempt, Attempt]]:
+    """Return attempts of which the second began on a device before the first had ended."""
+    attempts = sorted((a for run in runs for a in run.attempts), key=attrgetter("leased_at"))
+    pairs = itertools.combinations(attempts, 2)
+    return [
+        (a, b)
+        for a, b in pairs
+        if a.device_id == b.device_id and b.leased_at < (a.ended_at or math.inf)
+    ]
+
+
+def ports(host: Host) -> list[int]:
+    """Return the TCP ports that a host has open to others."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{host.init.pid}/net/{table}").read_text().splitlines()[1:]:
+            address, port = line.split()[1].split(":")
+            listens = line.split()[3] == "0A"
+            # Loopback: 127.0.0.1, the same within IPv6, and ::1.
+            if listens and not address.endswith(("0100007F", "00000001000000")):
+                found.add(int(port, 16))
+    return sorted(found)
+
+
+def probe(stranger: Host, addresses: list[str], token: str) -> dict[str, list[str]]:
+    said = stranger.run([sys.executable, str(PROBE), *addresses], PROBE_TOKEN=token)
+    assert said.returncode == 0, said.stderr
+    served: dict[str, list[str]] = json.loads(said.stdout)
+    return served

@@ -1,0 +1,153 @@
+"""A host of a real farm whose clock is an hour ahead: it freezes, and its disk fills up."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import datetime
+
+import pytest
+
+from agents.host.clock import AHEAD
+from controller.contracts.run import AttemptState, RunState
+from controller.store.sqlite import SqliteStore
+from tests.integration.farm import training_sweep
+from tests.support.fleet import BENCHFARM, Fleet, fleet_up, seconds_until
+from tests.support.hosts import Host, Program, lab
+
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+
+HOUR_S = 3600.0
+DISK_BYTES = 256 << 20
+OUTBOX = "root/.benchfarm/agent"
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Host, Host]]:
+    with (
+        lab(tmp_path_factory.mktemp("faults")) as switch,
+        switch.host("head") as head,
+        switch.host("node", DISK_BYTES) as node,
+    ):
+        yield head, node
+
+
+@pytest.fixture(scope="module")
+def node(hosts: tuple[Host, Host]) -> Host:
+    return hosts[1]
+
+
+@pytest.fixture(scope="module")
+def fleet(hosts: tuple[Host, Host]) -> Iterator[Fleet]:
+    with fleet_up(hosts[0]) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def joined(fleet: Fleet, node: Host) -> Program:
+    program = fleet.join(node, "--label", "rack=b2", **{AHEAD: str(HOUR_S)})
+    seconds_until(lambda: fleet.device_of(node))
+    return program
+
+
+def start_on(fleet: Fleet, host: Host, sweep: dict[str, object]) -> str:
+    """Have a joined host begin a sweep of one run that could run anywhere; return its id."""
+    here, there = fleet.device_of(fleet.head), fleet.device_of(host)
+    assert here
+    fleet.cli("device", "quarantine", here, "--why", "the other is to have it")
+    sweep_id = fleet.submit(sweep)
+    seconds_until(lambda: fleet.holder(sweep_id) == there)
+    fleet.cli("device", "release", here)
+    seconds_until(lambda: host.processes("agents.worker"))
+    return sweep_id
+
+
+def test_times_of_a_host_whose_clock_is_an_hour_ahead_are_the_controllers(
+    fleet: Fleet, node: Host, joined: Program
+) -> None:
+    listed = {d["device"]["id"]: d for d in json.loads(fleet.cli("device", "list", "--json"))}
+    ahead = {id_: status["clock_ahead_s"] for id_, status in listed.items()}
+    here, there = fleet.device_of(fleet.head), fleet.device_of(node)
+    assert ahead == {here: pytest.approx(0, abs=1), there: pytest.approx(HOUR_S, abs=1)}
+    (line,) = fleet.head.run([BENCHFARM, "agent", "list"]).stderr.splitlines()
+    assert re.search(r"on host node is 3(600|599)\.\d s ahead of the controller's", line)
+
+    sweep_id = fleet.submit(training_sweep("hour-ahead", devices='rack == "b2"'), "--wait")
+    ((attempt,),) = [run.attempts for run in fleet.runs(sweep_id)]
+    (result,) = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
+    assert attempt.ended_at
+    began = datetime.fromisoformat(result["started_at"]).timestamp()
+    assert attempt.leased_at - 0.001 <= began < attempt.ended_at < attempt.leased_at + 120
+    assert (result["device"], result["counted"]) == (there, True)
+
+
+def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
+    fleet: Fleet, node: Host, joined: Program, record_property: Record
+) -> None:
+    here, there = fleet.device_of(fleet.head), fleet.device_of(node)
+    sweep_id = start_on(fleet, node, training_sweep("frozen"))
+    node.freeze()
+    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+    record_property("seconds until a frozen host's cell runs elsewhere", moved_s)
+    assert moved_s <= 25
+    seconds_until(lambda: fleet.device_of(node) is None)
+
+    # It has measured to the end before it hears that nobody waits for that any more.
+    node.thaw("agents.worker")
+    seconds_until(lambda: not node.processes("agents.worker"))
+    node.cut_link()
+    node.thaw()
+    seconds_until(lambda: list(node.path(OUTBOX).glob("*/outbox/*.json")))
+    node.restore_link()
+    # The agent may be heard once more before its node, which the head took for dead, ends.
+    back_s = seconds_until(lambda: joined.log.read_text().count("has joined") == 2)
+    assert fleet.device_of(node) == there
+    record_property("seconds until a thawed host is back", back_s)
+    seconds_until(lambda: fleet.runs(sweep_id)[0].attempts[0].late)
+
+    seconds_until(lambda: fleet.runs(sweep_id)[0].state is RunState.DONE)
+    (run,) = fleet.runs(sweep_id)
+    assert [a.state for a in run.attempts] == [AttemptState.LOST, AttemptState.SUCCEEDED]
+    found = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
+    assert sorted((r["device"], r["counted"]) for r in found) == sorted(
+        [(here, True), (there, False)]
+    )
+
+
+def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room(
+    fleet: Fleet, node: Host, joined: Program
+) -> None:
+    """A worker that ends there meanwhile is the host's fault, whatever ended it."""
+    there = fleet.device_of(node)
+    started = joined.log.read_text().count("starting again")
+    endless = {"image_size": 96, "num_classes": 8, "steps": 1_000_000}
+    sweep_id = start_on(fleet, node, training_sweep("full", knobs=endless, devices='rack == "b2"'))
+    filler = node.fill_disk()
+    seconds_until(lambda: fleet.device_of(node) is None)
+    assert fleet.holder(sweep_id) == there, "what runs may come to its end"
+    for worker in node.processes("agents.worker"):
+        worker.kill()
+    seconds_until(lambda: fleet.runs(sweep_id)[0].state is RunState.QUEUED)
+    (failure,) = json.loads(
+        fleet.cli("results", "list", "--failures", "--sweep", sweep_id, "--json")
+    )
+    assert (failure["blame"], failure["kind"]) == ("device", "disk_full")
+    full = "less than 64 MiB are free on the disk of /root/.benchfarm"
+    assert failure["message"].startswith(f"{full}; ")
+    shown = {d["device"]["id"]: d for d in json.loads(fleet.cli("device", "list", "--json"))}
+    assert (shown[str(there)]["state"], shown[str(there)]["why"]) == ("offline", full)
+
+    fleet.submit(training_sweep("elsewhere"), "--wait")
+    (run,) = fleet.runs(sweep_id)
+    assert [a.state for a in run.attempts] == [AttemptState.FAILED], "it is not given to it again"
+    fleet.cli("sweep", "cancel", sweep_id)
+    filler.unlink()
+    seconds_until(lambda: fleet.device_of(node) == there)
+    fleet.submit(training_sweep("room-again", devices='rack == "b2"'), "--wait")
+    with closing(SqliteStore.open_reader(fleet.home.store)) as store:
+        counted = [(r.device, r.validity) for r in store.results() if r.counted]
+    assert counted[-1] == (there, "VALID")
+    assert joined.log.read_text().count("starting again") == started, "it went on all the while"

@@ -1,0 +1,97 @@
+"""The hosts that other tests are made on do what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.hosts import Host, lab, pid_namespace
+from tests.support.processes import is_dead
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Host, Host]]:
+    with lab(tmp_path) as switch, switch.host("one") as one, switch.host("two") as two:
+        yield one, two
+
+
+def reaches(host: Host, other: Host) -> bool:
+    return _connect(host, other.address, 9) == "refused"  # nothing listens there: it answers
+
+
+def _connect(host: Host, address: str, port: int) -> str:
+    script = f"""
+import socket
+try:
+    socket.create_connection(({address!r}, {port}), 0.5)
+    print("connected", end="")
+except ConnectionRefusedError:
+    print("refused", end="")
+except OSError:
+    print("nothing", end="")
+"""
+    said = host.run(["python3", "-c", script])
+    assert said.returncode == 0, said.stderr
+    return said.stdout
+
+
+def test_a_cut_link_is_silent_and_comes_back(two: tuple[Host, Host]) -> None:
+    one, other = two
+    assert reaches(one, other)
+    assert reaches(other, one)
+    other.cut_link()
+    assert not reaches(one, other)
+    other.restore_link()
+    assert reaches(one, other)
+
+
+def test_hosts_have_their_own_processes_names_ids_and_files(two: tuple[Host, Host]) -> None:
+    script = "hostname; cat /etc/machine-id; echo $HOME/x >/tmp/note; ls /proc | grep -c '^[0-9]'"
+    said = [host.run(["bash", "-c", script]).stdout.split() for host in two]
+    assert [names[0] for names in said] == ["one", "two"]
+    if Path("/etc/machine-id").exists():
+        assert (
+            len({names[1] for names in said} | {Path("/etc/machine-id").read_text().strip()}) == 3
+        )
+    assert all(int(names[-1]) < 10 for names in said)
+    assert two[0].path("/tmp/note").read_text() == "/root/x\n"
+    two[0].path("/tmp/note").unlink()
+    assert two[1].path("/tmp/note").exists()
+
+
+def test_a_frozen_host_goes_on_where_it_was(two: tuple[Host, Host]) -> None:
+    host, _ = two
+    program = host.start(["sh", "-c", "sleep 1000 & wait"])
+    while not host.processes("sleep 1000"):  # it starts
+        assert program.entrance.poll() is None
+    host.freeze()
+    assert {p.status() for p in host.processes()} == {psutil.STATUS_STOPPED}
+    host.thaw()
+    assert psutil.STATUS_STOPPED not in {p.status() for p in host.processes()}
+    assert program.entrance.poll() is None
+
+
+def test_a_killed_host_leaves_nothing_and_the_other_lives(two: tuple[Host, Host]) -> None:
+    host, other = two
+    program = host.start(["sleep", "1000"])
+    space, before = host.pid_namespace, other.processes()
+    host.kill()
+    assert program.entrance.poll() not in (None, 0)
+    for process in psutil.process_iter():
+        with suppress(OSError):  # it ended meanwhile
+            assert pid_namespace(process.pid) != space or is_dead(process)
+    assert [p.pid for p in other.processes()] == [p.pid for p in before]
+
+
+def test_a_full_disk_takes_no_more(tmp_path: Path) -> None:
+    with lab(tmp_path) as switch, switch.host("small", disk_bytes=8 << 20) as host:
+        filler = host.fill_disk()
+        assert host.run(["sh", "-c", "echo words > /root/file"]).returncode != 0
+        filler.unlink()
+        assert host.run(["sh", "-c", "echo words > /root/file"]).returncode == 0

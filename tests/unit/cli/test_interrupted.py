@@ -1,0 +1,51 @@
+"""^C ends a verb, and the processes it has started, with one line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from controller.cli.main import main
+from controller.contracts.bench import PlantedTrials
+from controller.runtime import planted
+
+
+def test_verb_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_: PlantedTrials) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planted, "run_planted", interrupted)
+    monkeypatch.setattr(sys, "argv", ["benchfarm", "bench", "compare"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "benchfarm: interrupted\n")
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have what the test starts heed ^C, though a shell may have started this in the background."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+def test_processes_of_a_verb_end_without_a_word(interruptible: None) -> None:
+    wanted = PlantedTrials(effects=(0.0,), trials=1000, loads=0, width=9, seed=0, time_limit_s=60)
+    command = [sys.executable, "-m", "agents.pairing.planted", wanted.model_dump_json()]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline()  # it is at work
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            _, complained = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert (process.returncode, complained) == (130, b"")

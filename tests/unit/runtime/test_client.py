@@ -1,0 +1,112 @@
+"""What a user's side says where the controller isn't, or is another's."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.administration import TokenList
+from controller.contracts.errors import FarmUnavailable, UserError
+from controller.runtime import client as client_module
+from controller.runtime.client import TOKEN_VARIABLE, FarmClient, Patience
+from controller.runtime.home import Home
+from controller.runtime.options import URL_VARIABLE
+
+
+@pytest.fixture
+def nobody() -> str:
+    """A port of loopback on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+class _Other(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if "token" in self.path else 403)
+        self.end_headers()
+        self.wfile.write(b"<html>no")
+
+    def do_POST(self) -> None:
+        self.send_response(200 if "cancel" in self.path else 503)
+        self.end_headers()
+        self.wfile.write(b'{"jobs": 1}')
+
+    def log_request(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def other() -> Iterator[str]:
+    """A web server that is no controller."""
+    with HTTPServer(("127.0.0.1", 0), _Other) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def client(home: Path, url: str, token: str | None = "ann's") -> FarmClient:
+    environ = {URL_VARIABLE: url} | ({TOKEN_VARIABLE: token} if token else {})
+    return FarmClient(Home(home), environ)
+
+
+def test_a_controller_that_is_away_is_named(nobody: str, tmp_path: Path) -> None:
+    there = client(tmp_path, nobody)
+    with pytest.raises(FarmUnavailable, match=nobody):
+        there.standing("s-1")
+    with pytest.raises(FarmUnavailable, match=nobody):
+        there.administer(TokenList, "tokens")
+    with pytest.raises(FarmUnavailable, match=nobody), there.events("s-1"):
+        pass
+
+
+def test_what_is_no_controller_is_told(other: str, tmp_path: Path) -> None:
+    there = client(tmp_path, other)
+    with pytest.raises(UserError, match=r"it answered with status 403; .*no controller"):
+        there.standing("s-1")
+    with pytest.raises(UserError, match=r"it does not answer in its words; .*no controller"):
+        there.administer(TokenList, "tokens")
+    with pytest.raises(UserError, match="it does not answer in its words"):
+        there.cancel("s-1")
+    with pytest.raises(FarmUnavailable, match="it answered with status 503"):
+        there.resume("s-1")
+
+
+def test_a_controller_that_is_waited_for_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client_module, "RETRY_S", 0.0)
+    away = FarmUnavailable("calling it", "nobody listens", "wait")
+    patience = Patience("at http://h:1")
+    patience.wait(away)
+    patience.wait(away)
+    assert capsys.readouterr().err == "waiting up to 60 s for the controller at http://h:1\n"
+    patience.ends = 0.0
+    with pytest.raises(FarmUnavailable, match="nobody listens"):
+        patience.wait(away)
+
+
+@pytest.mark.parametrize("token", ["größe", "one two", "a\x00b"])
+def test_a_token_that_is_none_is_not_repeated(nobody: str, tmp_path: Path, token: str) -> None:
+    with pytest.raises(UserError, match=f"reading {TOKEN_VARIABLE}: it is not one token") as seen:
+        client(tmp_path, nobody, token).standing("s-1")
+    assert token not in str(seen.value)
+
+
+def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
+    for url in ("http://here:port", "http://h:99999999", "here", "ftp://h", "http://", "h:1"):
+        with pytest.raises(UserError, match=f"{URL_VARIABLE}={url}: .*; write http://HOST:PORT"):
+            client(tmp_path, url).cancel("s-1")
+
+
+def test_a_home_s_own_token_goes_nowhere_else(nobody: str, tmp_path: Path) -> None:
+    (tmp_path / "api-token").write_text("secret")
+    with pytest.raises(UserError, match=f"{TOKEN_VARIABLE} is not set"):
+        client(tmp_path, nobody, token=None).standing("s-1")

@@ -1,0 +1,98 @@
+"""What `benchfarm phone` makes of an agent that follows several adb servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.adb_status import AdbStatus, Answer, RouteStatus
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import AdbUnavailable, FarmUnavailable, UserError
+from controller.runtime import phones
+from controller.runtime.home import Cluster, Home, write_private
+
+ONE, OTHER = "127.0.0.1:5037", "127.0.0.1:5038"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    (home.agent / "host-1" / "adb").mkdir(parents=True)
+    cluster = Cluster(instance="none", ray_address="", dashboard_url="", temp_dir="")
+    write_private(home.cluster_file, cluster.model_dump_json())
+    return home
+
+
+def tell(home: Home, name: str, status: AdbStatus) -> None:
+    (home.agent / "host-1" / "adb" / name).write_text(status.model_dump_json())
+
+
+@pytest.fixture
+def two(home: Home) -> Home:
+    tell(home, "status.json", AdbStatus(server=ONE, routes={"A": RouteStatus(device_id="a")}))
+    tell(home, "status-1.json", AdbStatus(server=OTHER, routes={"A": RouteStatus(device_id="b")}))
+    return home
+
+
+@pytest.mark.parametrize("server", [None, "127.0.0.1:1"])
+def test_of_several_servers_one_has_to_be_named(two: Home, server: str | None) -> None:
+    with pytest.raises(UserError) as refused:
+        phones.connect_phone(two, "127.0.0.1:5555", server)
+    assert str(refused.value) == (
+        "connecting phone 127.0.0.1:5555: this host's agent uses the adb servers "
+        f"{ONE}, {OTHER}; say which: --adb-server HOST:PORT"
+    )
+
+
+@pytest.mark.parametrize("typed", ["phone.lan", "phone.lan:5555"])
+def test_a_phone_is_connected_and_found_by_the_address_that_adb_lists(
+    typed: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(home, "status.json", AdbStatus(server=ONE))
+
+    def ask(_: object, verb: str, phone: str) -> Answer:
+        assert (verb, phone) == ("connect", "phone.lan:5555")
+        here = {"phone.lan:5555": RouteStatus(device_id="phone-1")}
+        tell(home, "status.json", AdbStatus(server=ONE, routes=here))
+        return Answer()
+
+    monkeypatch.setattr(phones._Agent, "ask", ask)
+    assert phones.connect_phone(home, typed) == "phone-1"
+
+
+@pytest.mark.parametrize(
+    ("typed", "listed"),
+    [
+        ("10.0.0.2", "10.0.0.2:5555"),
+        ("10.0.0.2:7000", "10.0.0.2:7000"),
+        ("fe80::1", "[fe80::1]:5555"),
+        ("[fe80::1]", "[fe80::1]:5555"),
+        ("[fe80::1]:7000", "[fe80::1]:7000"),
+    ],
+)
+def test_an_address_as_adb_lists_it(typed: str, listed: str) -> None:
+    assert phones.with_port(typed) == listed
+
+
+def test_phones_of_all_servers_are_listed(two: Home) -> None:
+    found = [(p.adb_server, p.serial, p.device_id) for p in phones.phones_here(two)]
+    assert found == [(ONE, "A", "a"), (OTHER, "A", "b")]
+
+
+def test_a_server_that_others_run_has_no_key_of_ours(two: Home) -> None:
+    assert phones.adb_key(two, OTHER) is None
+
+
+def test_a_server_with_a_complaint_is_left_out_unless_it_is_the_only_one(home: Home) -> None:
+    error = AdbUnavailable("use the adb server", "it does not answer", "start it")
+    tell(home, "status.json", AdbStatus(complaint=Complaint.of(error)))
+    with pytest.raises(AdbUnavailable, match="it does not answer"):
+        phones.phones_here(home)
+    tell(home, "status-1.json", AdbStatus(server=OTHER))
+    assert phones.phones_here(home) == []
+
+
+def test_without_an_agent_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(FarmUnavailable, match="no agent with one is up here"):
+        phones.phones_here(Home(tmp_path))

@@ -1,0 +1,239 @@
+"""The life of a device under any events in any order."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.device import (
+    CONTROLLER,
+    Booking,
+    DeviceLife,
+    DeviceState,
+    RegisteredDevice,
+)
+from controller.contracts.run import AttemptState
+from controller.scheduling.device_life import (
+    Appeared,
+    Booked,
+    DeviceHappening,
+    Failed,
+    Labelled,
+    Measured,
+    Probed,
+    ProbeWanted,
+    Quarantined,
+    Released,
+    Vanished,
+    at_rest,
+    booking_at,
+    conflict,
+    current,
+    is_probed,
+    live,
+    may_run,
+    probe_due,
+    standing,
+)
+from controller.scheduling.policy import QuarantinePolicy
+from tests.support import builders
+from tests.support.builders import attempt
+
+LIMIT = 3
+POLICY = QuarantinePolicy(after=LIMIT, probe_first_s=10.0, probe_longest_s=60.0)
+NOW = 1000.0
+FAILED = Failed("signal: it ended")
+
+
+def after(*events: DeviceHappening) -> DeviceLife:
+    """Return a life that has seen some events, a second apart."""
+    life = DeviceLife()
+    for second, event in enumerate(events):
+        life = live(life, event, NOW + second, POLICY)
+    return life
+
+
+def registered(life: DeviceLife, *, online: bool = True) -> RegisteredDevice:
+    return RegisteredDevice(
+        device=builders.cpu(), agent_id="host-1", online=online, since=NOW, life=life
+    )
+
+
+def booked(begins: float, ends: float, user: str | None = "ann") -> Booked:
+    return Booked(Booking(begins=begins, ends=ends, user=user, who="admin", why="a paper"))
+
+
+BOOKINGS = st.builds(
+    booked,
+    st.floats(900, 1100),
+    st.floats(1100, 1300),
+    st.sampled_from(("ann", "ben", None)),
+)
+AWAY = st.sampled_from((DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST))
+EVENTS: st.SearchStrategy[DeviceHappening] = st.one_of(
+    st.just(Appeared()),
+    st.builds(Vanished, AWAY, st.just("host-1"), st.just("unplugged")),
+    st.just(FAILED),
+    st.just(Measured()),
+    st.builds(Quarantined, st.just("ann"), st.just("loud")),
+    st.just(Released()),
+    st.just(ProbeWanted()),
+    st.builds(Probed, st.integers(0, 3), st.booleans()),
+    BOOKINGS,
+    st.builds(Labelled, st.dictionaries(st.sampled_from("ab"), st.none() | st.just("x"))),
+)
+
+
+def test_it_is_quarantined_by_as_many_failures_in_a_row_as_the_limit() -> None:
+    assert after(FAILED, FAILED).quarantine is None
+    hold = after(FAILED, FAILED, FAILED).quarantine
+    assert hold is not None
+    assert (hold.since, hold.who) == (NOW + 2, "controller")
+    assert hold.why == "3 failures in a row, the last: signal: it ended"
+    assert after(FAILED, FAILED, Measured(), FAILED, FAILED).quarantine is None
+    assert after(FAILED, FAILED, FAILED, Released(), FAILED, FAILED).quarantine is None
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_only_a_person_ends_a_person_s_quarantine(events: list[DeviceHappening]) -> None:
+    others = [event for event in events if not isinstance(event, Released)]
+    first = after(Quarantined("ann", "loud"))
+    assert after(Quarantined("ann", "loud"), *others).quarantine == first.quarantine
+    assert after(*events, Released()).quarantine is None
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_the_controller_s_quarantine_ends_by_a_person_or_the_probe_that_was_ordered(
+    events: list[DeviceHappening],
+) -> None:
+    life = after(FAILED, FAILED, FAILED)
+    for event in events:
+        ordered = life.probes
+        now = live(life, event, NOW + 9, POLICY)
+        if life.quarantine and not now.quarantine:
+            passed = event == Probed(ordered, passed=True) and is_probed(life)
+            assert passed or isinstance(event, Released)
+            assert (now.failures, now.probe_at) == (0, None)
+        life = now
+
+
+def test_a_person_s_word_takes_the_place_of_the_controller_s() -> None:
+    life = after(FAILED, FAILED, FAILED, Quarantined("ann", "it smells"))
+    assert life.quarantine
+    assert (life.quarantine.who, life.quarantine.why) == ("ann", "it smells")
+    assert live(life, Probed(0, passed=True), NOW, POLICY) == life
+
+
+@given(st.lists(st.booleans(), max_size=9))
+def test_probes_come_at_growing_times_however_often_it_is_let_out(passes: list[bool]) -> None:
+    life, now, waits = DeviceLife(), NOW, []
+    for passed in passes:
+        while life.quarantine is None:
+            life = live(life, FAILED, now, POLICY)
+        assert life.probe_at is not None
+        waits.append(life.probe_at - now)
+        assert probe_due(registered(life), life.probe_at - 0.1) is None
+        order = probe_due(registered(life), life.probe_at)
+        assert order is not None
+        assert probe_due(registered(life, online=False), life.probe_at) is None
+        now = life.probe_at
+        life = live(life, Probed(order.number, passed), now, POLICY)
+        assert live(life, Probed(order.number, passed=True), now, POLICY) == life, "told twice"
+    assert waits == [10.0, 20.0, 40.0, *[60.0] * 9][: len(passes)]
+    while life.quarantine:
+        life = live(life, Probed(life.probes, passed=True), now, POLICY)
+    assert live(life, Measured(), now, POLICY).probes == 0, "a result ends the doubt"
+
+
+def test_a_person_can_have_it_probed_at_once_and_an_older_store_s_is_due() -> None:
+    life = after(FAILED, FAILED, FAILED)
+    assert life.quarantine
+    assert life.quarantine.who == CONTROLLER
+    assert probe_due(registered(life), NOW + 3) is None
+    wanted = live(life, ProbeWanted(), NOW + 3, POLICY)
+    assert probe_due(registered(wanted), NOW + 3) is not None
+    older = DeviceLife(quarantine=life.quarantine)
+    assert probe_due(registered(older), NOW + 3) is not None
+
+
+@given(st.lists(EVENTS, max_size=20))
+def test_the_controller_quarantines_after_a_row_of_failures_and_nothing_else(
+    events: list[DeviceHappening],
+) -> None:
+    events = [event for event in events if not isinstance(event, Probed)]
+    row, held = 0, False
+    for event in events:
+        row = {Failed: row + 1, Measured: 0, Released: 0}.get(type(event), row)
+        held = not isinstance(event, Released) and (
+            held or isinstance(event, Quarantined) or (isinstance(event, Failed) and row >= LIMIT)
+        )
+    life = after(*events)
+    assert (life.quarantine is not None) is held
+    assert life.failures == row
+
+
+@given(st.lists(EVENTS, max_size=12), st.booleans())
+def test_a_device_in_quarantine_or_away_is_shown_so_whatever_runs_on_it(
+    events: list[DeviceHappening], online: bool
+) -> None:
+    device = registered(after(*events), online=online)
+    run = builders.run(attempts=(attempt("cpu-1", 1, AttemptState.LEASED),))
+    shown = standing(device, 1100.0, run)
+    assert may_run(device) is (shown.state is DeviceState.BUSY)
+    if device.life.quarantine:
+        assert shown.state is DeviceState.QUARANTINED
+    elif not online:
+        assert shown.state in (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST)
+
+
+@given(st.lists(BOOKINGS, max_size=5), st.floats(900, 1400))
+def test_a_booking_holds_from_its_beginning_to_its_end(bookings: list[Booked], now: float) -> None:
+    life = after(*bookings)
+    found = booking_at(life, now)
+    holding = [b.booking for b in bookings if b.booking.begins <= now < b.booking.ends]
+    assert (found is not None) is bool(holding)
+    shut = [b for b in holding if b.user is None]
+    assert found is None or found.begins == min(b.begins for b in shut or holding)
+    assert found is None or (found.user is None) is bool(shut), "maintenance goes first"
+    assert current(life, now).bookings == tuple(b for b in life.bookings if b.ends > now)
+    state = at_rest(registered(life), now).state
+    assert state is (DeviceState.RESERVED if holding else DeviceState.READY)
+
+
+@given(st.lists(BOOKINGS, max_size=5), BOOKINGS)
+def test_a_reservation_gives_way_to_those_of_others_and_maintenance_to_none(
+    bookings: list[Booked], new: Booked
+) -> None:
+    one = new.booking
+    others = [
+        b.booking
+        for b in bookings
+        if one.user and b.booking.user and b.booking.user != one.user
+        if max(b.booking.begins, one.begins) < min(b.booking.ends, one.ends)
+    ]
+    found = conflict(after(*bookings), one)
+    assert (found in others) if others else (found is None)
+
+
+def test_a_state_says_since_when_by_whom_and_why() -> None:
+    gone = registered(after(Vanished(DeviceState.UNAUTHORIZED, "host-1", "no key")), online=False)
+    shown = at_rest(gone, NOW + 50)
+    assert (shown.state, shown.since, shown.who, shown.why) == (
+        *(DeviceState.UNAUTHORIZED, NOW, "host-1", "no key"),
+    )
+    same = live(gone.life, Vanished(DeviceState.UNAUTHORIZED, "host-1", "no key"), 2000.0, POLICY)
+    assert same.away == gone.life.away, "told again, it is not new"
+    waits = attempt("cpu-1", 1, AttemptState.LEASED).model_copy(update={"cooling": True})
+    cooling = standing(registered(DeviceLife()), NOW, builders.run(attempts=(waits,)))
+    assert (cooling.state, cooling.why) == (DeviceState.COOLING, "run run-1, attempt 1")
+
+
+def test_a_persons_labels_go_before_the_agents_and_can_be_taken_away() -> None:
+    device = RegisteredDevice(
+        device=builders.cpu(labels={"rack": "a", "room": "1"}),
+        agent_id="host-1",
+        online=True,
+        since=NOW,
+        life=after(Labelled({"rack": "b", "desk": "2"}), Labelled({"desk": None})),
+    )
+    assert device.labelled.labels == {"rack": "b", "room": "1"}

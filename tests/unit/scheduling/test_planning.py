@@ -1,0 +1,84 @@
+"""What `sweep plan` works out from the fleet and from earlier attempts."""
+
+from __future__ import annotations
+
+from controller.contracts.device import Device, DeviceKind, DeviceState
+from controller.contracts.records import Took
+from controller.contracts.sweep import Cell
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.planning import SweepPlan, expected_s, plan_sweep
+from tests.support import builders
+
+CATALOG = builders.catalog()
+FLEET = [
+    (builders.cpu("cpu-1"), DeviceState.READY),
+    (builders.cpu("cpu-2"), DeviceState.BUSY),
+    (builders.cpu("cpu-3"), DeviceState.QUARANTINED),
+]
+
+
+def took(cell: Cell, device: Device, seconds: float) -> Took:
+    return Took(
+        **cell.model_dump(include={"workload", "stack", "scenario", "knobs", "versus"}),
+        device=device.id,
+        device_kind=device.kind,
+        seconds=seconds,
+    )
+
+
+def plan(history: list[Took], **changes: object) -> SweepPlan:
+    sweep = builders.sweep(**changes)
+    return plan_sweep(sweep, cells_of(sweep, CATALOG), FLEET, CATALOG, history)
+
+
+def test_cells_runs_and_hours_of_each_device() -> None:
+    (cell,) = cells_of(builders.sweep(), CATALOG)
+    history = [took(cell, FLEET[0][0], 1800.0), took(cell, FLEET[1][0], 900.0)]
+    found = plan(history, run_on="each", repeats=2)
+    assert [(d.device, d.cells, d.runs, d.hours) for d in found.devices] == [
+        ("cpu-1", 1, 2, 1.0),
+        ("cpu-2", 1, 2, 0.5),
+    ]
+    assert (found.shared_cells, found.unmatched) == (0, ())
+
+
+def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:
+    (cell,) = cells_of(builders.sweep(), CATALOG)
+    history = [took(cell, FLEET[0][0], 3600.0)]
+    found = plan(history, knobs={"batch_size": [1, 2, 3, 4]})
+    assert [(d.device, d.cells, d.hours) for d in found.devices] == [
+        ("cpu-1", 2, 2),
+        ("cpu-2", 2, 2),
+    ]
+    assert found.shared_cells == 4
+
+
+def test_a_cell_that_two_selectors_give_a_device_counts_once() -> None:
+    found = plan([], devices=["any", 'kind == "cpu_host"'], run_on="each")
+    assert [(d.device, d.cells) for d in found.devices] == [("cpu-1", 1), ("cpu-2", 1)]
+
+
+def test_a_cell_without_a_device_is_told_with_what_excluded_each() -> None:
+    found = plan([], devices=["any", "rack == b", "device == cpu-3"])
+    lost, absent = found.unmatched
+    assert (lost.selector, lost.stack) == ("rack == b", "torch")
+    assert "cpu-1 is excluded by rack" in lost.why
+    assert "cpu-3" not in lost.why, "it would not do if it were there"
+    assert "cpu-1 is excluded by device" in absent.why
+    assert "cpu-3 is excluded by its state, quarantined" in absent.why
+    (device,) = found.devices
+    assert (device.hours, device.unknown) == (None, 1)
+
+
+def test_the_attempts_most_like_a_cell_say_how_long_it_takes() -> None:
+    one, other = (cells_of(builders.sweep(knobs={"batch_size": n}), CATALOG)[0] for n in (1, 2))
+    here, there = builders.cpu("cpu-1"), builders.cpu("cpu-2")
+    phone = Device(id="phone-1", kind=DeviceKind.ANDROID, virtual=False)
+    history = [took(other, phone, 7.0)]
+    assert expected_s(one, here, history) is None
+    for cell, device, seconds in (
+        *((other, there, 5.0), (other, here, 4.0), (one, there, 3.0), (one, here, 2.0)),
+    ):
+        history.append(took(cell, device, seconds))
+        assert expected_s(one, here, history) == seconds
+    assert expected_s(one, here, [*history, took(one, here, 4.0)]) == 3.0
