@@ -6,6 +6,7 @@ RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -m pip -qq --require-virtualenv
 FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
 LOCK := requirements/lock.txt
+QUICK := "not long and not hardware"
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -18,7 +19,8 @@ demo: setup ## run a small sweep on this machine, from submission to report
 
 test: ## run the tests that take no minutes and need no device
 	@bash deploy/setup.sh --for-tests
-	@$(RUN)/pytest -m "not long and not hardware"
+	@$(RUN)/pytest -m $(QUICK) --numprocesses auto --maxprocesses 4 tests/unit tests/contract
+	@$(RUN)/pytest -m $(QUICK) tests/integration
 
 check: setup ## lint, formatting, types
 	@$(RUN)/ruff check .
@@ -39,5 +41,5 @@ lock: ## pin the newest packages that pyproject.toml allows
 	@$(MAKE) --no-print-directory setup
 
 clean: ## remove all that was made here: .venv, .deps, caches, builds
-	@rm -rf .venv .deps .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	@rm -rf .venv .deps .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info kernels/*.so
 	@find . -name .git -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
