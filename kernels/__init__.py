@@ -11,16 +11,20 @@ if TYPE_CHECKING:
     from kernels.ops.detection import detection_postprocess
     from kernels.ops.focal_loss import sigmoid_focal_loss, sigmoid_focal_loss_from_labels
     from kernels.ops.frozen_batch_norm import frozen_batch_norm
+    from kernels.ops.unfold import fold_maps, transposed, unfold_maps
 
 __all__ = [
     "batched_nms",
     "box_match",
     "capabilities",
     "detection_postprocess",
+    "fold_maps",
     "frozen_batch_norm",
     "nms",
     "sigmoid_focal_loss",
     "sigmoid_focal_loss_from_labels",
+    "transposed",
+    "unfold_maps",
 ]
 
 # transformers asks an installed `kernels` package for its version; "0" tells it that this is not
@@ -32,10 +36,13 @@ _MODULE_OF = {
     "box_match": "kernels.ops.boxes",
     "capabilities": "kernels.library",
     "detection_postprocess": "kernels.ops.detection",
+    "fold_maps": "kernels.ops.unfold",
     "frozen_batch_norm": "kernels.ops.frozen_batch_norm",
     "nms": "kernels.ops.boxes",
     "sigmoid_focal_loss": "kernels.ops.focal_loss",
     "sigmoid_focal_loss_from_labels": "kernels.ops.focal_loss",
+    "transposed": "kernels.ops.unfold",
+    "unfold_maps": "kernels.ops.unfold",
 }
 
 

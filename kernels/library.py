@@ -27,6 +27,7 @@ _FOCAL_DENSE = (c_void_p, c_void_p, c_int64, c_float, c_float)
 _LOSSES = (c_void_p, ctypes.POINTER(c_double), c_int)
 _SLOPES = (c_void_p, c_float, c_void_p, c_int)
 _POSTPROCESS = (*[c_float] * 4, c_int64, c_float, c_int64)
+_MAPS = (c_void_p, c_void_p, *[c_int64] * 3, c_void_p, c_int)
 _CHANNELS = (c_void_p, c_int64, c_int64, c_int64, c_void_p)
 _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "focal_labels_forward": (c_int64, (*_FOCAL_LABELS, *_LOSSES)),
@@ -37,6 +38,9 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "frozen_batch_norm_backward": (None, (*_CHANNELS, *[c_void_p] * 3, c_int)),
     "box_match": (None, (*[c_void_p, c_int64] * 2, c_float, c_float, c_int, c_void_p, c_int)),
     "nms": (c_int64, (*[c_void_p] * 3, c_int64, c_float, c_void_p, c_int)),
+    "unfold": (None, _MAPS),
+    "fold": (None, _MAPS),
+    "transpose": (None, (c_void_p, c_int64, c_int64, c_void_p, c_int)),
     "detection_postprocess": (
         c_int64,
         (*[c_void_p] * 4, *[c_int64] * 2, *_POSTPROCESS, *[c_void_p] * 3, c_int),

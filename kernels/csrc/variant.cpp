@@ -5,6 +5,7 @@
 #include "detection.h"
 #include "focal_loss.h"
 #include "frozen_batch_norm.h"
+#include "unfold.h"
 
 #define JOIN(name, type, variant) name##_##type##_##variant
 #define NAME(name, type, variant) JOIN(name, type, variant)
@@ -55,10 +56,28 @@
                         largest_log,   iou_threshold,   candidates_per_level, detections};       \
     return detection_postprocess(logits, offsets, anchors, level_sizes, levels, options, boxes,  \
                                  scores, labels, threads);                                       \
+  }                                                                                              \
+  EXPORT(unfold, type)                                                                           \
+  (const T *x, const int64_t *sizes, int64_t maps, int64_t images, int64_t channels,             \
+   T *neighbours, int threads) {                                                                 \
+    unfold(x, {sizes, maps, images, channels}, neighbours, threads);                             \
+  }                                                                                              \
+  EXPORT(fold, type)                                                                             \
+  (const T *neighbours, const int64_t *sizes, int64_t maps, int64_t images, int64_t channels,    \
+   T *x, int threads) {                                                                          \
+    fold(neighbours, {sizes, maps, images, channels}, x, threads);                               \
   }
 
 FOR_TYPE(f32, float)
 FOR_TYPE(bf16, BFloat16)
+
+EXPORT(transpose, f32)(const uint32_t *x, int64_t rows, int64_t columns, uint32_t *y, int threads) {
+  transpose(x, rows, columns, y, threads);
+}
+
+EXPORT(transpose, bf16)(const uint16_t *x, int64_t rows, int64_t columns, uint16_t *y, int threads) {
+  transpose(x, rows, columns, y, threads);
+}
 
 EXPORT(box_match, f32)
 (const float *anchors, int64_t anchor_count, const float *boxes, int64_t box_count, float high,

@@ -10,6 +10,7 @@ from models.retinanet.backbone import OUT_CHANNELS, ResNeXt50
 from models.retinanet.fpn import CHANNELS, FeaturePyramid
 from models.retinanet.head import HeadOutputs, RetinaNetHead
 from models.retinanet.packing import PackedHead
+from models.retinanet.unfolded import UnfoldedHead
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -45,7 +46,7 @@ class RetinaNet(nn.Module):
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
         self.register_buffer("std", torch.tensor(IMAGENET_STD)[:, None, None], persistent=False)
         self.backbone = BackboneWithPyramid(trainable_stages)
-        self.head: RetinaNetHead | PackedHead = RetinaNetHead(
+        self.head: RetinaNetHead | PackedHead | UnfoldedHead = RetinaNetHead(
             CHANNELS, ANCHORS_PER_CELL, num_classes
         )
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from models.retinanet.head import ClassificationHead, HeadOutputs, RegressionHead, RetinaNetHead
+from models.retinanet.unfolded import UnfoldedHead
 
 GAP = 1
 """Cells between levels: half a 3x3 kernel, rounded down."""
@@ -157,7 +158,7 @@ class PackedHead(nn.Module):
         shapes: rows and columns of every level, finest first.
     """
 
-    def __init__(self, head: RetinaNetHead | PackedHead, shapes: Sequence[tuple[int, int]]) -> None:
+    def __init__(self, head: RetinaNetHead | PackedHead | UnfoldedHead, shapes: Sequence[tuple[int, int]]) -> None:
         super().__init__()
         self.classification_head: ClassificationHead = head.classification_head
         self.regression_head: RegressionHead = head.regression_head

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kernels import transposed
 from models.retinanet.frozen_norm import FoldedConv2d
 
 
@@ -79,7 +80,7 @@ class _Pointwise(torch.autograd.Function):
             torch.mm(rows, kernel, out=_rows(of_x))
         shape, dtype = ctx.weight
         if ctx.needs_input_grad[1]:
-            of_weight = _scaled(rows.t() @ _rows(x), scale, dtype).view(shape)
+            of_weight = _scaled(transposed(rows) @ _rows(x), scale, dtype).view(shape)
         if ctx.needs_input_grad[3]:
             of_bias = rows.sum(0, dtype=dtype)
         return of_x, of_weight, None, of_bias

@@ -20,6 +20,7 @@ from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 from models.retinanet.pointwise import use_matmul
+from models.retinanet.unfolded import UnfoldedHead
 from models.seeding import seeded
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class RetinaNetTraining:
         frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
         pointwise: 1x1 convolutions as `convolution` or as `matmul`.
         packed_levels: run the heads on all pyramid levels in one call.
+        head_convolutions: the heads' 3x3 convolutions as `convolution` or as `matmul`, which runs
+            on all levels in one call whatever `packed_levels` says.
         focal_loss: one of `loss.FOCAL_LOSSES`.
         matching: one of `loss.MATCHINGS`.
         optimizer: one of `optimizers.build_optimizer`; MLPerf's is Adam.
@@ -89,6 +92,7 @@ class RetinaNetTraining:
         frozen_bn: str = "mul_add",
         pointwise: str = "convolution",
         packed_levels: bool = False,
+        head_convolutions: str = "convolution",
         focal_loss: str = "reference",
         matching: str = "reference",
         optimizer: str = "adam",
@@ -100,7 +104,7 @@ class RetinaNetTraining:
         self.is_plain = (
             skip_frozen
             and frozen_bn == "mul_add"
-            and pointwise == "convolution"
+            and pointwise == head_convolutions == "convolution"
             and not packed_levels
             and focal_loss == matching == "reference"
         )
@@ -111,6 +115,7 @@ class RetinaNetTraining:
         self._frozen_bn = frozen_bn
         self._pointwise = pointwise
         self._packed_levels = packed_levels
+        self._head_convolutions = head_convolutions
         self._focal_loss = FOCAL_LOSSES[focal_loss]
         self._matching = MATCHINGS[matching]
         self._optimizer = optimizer
@@ -139,7 +144,9 @@ class RetinaNetTraining:
         apply_frozen_bn(model, self._frozen_bn)
         if self._pointwise == "matmul":
             use_matmul(model)
-        if self._packed_levels:
+        if self._head_convolutions == "matmul":
+            model.head = UnfoldedHead(model.head)
+        elif self._packed_levels:
             model.head = PackedHead(model.head, grid_shapes(self.image_size, self.image_size))
         return model
 

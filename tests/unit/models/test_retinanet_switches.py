@@ -24,6 +24,7 @@ SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
     "1x1 convolutions as matrix products": {"pointwise": "matmul"},
     "focal loss by labels": {"focal_loss": "by_labels"},
     "levels packed": {"packed_levels": True},
+    "3x3 convolutions of the heads as matrix products": {"head_convolutions": "matmul"},
     "gradients of frozen stages": {"skip_frozen": False},
     "all of them": {
         "frozen_bn": "folded",
@@ -37,7 +38,7 @@ SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
         "pointwise": "matmul",
         "focal_loss": "fused",
         "matching": "fused",
-        "packed_levels": True,
+        "head_convolutions": "matmul",
     },
 }
 CHANNELS_LAST = [False, True]
