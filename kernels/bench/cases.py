@@ -57,7 +57,7 @@ class Operator:
 
 def operators() -> Mapping[str, Operator]:
     """Return all operators by name."""
-    from kernels.bench import boxes, detection, focal, norm
+    from kernels.bench import boxes, detection, focal, norm, unfold
 
     both = tuple(DTYPES)
     return {
@@ -67,6 +67,8 @@ def operators() -> Mapping[str, Operator]:
         "box_match": Operator(("fp32",), boxes.MATCHED, boxes.matching),
         "nms": Operator(("fp32",), boxes.SUPPRESSED, boxes.suppression),
         "batched_nms": Operator(("fp32",), boxes.SUPPRESSED, boxes.batched_suppression),
+        "unfold_maps": Operator(both, unfold.UNFOLDED, unfold.unfolding),
+        "transposed": Operator(both, unfold.TURNED, unfold.transposition),
         "detection_postprocess": Operator(both, detection.SHAPES, detection.case),
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "parallel.h"
+#include "square.h"
 #include "vec.h"
 
 namespace {
@@ -78,33 +79,6 @@ template <class T> void fold(const T *neighbours, const Maps &maps, T *x, int th
   });
 }
 
-// Transposition in registers of 16 bytes, which hold as many elements as there are of them.
-template <class T> struct Square {
-  static constexpr int side = 16 / sizeof(T);
-  typedef T Row __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));
-  typedef T Aligned __attribute__((vector_size(16)));
-
-  static void transpose(const T *x, int64_t step, T *y, int64_t step_of_y) {
-    Aligned rows[side], next[side];
-    for (int row = 0; row < side; ++row) rows[row] = *(const Row *)(x + row * step);
-    Aligned low, high;
-    for (T place = 0; place < side; ++place) {
-      const T from = place / 2 + place % 2 * side;
-      low[place] = from;
-      high[place] = from + side / 2;
-    }
-    // Interleaving the halves once for each bit of an index turns row and column about.
-    for (int stride = 1; stride < side; stride *= 2) {
-      for (int row = 0; row < side / 2; ++row) {
-        next[2 * row] = __builtin_shuffle(rows[row], rows[row + side / 2], low);
-        next[2 * row + 1] = __builtin_shuffle(rows[row], rows[row + side / 2], high);
-      }
-      for (int row = 0; row < side; ++row) rows[row] = next[row];
-    }
-    for (int row = 0; row < side; ++row) *(Row *)(y + row * step_of_y) = rows[row];
-  }
-};
-
 // y [columns, rows] of x [rows, columns]; T is an integer as wide as the elements.
 template <class T> void transpose(const T *x, int64_t rows, int64_t columns, T *y, int threads) {
   constexpr int64_t down = 256, across = 64, side = Square<T>::side;
@@ -116,7 +90,8 @@ template <class T> void transpose(const T *x, int64_t rows, int64_t columns, T *
     for (int64_t column = left; column < right; column += side) {
       for (int64_t row = top; row < bottom; row += side) {
         if (row + side <= bottom && column + side <= right) {
-          Square<T>::transpose(x + row * columns + column, columns, y + column * rows + row, rows);
+          Square<T>::transpose(x + row * columns + column, columns * sizeof(T),
+                               y + column * rows + row, rows * sizeof(T));
           continue;
         }
         for (int64_t r = row; r < row + side && r < bottom; ++r) {

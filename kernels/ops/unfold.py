@@ -28,7 +28,7 @@ def unfold_maps(x: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
         ValueError: x has another number of dimensions or cells.
     """
     cells = sum(rows * columns for rows, columns in sizes)
-    if x.dim() != 3 or x.shape[1] != cells or min(map(min, sizes), default=0) < 0:
+    if x.dim() != 3 or x.shape[1] != cells or any(n < 0 for size in sizes for n in size):
         raise ValueError(
             f"x {list(x.shape)}, maps of {list(sizes)}: expected [B, {cells}, C], {cells} cells"
         )
@@ -42,7 +42,13 @@ def fold_maps(neighbours: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
     """Return [B, cells, C], the gradient of x where that of `unfold_maps` is [B, cells, 9, C].
 
     Sums are fp32, rounded once.
+
+    Raises:
+        ValueError: neighbours has another number of dimensions or cells.
     """
+    cells = sum(rows * columns for rows, columns in sizes)
+    if neighbours.dim() != 4 or neighbours.shape[1:3] != (cells, TAPS):
+        raise ValueError(f"neighbours {list(neighbours.shape)}: expected [B, {cells}, {TAPS}, C]")
     if not serves(neighbours):
         x = neighbours.new_zeros((*neighbours.shape[:2], neighbours.shape[3]), requires_grad=True)
         with torch.enable_grad():
@@ -77,11 +83,11 @@ def _call_on_maps(name: str, given: Tensor, sizes: list[int], made: Tensor, chan
     call(name, given.dtype, given, of_maps, len(sizes) // 2, len(given), channels, made)
 
 
-def _fake_unfold(x: Tensor, sizes: list[int]) -> Tensor:  # noqa: ARG001 - as the schema says
+def _fake_unfold(x: Tensor, sizes: list[int]) -> Tensor:
     return x.new_empty((*x.shape[:2], TAPS, x.shape[2]))
 
 
-def _fake_fold(neighbours: Tensor, sizes: list[int]) -> Tensor:  # noqa: ARG001
+def _fake_fold(neighbours: Tensor, sizes: list[int]) -> Tensor:
     return neighbours.new_empty((*neighbours.shape[:2], neighbours.shape[3]))
 
 
@@ -95,7 +101,7 @@ def _fake_transposed(x: Tensor) -> Tensor:
     return x.new_empty(x.shape[::-1])
 
 
-def _keep_sizes(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _keep_sizes(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401
     _, ctx.sizes = inputs
 
 

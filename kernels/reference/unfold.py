@@ -16,12 +16,12 @@ def unfold_maps(x: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
         x: [B, cells, C]; cells run through one map after the other, each row by row.
         sizes: rows and columns of each map.
     """
-    parts = x.split([rows * columns for rows, columns in sizes], dim=1)
+    parts = torch.split(x, [rows * columns for rows, columns in sizes], dim=1)
     return torch.cat([_of_map(part, *size) for part, size in zip(parts, sizes, strict=True)], dim=1)
 
 
 def _of_map(x: Tensor, rows: int, columns: int) -> Tensor:
-    around = functional.pad(x.view(len(x), rows, columns, -1), (0, 0, 1, 1, 1, 1))
+    around = functional.pad(x.reshape(len(x), rows, columns, x.shape[2]), (0, 0, 1, 1, 1, 1))
     taps = [
         around[:, down : down + rows, right : right + columns].flatten(1, 2)
         for down in range(3)

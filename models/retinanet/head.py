@@ -54,13 +54,23 @@ class RegressionHead(nn.Module):
         return _by_anchor([self.bbox_reg(self.conv(x)) for x in levels], 4)
 
 
-class RetinaNetHead(nn.Module):
-    """Both heads over the same levels."""
+class BothHeads(nn.Module):
+    """Both heads; subclasses say how the levels go through them."""
+
+    def __init__(self, classification: ClassificationHead, regression: RegressionHead) -> None:
+        super().__init__()
+        self.classification_head = classification
+        self.regression_head = regression
+
+
+class RetinaNetHead(BothHeads):
+    """Both heads, level by level."""
 
     def __init__(self, channels: int, anchors_per_cell: int, num_classes: int) -> None:
-        super().__init__()
-        self.classification_head = ClassificationHead(channels, anchors_per_cell, num_classes)
-        self.regression_head = RegressionHead(channels, anchors_per_cell)
+        super().__init__(
+            ClassificationHead(channels, anchors_per_cell, num_classes),
+            RegressionHead(channels, anchors_per_cell),
+        )
 
     def forward(self, levels: Sequence[Tensor]) -> HeadOutputs:
         """Return the outputs of both heads for levels [B, channels, H_l, W_l]."""

@@ -8,9 +8,7 @@ from torch import Tensor, nn
 from models.retinanet.anchors import ANCHORS_PER_CELL
 from models.retinanet.backbone import OUT_CHANNELS, ResNeXt50
 from models.retinanet.fpn import CHANNELS, FeaturePyramid
-from models.retinanet.head import HeadOutputs, RetinaNetHead
-from models.retinanet.packing import PackedHead
-from models.retinanet.unfolded import UnfoldedHead
+from models.retinanet.head import BothHeads, HeadOutputs, RetinaNetHead
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -46,9 +44,7 @@ class RetinaNet(nn.Module):
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
         self.register_buffer("std", torch.tensor(IMAGENET_STD)[:, None, None], persistent=False)
         self.backbone = BackboneWithPyramid(trainable_stages)
-        self.head: RetinaNetHead | PackedHead | UnfoldedHead = RetinaNetHead(
-            CHANNELS, ANCHORS_PER_CELL, num_classes
-        )
+        self.head: BothHeads = RetinaNetHead(CHANNELS, ANCHORS_PER_CELL, num_classes)
 
     def forward(self, images: Tensor) -> HeadOutputs:
         """Return the head outputs for images [B, 3, H, W] with values in 0..1.

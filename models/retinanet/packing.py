@@ -18,8 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from models.retinanet.head import ClassificationHead, HeadOutputs, RegressionHead, RetinaNetHead
-from models.retinanet.unfolded import UnfoldedHead
+from models.retinanet.head import BothHeads, HeadOutputs
 
 GAP = 1
 """Cells between levels: half a 3x3 kernel, rounded down."""
@@ -150,7 +149,7 @@ class _ByAnchor(torch.autograd.Function):
         return None, None, *canvases
 
 
-class PackedHead(nn.Module):
+class PackedHead(BothHeads):
     """Both heads of RetinaNet over two canvases; shares the parameters of the plain head.
 
     Args:
@@ -158,10 +157,8 @@ class PackedHead(nn.Module):
         shapes: rows and columns of every level, finest first.
     """
 
-    def __init__(self, head: RetinaNetHead | PackedHead | UnfoldedHead, shapes: Sequence[tuple[int, int]]) -> None:
-        super().__init__()
-        self.classification_head: ClassificationHead = head.classification_head
-        self.regression_head: RegressionHead = head.regression_head
+    def __init__(self, head: BothHeads, shapes: Sequence[tuple[int, int]]) -> None:
+        super().__init__(head.classification_head, head.regression_head)
         self.layouts = (Layout.of(shapes[:1]), Layout.of(shapes[1:]))
         self.gaps: Tensor
         """Of the shared canvas."""

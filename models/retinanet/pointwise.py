@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernels import transposed
 from models.retinanet.frozen_norm import FoldedConv2d
 
 
@@ -72,6 +71,8 @@ class _Pointwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
+        from kernels import transposed
+
         x, kernel, scale = ctx.saved_tensors
         of_x = of_weight = of_bias = None
         rows = _rows(gradient.contiguous(memory_format=torch.channels_last))

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kernels import fold_maps, transposed, unfold_maps
-from models.retinanet.head import ClassificationHead, HeadOutputs, RegressionHead, RetinaNetHead
+from models.retinanet.head import BothHeads, HeadOutputs
 
 Sizes = Sequence[tuple[int, int]]
 
@@ -40,7 +39,7 @@ class UnfoldedConv2d(nn.Module):
         return y
 
 
-class UnfoldedHead(nn.Module):
+class UnfoldedHead(BothHeads):
     """Both heads of RetinaNet over rows; shares the parameters of the plain head.
 
     It computes in the dtype of autocast, if that is on.
@@ -49,10 +48,8 @@ class UnfoldedHead(nn.Module):
         head: the head whose convolutions it takes over.
     """
 
-    def __init__(self, head: nn.Module) -> None:
-        super().__init__()
-        self.classification_head: ClassificationHead = head.classification_head
-        self.regression_head: RegressionHead = head.regression_head
+    def __init__(self, head: BothHeads) -> None:
+        super().__init__(head.classification_head, head.regression_head)
         convolutions = [(n, m) for n, m in self.named_modules() if isinstance(m, nn.Conv2d)]
         for name, conv in convolutions:
             self.set_submodule(name, UnfoldedConv2d(conv))
@@ -92,6 +89,8 @@ class _Unfolded(torch.autograd.Function):
         sizes: Sizes,
         relu: bool,
     ) -> Tensor:
+        from kernels import unfold_maps
+
         kernel = weight.permute(0, 2, 3, 1).flatten(1).to(x.dtype)
         y = torch.addmm(
             bias.to(x.dtype), unfold_maps(x, sizes).view(-1, kernel.shape[1]), kernel.t()
@@ -104,6 +103,8 @@ class _Unfolded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
+        from kernels import fold_maps, transposed, unfold_maps
+
         x, kernel, y = ctx.saved_tensors
         slopes = gradient.reshape(-1, len(kernel))
         if y is not None:

@@ -118,6 +118,34 @@ def detection_postprocess(call: Call, element: str, beyond: int) -> None:
         call("detection_postprocess", *inputs, 64, 64, least, 4.1, 50, 0.5, most, *results)
 
 
+MAPS: tuple[list[tuple[int, int]], ...] = (
+    [],
+    [(0, 3)],
+    [(1, 1)],
+    [(2, 3), (1, 1)],
+    [(9, 7), (4, 4), (1, 2)],
+)
+"""Rows and columns of maps."""
+
+
+def unfold(call: Call, element: str, beyond: int) -> None:
+    """Neighbourhoods of several maps, and back."""
+    for maps, images, channels in product(MAPS, (0, 1, 2), (1, 5, 64)):
+        cells = images * sum(rows * columns for rows, columns in maps)
+        x, neighbours = numbers(cells * channels, element), numbers(cells * channels * 9, element)
+        sizes = np.array(maps, "i8").flatten()
+        extents = sizes, len(maps), images + beyond, channels
+        call("unfold", x, *extents, neighbours)
+        call("fold", neighbours, *extents, x)
+
+
+def transpose(call: Call, element: str, beyond: int) -> None:
+    """Matrices of whole squares and of parts of them."""
+    for rows, columns in ((0, 4), (1, 1), (8, 8), (33, 7), (300, 70), (64, 256)):
+        x, y = (numbers(rows * columns, element) for _ in range(2))
+        call("transpose", x, rows + beyond, columns, y)
+
+
 OPERATORS = (
     focal_dense,
     focal_past_caches,
@@ -126,6 +154,8 @@ OPERATORS = (
     box_match,
     nms,
     detection_postprocess,
+    unfold,
+    transpose,
 )
 
 

@@ -37,6 +37,10 @@ def transport(script: str, owner: str = "test-agent") -> LocalProcess:
     return LocalProcess(owner, lambda _: command)
 
 
+ATTEMPT = f"run-{os.getpid()}/1"
+"""How the processes of `builders.worker_spec` are marked."""
+
+
 async def outcome_of(script: str, folder: Path, deadline_s: float = PATIENCE_S) -> Outcome:
     spec = builders.worker_spec(str(folder), deadline_s)
     return await transport(script).run(spec, lambda _: None)
@@ -65,8 +69,7 @@ def saying(number: str) -> str:
 
 
 def left_over() -> list[psutil.Process]:
-    name = f"{builders.ref().run_id}/{builders.ref().attempt}"
-    return list(marked_processes(ATTEMPT_MARKER, name))
+    return list(marked_processes(ATTEMPT_MARKER, ATTEMPT))
 
 
 async def test_a_result(tmp_path: Path) -> None:
@@ -78,7 +81,7 @@ async def test_a_worker_is_told_its_job_and_marked(tmp_path: Path) -> None:
         assert spec["job"]["workload"] == "resnet"
         assert spec["artefact_dir"] == {str(tmp_path)!r}
         assert os.environ[{WORKER_MARKER!r}] == "test-agent"
-        assert os.environ[{ATTEMPT_MARKER!r}] == "run-1/1"
+        assert os.environ[{ATTEMPT_MARKER!r}] == {ATTEMPT!r}
         assert os.environ["OMP_NUM_THREADS"] == "1"
         assert os.getsid(0) == os.getpid()
         say(RESULT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -50,9 +51,9 @@ def workload(**knobs: Scalar) -> RetinaNetTraining:
     return RetinaNetTraining(**{**sizes, **knobs})  # type: ignore[arg-type]
 
 
-def plain_model() -> RetinaNet:
+def plain_model(seed: int = 0) -> RetinaNet:
     """Return a model whose norms do something: fresh ones are the identity."""
-    model = workload().build_model()
+    model = workload(seed=seed).build_model()
     generator = torch.Generator().manual_seed(1)
     for norm in model.modules():
         if isinstance(norm, FrozenBatchNorm2d):
@@ -77,9 +78,11 @@ class Step:
         return float((wrong / sum(g.square().sum() for g in truth.gradients.values())) ** 0.5)
 
 
-def one_step(dtype: torch.dtype, knobs: Mapping[str, Scalar], channels_last: bool = False) -> Step:
+def one_step(
+    dtype: torch.dtype, knobs: Mapping[str, Scalar], channels_last: bool = False, seed: int = 0
+) -> Step:
     """bf16 means autocast, as in the stacks; float64 means all of it."""
-    job, model = workload(**knobs), plain_model()
+    job, model = workload(seed=seed, **knobs), plain_model(seed)
     bf16 = dtype is torch.bfloat16
     model = job.transform(model if bf16 else model.to(dtype))
     if channels_last:
@@ -94,8 +97,27 @@ def one_step(dtype: torch.dtype, knobs: Mapping[str, Scalar], channels_last: boo
 
 
 @cache
-def plain(dtype: torch.dtype, channels_last: bool = False) -> Step:
-    return one_step(dtype, {}, channels_last)
+def plain(dtype: torch.dtype, channels_last: bool = False, seed: int = 0) -> Step:
+    return one_step(dtype, {}, channels_last, seed)
+
+
+SEEDS = (0, 1, 2)
+"""Of one step alone, the error in bf16 is by chance up to half as large again or three quarters:
+a few ReLUs, matches and roundings of the coarsest level decide."""
+
+
+def error_in_bf16(knobs: Mapping[str, Scalar]) -> float:
+    """Return the relative error of the gradient, root mean square over steps."""
+    errors = [
+        one_step(torch.bfloat16, knobs, True, seed).error(plain(torch.float32, seed=seed))
+        for seed in SEEDS
+    ]
+    return float(math.hypot(*errors) / math.sqrt(len(SEEDS)))
+
+
+@cache
+def error_of_plain_in_bf16() -> float:
+    return error_in_bf16({})
 
 
 @pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
@@ -131,13 +153,11 @@ def test_a_switch_rounds_in_fp32_and_no_more(
 @pytest.mark.parametrize("knobs", SWITCHES.values(), ids=SWITCHES)
 def test_a_switch_costs_no_accuracy_in_bf16(knobs: Mapping[str, Scalar]) -> None:
     """8 bits a value: the gradient is some percent off, with a switch no more than without."""
-    truth = plain(torch.float32)
-    without = plain(torch.bfloat16, channels_last=True)
-    step = one_step(torch.bfloat16, knobs, channels_last=True)
-    assert without.error(truth) < 0.2
-    assert step.error(truth) < 1.25 * without.error(truth)
+    assert error_of_plain_in_bf16() < 0.2
+    assert error_in_bf16(knobs) < 1.25 * error_of_plain_in_bf16()
     # The loss, in fp32, of logits of 8 bits each.
-    torch.testing.assert_close(step.loss, truth.loss, rtol=0.01, atol=0)
+    loss = one_step(torch.bfloat16, knobs, True).loss
+    torch.testing.assert_close(loss, plain(torch.float32).loss, rtol=0.01, atol=0)
 
 
 def test_channels_last_is_the_same_in_fp32() -> None:
