@@ -42,6 +42,15 @@ CONTRAST = 4.5
 """Least contrast of text that WCAG 2.2 asks for (level AA, 1.4.3)."""
 
 MEASURES = Path(__file__).parents[1].joinpath("support", "page_measures.js").read_text()
+# Charts are drawn when they come near.
+SEE_ALL = """(async () => {
+  for (const plot of document.querySelectorAll(".plot")) {
+    plot.scrollIntoView({behavior: "instant"});
+    while (!plot.querySelector(".main-svg")) await new Promise(requestAnimationFrame);
+  }
+  scrollTo({top: 0, behavior: "instant"});
+  return true;
+})()"""
 IDLE = """new Promise(resolve => {
   const look = () => document.documentElement.dataset.charts === "drawn"
     ? requestIdleCallback(resolve) : requestAnimationFrame(look);
@@ -135,6 +144,7 @@ def opened(browser: Browser, files: dict[str, Path]) -> Iterator[Open]:
             page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
             pages[name, width, theme] = _listening(page)
             page.goto(files[name].as_uri())
+            assert page.evaluate(SEE_ALL)
             assert page.evaluate(IDLE)
         return pages[name, width, theme]
 
@@ -208,6 +218,7 @@ def test_measures_see_what_is_wrong(browser: Browser, files: dict[str, Path]) ->
     with browser.new_page(viewport={"width": PHONE, "height": 900}) as page:
         report = Opened(page)
         page.goto(files["comparison"].as_uri())
+        assert page.evaluate(SEE_ALL)
         assert page.evaluate(IDLE)
         page.add_style_tag(
             content="h2 { width: 200vw; margin-bottom: -2em !important; } .note { color: #ddd }"
@@ -298,7 +309,8 @@ def test_a_dark_page_prints_and_is_dark_again(opened: Open) -> None:
 
 
 def test_large_report_is_interactive_in_time(browser: Browser, files: dict[str, Path]) -> None:
-    """Times the CPU of the page's main thread, from navigation until it is idle with all drawn.
+    """Times the CPU of the page's main thread, from navigation until it is idle with all drawn that
+    is in sight or near; nobody waits for the rest.
 
     Nothing is waited for, so on a machine with nothing else to do it is the time people wait. A
     machine that others use is slower by a third for seconds at a time: it may try again.

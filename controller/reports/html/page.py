@@ -39,7 +39,6 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the page as HTML, whole; every text in it is escaped."""
-    scripts = [Markup(get_plotlyjs()), _resource("page.js")] if page.charts else []
     template = _environment().get_template(page.template)
     return template.render(
         **page.context,
@@ -48,7 +47,8 @@ def render(page: Page) -> str:
         contents=page.contents,
         charts={chart.anchor: chart for chart in page.charts},
         figures={chart.anchor: chart.figure for chart in page.charts},
-        scripts=[_resource("theme.js"), *scripts],
+        scripts=[_resource("theme.js"), *([_resource("page.js")] if page.charts else [])],
+        library=Markup(get_plotlyjs()) if page.charts else None,
     )
 
 

@@ -51,7 +51,7 @@ class Tags(HTMLParser):
         self.links += [found[name] or "" for name in ("href", "src", "action") if name in found]
         if found.get("http-equiv") == "Content-Security-Policy":
             self.policy = found["content"] or ""
-        self._in_script = tag == "script" and "type" not in found
+        self._in_script = tag == "script" and found.get("type") != "application/json"
         if self._in_script:
             self.scripts.append("")
 

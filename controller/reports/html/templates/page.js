@@ -17,26 +17,48 @@
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, themed(inner)]));
   };
-  const draw = (size = { width: undefined, autosize: true }) =>
+  // Takes a second of a slow computer: not before there is something to draw.
+  const load = () => {
+    if (self.Plotly) return;
+    const script = document.createElement("script");
+    script.text = document.getElementById("plotly").textContent;
+    document.head.append(script);
+  };
+  const draw = (ids, size = { width: undefined, autosize: true }) =>
     Promise.all(
-      Object.entries(figures).map(([id, { data, layout }]) =>
-        Plotly.react(id, themed(data), { ...themed(layout), ...size }, {
+      ids.map((id) => {
+        load();
+        drawn.add(id);
+        const { data, layout } = figures[id];
+        return Plotly.react(id, themed(data), { ...themed(layout), ...size }, {
           displayModeBar: false,
           responsive: true,
-        }),
-      ),
+        });
+      }),
     );
 
-  document.addEventListener("themechange", () => draw());
+  // What is about to come into sight is drawn; the rest costs nothing until then.
+  const drawn = new Set();
+  const sight = new IntersectionObserver(
+    (changes) => {
+      const seen = changes.filter((change) => change.isIntersecting).map(({ target }) => target);
+      seen.forEach((plot) => sight.unobserve(plot));
+      root.dataset.charts = "drawing";
+      draw(seen.map((plot) => plot.id)).then(() => {
+        root.dataset.charts = "drawn";
+      });
+    },
+    { rootMargin: "50% 0px" },
+  );
+  Object.keys(figures).forEach((id) => sight.observe(document.getElementById(id)));
+
+  document.addEventListener("themechange", () => draw([...drawn]));
   addEventListener("beforeprint", () => {
     root.dataset.printing = "";
-    draw({ width: PRINTED_WIDTH });
+    draw(Object.keys(figures), { width: PRINTED_WIDTH });
   });
   addEventListener("afterprint", () => {
     delete root.dataset.printing;
-    draw();
-  });
-  draw().then(() => {
-    root.dataset.charts = "drawn";
+    draw([...drawn]);
   });
 })();
