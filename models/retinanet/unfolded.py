@@ -62,19 +62,17 @@ class UnfoldedHead(BothHeads):
         sizes = [(level.shape[2], level.shape[3]) for level in levels]
         classes, boxes = self.classification_head, self.regression_head
         return HeadOutputs(
-            _run(classes.conv, classes.cls_logits, rows, sizes).view(
-                len(rows), -1, classes.num_classes
-            ),
-            _run(boxes.conv, boxes.bbox_reg, rows, sizes).view(len(rows), -1, 4),
+            _run(classes.conv, classes.cls_logits, rows, sizes, classes.num_classes),
+            _run(boxes.conv, boxes.bbox_reg, rows, sizes, 4),
         )
 
 
-def _run(tower: nn.Sequential, last: nn.Module, rows: Tensor, sizes: Sizes) -> Tensor:
-    """Return [B, cells, out] of one head."""
+def _run(tower: nn.Sequential, last: nn.Module, rows: Tensor, sizes: Sizes, values: int) -> Tensor:
+    """Return [B, A, values] of one head."""
     for block in tower:
         rows = block.get_submodule("0")(rows, sizes, relu=True)
-    result: Tensor = last(rows, sizes)
-    return result
+    outputs: Tensor = last(rows, sizes)
+    return outputs.view(len(rows), -1, values)
 
 
 class _Unfolded(torch.autograd.Function):
