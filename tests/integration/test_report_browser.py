@@ -288,6 +288,8 @@ def test_paper_cuts_nothing_and_is_light(
         report = Opened(page)
         page.emulate_media(media="print", color_scheme="dark")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        # All of them, though none has been in sight.
+        assert report.measure("emptyCharts()") == []
         assert report.measure("overflowing()") == []
         assert report.measure("overlaps()") == []
         assert report.measure("cutTexts()") == []
@@ -325,6 +327,16 @@ def test_large_report_is_interactive_in_time(browser: Browser, files: dict[str, 
             metrics = session.send("Performance.getMetrics")["metrics"]
             times += [m["value"] for m in metrics if m["name"] == "ThreadTime"]
     assert min(times) < INTERACTIVE_S
+
+
+def test_the_library_runs_when_a_chart_comes_near(browser: Browser, files: dict[str, Path]) -> None:
+    with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
+        page.goto(files["large"].as_uri())
+        assert page.evaluate(IDLE)
+        assert page.evaluate("typeof Plotly") == "undefined"
+        page.locator(".plot").first.scroll_into_view_if_needed()
+        page.wait_for_selector(".plot .main-svg")
+        assert page.locator(".plot:has(.main-svg)").count() < page.locator(".plot").count()
 
 
 def test_without_scripts_the_tables_say_it_all(browser: Browser, files: dict[str, Path]) -> None:
