@@ -15,6 +15,7 @@ from controller.contracts.base import Scalar
 from models.retinanet.frozen_norm import FoldedConv2d, FrozenBatchNorm2d, FusedNorm, OneOpNorm, fold
 from models.retinanet.model import RetinaNet
 from models.retinanet.pointwise import PointwiseConv2d
+from models.retinanet.unfolded import UnfoldedConv2d
 from models.retinanet.workload import RetinaNetTraining
 
 SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
@@ -196,6 +197,17 @@ def test_every_pointwise_convolution_becomes_matrix_products(frozen_bn: str) -> 
     assert all(tuple(m.weight.shape[2:]) != (1, 1) for m in convolutions)
     learning = {n: p for n, p in model.named_parameters() if p.requires_grad}
     assert learning.keys() == {n for n, p in plain_weights.items() if p.requires_grad}
+
+
+def test_every_convolution_of_the_heads_becomes_matrix_products() -> None:
+    plain_names = {n for n, _ in plain_model().named_parameters()}
+    for packed_levels in (False, True):
+        job = workload(head_convolutions="matmul", packed_levels=packed_levels)
+        model = job.transform(plain_model())
+        # Two towers of four, and what follows each.
+        assert sum(isinstance(m, UnfoldedConv2d) for m in model.head.modules()) == 10
+        assert not any(isinstance(m, torch.nn.Conv2d) for m in model.head.modules())
+        assert {n for n, _ in model.named_parameters()} == plain_names
 
 
 def test_folding_keeps_the_weights_that_learn_and_scales_the_others_for_good() -> None:

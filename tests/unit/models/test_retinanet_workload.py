@@ -131,7 +131,14 @@ def test_the_implementation_is_chosen() -> None:
 
 @pytest.mark.parametrize(
     "switch",
-    [{}, {"frozen_bn": "folded"}, {"packed_levels": True}, {"skip_frozen": False}],
+    [
+        {},
+        {"frozen_bn": "folded"},
+        {"packed_levels": True},
+        {"skip_frozen": False},
+        {"pointwise": "matmul"},
+        {"head_convolutions": "matmul"},
+    ],
 )
 def test_which_switches_change_the_model_or_its_loss(switch: dict[str, Any]) -> None:
     workload = RetinaNetTraining(image_size=64, batch_size=1, num_classes=4, **switch)
