@@ -104,7 +104,8 @@ async def _try(server: Address, serial: str, return_s: float) -> RemoteFault | N
         return fault
     except TimeoutError:
         state = await state_of(server, serial)
-        message = f"it did not come back in {return_s:g} s; adb lists it as {state}"
+        listed = "does not list it" if state is None else f"lists it as {state}"
+        message = f"it stays offline: not back in {return_s:g} s, adb {listed}"
         seen = fault_of_state(serial, state)
         if seen is not None and seen.kind is FaultKind.OFFLINE:
             return RemoteFault(serial, FaultKind.OFFLINE, message)
