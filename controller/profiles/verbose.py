@@ -6,8 +6,8 @@ A line that tells of an execution is, from 1.0 on,
 
 with MARKER `mkldnn_verbose` in 1.0, `dnnl_verbose` from 1.1, `onednn_verbose` from 2.7 on,
 `primitive` from 3.3 and `v1` from 3.5 on. From `exec,` to the time all is the same for every
-execution of one primitive: its *body*. Only the distinct ones are taken apart (`primitive.py`), so
-that a line costs little more than finding its two ends.
+execution of one primitive: its *body*. Only the distinct ones are taken apart (`primitive.py`); of
+a line, only the two ends of its body are looked for (`verbose_columns.py`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-CHUNK_BYTES = 2**20
-MOST_S = 86400.0
-"""No primitive takes a day: such a time is a torn line."""
-BODY_COMMAS = (6, 7)
-"""Commas in ENGINE,PRIMITIVE,IMPLEMENTATION,KIND,MEMORY[,ATTRIBUTES],AUXILIARY,PROBLEM; early
-releases had no attributes."""
+import numpy as np
+
+from controller.profiles.verbose_columns import Executions, executions_of
+
+CHUNK_BYTES = 2**21
 MAX_EXAMPLE = 160
 """Characters of a skipped line that are kept to be shown."""
 
-_MARKERS = (b"onednn_verbose", b"dnnl_verbose", b"mkldnn_verbose")
-_EXEC = b",exec,"
 _OTHER = re.compile(
-    rb"\w+_verbose,(?:v\d+,)?(?:\d+\.?\d*,)?"
+    rb"(?:onednn|dnnl|mkldnn)_verbose,(?:v\d+,)?(?:\d+\.?\d*,)?"
     rb"(?:info,|(?:primitive,)?(?:info,|create|error|warn)|graph,|ukernel,|common,)"
 )
 """What oneDNN tells besides executions of primitives."""
@@ -64,26 +61,11 @@ class LogFacts:
 def executions(file: BinaryIO, facts: LogFacts) -> Iterator[tuple[bytes, bytes, float]]:
     """Yield head, body and seconds of every execution in order; `facts` is complete at the end.
 
-    A body that was not met before is well-formed: `_is_body` has seen it.
+    A body has as many fields as one must have.
     """
-    known: set[bytes] = set()
-    for chunk in _whole_lines(file):
-        for line in chunk.split(b"\n"):
-            head, found, rest = line.partition(_EXEC)
-            body, _, milliseconds = rest.rpartition(b",")
-            if not found or (body not in known and not _is_body(head, body)):
-                _note_other(line, facts)
-                continue
-            try:
-                seconds = float(milliseconds) * 1e-3
-            except ValueError:
-                facts.skip(line)
-                continue
-            if not head.startswith(_MARKERS) or not 0 <= seconds < MOST_S:
-                facts.skip(line)
-                continue
-            known.add(body)
-            yield head, body, seconds
+    for found in _by_chunk(file, facts):
+        bodies = [found.bodies[i] for i in found.which.tolist()]
+        yield from zip(found.heads(), bodies, found.seconds.tolist(), strict=True)
 
 
 def started_s(head: bytes) -> float | None:
@@ -105,32 +87,37 @@ class Total:
 def totals(file: BinaryIO, facts: LogFacts) -> dict[bytes, Total]:
     """Add up the executions of each body: the way through a log of any size."""
     found: dict[bytes, Total] = {}
-    for _, body, seconds in executions(file, facts):
-        total = found.get(body)
-        if total is None:
-            total = found[body] = Total()
-        total.calls += 1
-        total.seconds += seconds
-        if seconds < total.least:
-            total.least = seconds
-        if seconds > total.most:
-            total.most = seconds
+    for chunk in _by_chunk(file, facts):
+        many = len(chunk.bodies)
+        least, most = np.full(many, np.inf), np.zeros(many)
+        np.minimum.at(least, chunk.which, chunk.seconds)
+        np.maximum.at(most, chunk.which, chunk.seconds)
+        calls = np.bincount(chunk.which, minlength=many)
+        spent = np.bincount(chunk.which, chunk.seconds, many)
+        for i in np.flatnonzero(calls).tolist():
+            total = found.setdefault(chunk.bodies[i], Total())
+            total.calls += int(calls[i])
+            total.seconds += float(spent[i])
+            total.least = min(total.least, float(least[i]))
+            total.most = max(total.most, float(most[i]))
     return found
 
 
-def _is_body(head: bytes, body: bytes) -> bool:
-    """Whether a body that was not met before has as many fields as one must have."""
-    return head.startswith(_MARKERS) and body.count(b",") in BODY_COMMAS
+def _by_chunk(file: BinaryIO, facts: LogFacts) -> Iterator[Executions]:
+    for chunk in _whole_lines(file):
+        found = executions_of(chunk)
+        for line in found.others():
+            _note_other(line, facts)
+        yield found
 
 
 def _note_other(line: bytes, facts: LogFacts) -> None:
-    if not line.strip():
-        return
-    if not line.startswith(_MARKERS) or not _OTHER.match(line):
+    if _OTHER.match(line):
+        facts.told += 1
+        if b",info," in line:
+            _note_header(line, facts)
+    elif line.strip():
         facts.skip(line)
-        return
-    facts.told += 1
-    _note_header(line, facts)
 
 
 def _note_header(line: bytes, facts: LogFacts) -> None:
@@ -146,16 +133,5 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield chunks that end with a line's end; a line of more than a chunk is cut."""
-    rest = b""
     while data := file.read(CHUNK_BYTES):
-        end = data.rfind(b"\n") + 1
-        if end:
-            yield rest + data[:end]
-            rest = data[end:]
-        elif len(rest) < CHUNK_BYTES:
-            rest += data
-        else:
-            yield rest + b"\n"
-            rest = data
-    if rest:
-        yield rest
+        yield data + file.readline(CHUNK_BYTES)

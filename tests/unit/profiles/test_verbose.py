@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from controller.profiles import verbose
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.importing import import_file
 from controller.profiles.primitive import primitive_of
-from controller.profiles.verbose import LogFacts, executions, started_s, totals
+from controller.profiles.verbose import CHUNK_BYTES, LogFacts, executions, started_s, totals
+from controller.profiles.verbose_columns import LONGEST_TIME
 
 LOGS = Path(__file__).with_name("logs")
 Known = tuple[str, str, str, str, str, str, float, float, float | None, float | None]
@@ -176,6 +180,57 @@ def test_torn_and_foreign_lines_are_skipped_with_a_count_and_the_first() -> None
     assert facts.example == "epoch 1, exec, loss 0.5"
 
 
+def line_by_line(log: bytes) -> tuple[dict[bytes, list[float]], int]:
+    """Read a log the plain way: milliseconds by body, and how many lines tell of no execution."""
+    found: dict[bytes, list[float]] = {}
+    others = 0
+    for line in log.split(b"\n"):
+        head, _, rest = line.partition(b",exec,")
+        body, _, time = rest.rpartition(b",")
+        is_time = re.fullmatch(rb"(\d+\.?\d*|\.\d+)\r?", time) and len(time) < LONGEST_TIME
+        is_told = re.match(rb"(onednn|dnnl|mkldnn)_v", head) and body.count(b",") in (6, 7)
+        if is_told and is_time and float(time) < 86.4e6:
+            found.setdefault(body, []).append(float(time))
+        else:
+            others += bool(line.strip())
+    return found, others
+
+
+@pytest.mark.parametrize("chunk_bytes", [50, 333, 4096, CHUNK_BYTES])
+def test_torn_logs_are_read_as_line_by_line(
+    chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verbose, "CHUNK_BYTES", chunk_bytes)
+    lines = [line for p in sorted(LOGS.glob("*.log")) for line in p.read_bytes().splitlines()]
+    longest = max(map(len, lines))
+    random = Random(0)
+    for _ in range(40):
+        chosen = [torn(line, random) for line in random.choices(lines, k=60)]
+        log = random.choice([b"\n", b"\r\n"]).join(chosen) + random.choice([b"", b"\n"])
+        facts = LogFacts()
+        found = totals(io.BytesIO(log), facts)
+        if chunk_bytes < longest:  # the longest are cut
+            assert sum(total.calls for total in found.values()) <= 60
+            continue
+        expected, others = line_by_line(log)
+        assert {body: total.calls for body, total in found.items()} == {
+            body: len(times) for body, times in expected.items()
+        }
+        for body, total in found.items():
+            known = expected[body]
+            assert total.seconds == pytest.approx(sum(known) * 1e-3)
+            assert (total.least, total.most) == pytest.approx((min(known) / 1e3, max(known) / 1e3))
+        assert facts.told + facts.skipped == others
+
+
+def torn(line: bytes, random: Random) -> bytes:
+    """Leave a line as it is, or take out, double or change a piece of it."""
+    start = random.randrange(len(line) + 1)
+    end = random.randrange(start, len(line) + 1)
+    piece = random.choice([b"", line[start:end] * 2, b",exec,", b",", b"nan", b"\xff", b"9" * 30])
+    return line[:start] + piece + line[end:] if random.random() < 0.5 else line
+
+
 def test_logs_of_several_releases_are_read_together(tmp_path: Path) -> None:
     mixed = tmp_path / "mixed.log"
     mixed.write_bytes(b"".join(p.read_bytes() for p in sorted(LOGS.glob("*.log"))))
@@ -252,6 +307,6 @@ def test_a_large_log_is_read_fast_in_little_memory(tmp_path: Path) -> None:
     )
     calls, rate, peak = json.loads(read.stdout)
     assert calls == 240_000
-    # MB/s; 250 on the machine it was written on. The bound leaves room for a slower, busy one.
-    assert rate > 75
+    # MB/s; 175 to 230 on a machine on which Python is slow.
+    assert rate > 150
     assert peak < 100_000
