@@ -138,10 +138,11 @@ def _last_commas(chunk: bytes, ends: Places) -> Places:
 
 
 def _have_marker(chunk: bytes, lines: Spans) -> npt.NDArray[np.bool_]:
-    """Tell which lines begin with one, as far as eight letters tell."""
+    """Tell which lines begin with one; all are longer than a word, and shorter than two."""
     found = np.zeros(len(lines.starts), dtype=bool)
     for marker in MARKERS:
-        found |= _begin_with(chunk, lines.starts, marker[:_WORD])
+        begun = _begin_with(chunk, lines.starts, marker[:_WORD])
+        found |= begun & _begin_with(chunk, lines.starts + _WORD, marker[_WORD:])
     return found
 
 

@@ -188,7 +188,7 @@ def line_by_line(log: bytes) -> tuple[dict[bytes, list[float]], int]:
         head, _, rest = line.partition(b",exec,")
         body, _, time = rest.rpartition(b",")
         is_time = re.fullmatch(rb"(\d+\.?\d*|\.\d+)\r?", time) and len(time) < LONGEST_TIME
-        is_told = re.match(rb"(onednn|dnnl|mkldnn)_v", head) and body.count(b",") in (6, 7)
+        is_told = re.match(rb"(onednn|dnnl|mkldnn)_verbose", head) and body.count(b",") in (6, 7)
         if is_told and is_time and float(time) < 86.4e6:
             found.setdefault(body, []).append(float(time))
         else:
@@ -224,7 +224,18 @@ def torn(line: bytes, random: Random) -> bytes:
     """Leave a line as it is, or take out, double or change a piece of it."""
     start = random.randrange(len(line) + 1)
     end = random.randrange(start, len(line) + 1)
-    piece = random.choice([b"", line[start:end] * 2, b",exec,", b",", b"nan", b"\xff", b"9" * 30])
+    piece = random.choice(
+        [
+            b"",
+            line[start:end] * 2,
+            b",exec,",
+            b",",
+            b"nan",
+            b"\xff",
+            b"9" * 30,
+            b"onednn_verbatim,exec,",
+        ]
+    )
     return line[:start] + piece + line[end:] if random.random() < 0.5 else line
 
 
