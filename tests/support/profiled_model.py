@@ -2,8 +2,9 @@
 
 The model has what makes matching hard: one head shared by three levels of sizes, two equal blocks,
 and a linear layer. Writes trace.json and verbose.log of whole steps as a profiling worker does, and
-truth.json: the bodies of the primitives that each module runs when it runs alone, forward and
-backward, on the inputs and gradients that it had in the step.
+alone.log: oneDNN's lines when each module runs alone, forward and backward, on the inputs and
+gradients that it had in the step. alone.json says which bytes of that log are whose; they are not
+read here, as a stack's interpreter lacks what reads logs.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections import Counter
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from agents.backends.protocol import TrainingBackend
 from agents.profiling.capture import flush, speak_up, watch
 from agents.resolving import resolve
 from controller.contracts.base import Scalar
-from controller.profiles.verbose import LogFacts, executions
 
 BACKENDS = {
     "torch": "agents.backends.torch_eager.backend:TorchEager",
@@ -111,30 +109,27 @@ def _keep(place: dict[str, torch.Tensor], gradient: torch.Tensor) -> None:
     place["grad"] = gradient.detach()
 
 
-def primitives_alone(
+def run_alone(
     log: Path, workload: Workload, backend: TrainingBackend
-) -> dict[str, dict[str, int]]:
-    """Run every call of every leaf module alone; return the bodies by module and phase."""
+) -> list[tuple[str, int, int]]:
+    """Run every call of every leaf module alone; return phase and module, and its part of `log`."""
     model, _ = backend.prepare(workload)
     recorder = Recorder(model)
     batch = workload.batch(0)
     torch.autograd.backward(workload.loss(workload.forward(model, batch), batch))
-    found: dict[str, Counter[str]] = {}
+    spans: list[tuple[str, int, int]] = []
     for name, module, given, gradient in list(recorder.calls):
         alone = given.clone(memory_format=torch.preserve_format)
         # The first convolution's input is data, which needs no gradient.
         alone.requires_grad_(name != "stem")
         for child in module.modules():
             child._forward_hooks.clear()
-        before = _size(log)
+        start = _size(log)
         output = module(alone)
         middle = _size(log)
         output.backward(gradient["grad"])
-        for phase, start, end in (("forward", before, middle), ("backward", middle, _size(log))):
-            told = BytesIO(log.read_bytes()[start:end])
-            bodies = [body.decode() for _, body, _ in executions(told, LogFacts())]
-            found.setdefault(f"{phase} {name}", Counter()).update(bodies)
-    return {place: dict(bodies) for place, bodies in found.items()}
+        spans += [(f"forward {name}", start, middle), (f"backward {name}", middle, _size(log))]
+    return spans
 
 
 def _size(log: Path) -> int:
@@ -143,14 +138,14 @@ def _size(log: Path) -> int:
 
 
 def main(folder: Path, stack: str = "torch") -> None:
-    """Write trace.json, verbose.log and truth.json."""
+    """Write trace.json, verbose.log, alone.log and alone.json."""
     os.environ.setdefault("OMP_NUM_THREADS", "2")
     workload = Workload()
     backend = resolve(BACKENDS[stack])
     # First: telling its environment, which `watch` does last, leaves oneDNN silent.
     speak_up(folder / "alone.log")
-    truth = primitives_alone(folder / "alone.log", workload, backend(KNOBS))
-    (folder / "truth.json").write_text(json.dumps(truth))
+    spans = run_alone(folder / "alone.log", workload, backend(KNOBS))
+    (folder / "alone.json").write_text(json.dumps(spans))
     speak_up(folder / "verbose.log")
     watch(workload, backend(KNOBS), KNOBS, folder, lambda _: None)
 

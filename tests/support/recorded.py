@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 
 from controller.profiles.capturing import Captured, profile_of
 from controller.profiles.model import Profile
+from controller.profiles.verbose import LogFacts, executions
 
 Bodies = dict[str, Counter[str]]
 """Phase and module → the primitives that ran there."""
@@ -42,5 +44,9 @@ def matched_bodies(profile: Profile) -> Bodies:
 
 def true_bodies(folder: Path) -> Bodies:
     """Return where they ran, from running modules one by one."""
-    truth = json.loads((folder / "truth.json").read_text())
-    return {place: Counter(bodies) for place, bodies in truth.items() if bodies}
+    log = (folder / "alone.log").read_bytes()
+    found: Bodies = {}
+    for place, start, end in json.loads((folder / "alone.json").read_text()):
+        told = executions(BytesIO(log[start:end]), LogFacts())
+        found.setdefault(place, Counter()).update(body.decode() for _, body, _ in told)
+    return {place: bodies for place, bodies in found.items() if bodies}

@@ -187,7 +187,7 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
         "print('modules:', *sys.modules)"
     )
     printed = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     loaded = printed.rpartition("modules:")[2].split()
     assert "controller.cli.main" in loaded

@@ -13,7 +13,7 @@ from kernels import build
 def test_no_function_is_shared_between_instruction_sets() -> None:
     """The linker keeps one copy of a weak symbol: perhaps one that an older CPU can't run."""
     listed = subprocess.run(
-        ["nm", "--defined-only", str(build.LIBRARY)], capture_output=True, text=True, check=True
+        ["nm", "--defined-only", str(build.LIBRARY)], stdout=subprocess.PIPE, text=True, check=True
     ).stdout.splitlines()
     assert any(" T focal_dense_forward_f32_avx2" in line for line in listed)
     assert [line for line in listed if line.split()[1] in "WVuwv"] == []

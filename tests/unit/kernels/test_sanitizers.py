@@ -27,7 +27,10 @@ def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     compiler = os.environ.get("CXX", "c++")
     runtimes = [
         subprocess.run(
-            [compiler, f"-print-file-name=lib{name}.so"], capture_output=True, text=True, check=True
+            [compiler, f"-print-file-name=lib{name}.so"],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
         ).stdout.strip()
         for name in ("asan", "ubsan")
     ]

@@ -24,7 +24,7 @@ def run_module(module: str, folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with trace.json, verbose.log and truth.json of tests.support.profiled_model."""
+    """The folder into which tests.support.profiled_model has written."""
     path = tmp_path_factory.mktemp("profiled")
     run_module("profiled_model", path)
     return path
