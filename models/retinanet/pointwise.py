@@ -8,6 +8,7 @@ are far from the machine's speed where the map is small; its matrix products are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -42,14 +43,16 @@ class PointwiseConv2d(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map x [B, in, H, W] to [B, out, H / stride, W / stride]."""
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
-        x = x[:, :, :: self.stride, :: self.stride].to(dtype)
-        x = x.contiguous(memory_format=torch.channels_last)
-        y: Tensor = _Pointwise.apply(x, self.weight, self.scale, self.bias)  # type: ignore[no-untyped-call]
+        arguments = x.to(dtype), self.weight, self.scale, self.bias, self.stride
+        y: Tensor = _Pointwise.apply(*arguments)  # type: ignore[no-untyped-call]
         return y
 
 
 class _Pointwise(torch.autograd.Function):
-    """Writes into tensors it has laid out itself: autograd of views would copy to and fro."""
+    """Writes into tensors it has laid out itself: autograd of views would copy to and fro.
+
+    Of slices too, and in torch 2.8 of those that leave nothing out.
+    """
 
     @staticmethod
     def forward(
@@ -58,9 +61,12 @@ class _Pointwise(torch.autograd.Function):
         weight: Tensor,
         scale: Tensor | None,
         bias: Tensor | None,
+        stride: int,
     ) -> Tensor:
+        ctx.stride, ctx.shape = stride, x.shape
+        x = x[:, :, ::stride, ::stride].contiguous(memory_format=torch.channels_last)
         kernel = _scaled(weight.flatten(1), scale, x.dtype)
-        y = _like(x, kernel.shape[0])
+        y = _empty((len(x), len(kernel), *x.shape[2:]), x)
         if bias is None:
             torch.mm(_rows(x), kernel.t(), out=_rows(y))
         else:
@@ -77,14 +83,15 @@ class _Pointwise(torch.autograd.Function):
         of_x = of_weight = of_bias = None
         rows = _rows(gradient.contiguous(memory_format=torch.channels_last))
         if ctx.needs_input_grad[0]:
-            of_x = _like(x, x.shape[1])
+            of_x = _empty(x.shape, x)
             torch.mm(rows, kernel, out=_rows(of_x))
+            of_x = _spread(of_x, ctx.shape, ctx.stride)
         shape, dtype = ctx.weight
         if ctx.needs_input_grad[1]:
             of_weight = _scaled(transposed(rows) @ _rows(x), scale, dtype).view(shape)
         if ctx.needs_input_grad[3]:
-            of_bias = rows.sum(0, dtype=dtype)
-        return of_x, of_weight, None, of_bias
+            of_bias = rows.sum(0).to(dtype)
+        return of_x, of_weight, None, of_bias, None
 
 
 def use_matmul(model: nn.Module) -> int:
@@ -110,10 +117,19 @@ def _scaled(weight: Tensor, scale: Tensor | None, dtype: torch.dtype) -> Tensor:
     return torch.mul(weight, scale, out=result)
 
 
-def _like(x: Tensor, channels: int) -> Tensor:
-    """Return a channels-last tensor of the shape of x [B, C, H, W] with other channels."""
-    shape = (x.shape[0], channels, *x.shape[2:])
-    return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Return a channels-last tensor [B, C, H, W] with another's dtype and device."""
+    layout = torch.channels_last
+    return torch.empty(tuple(shape), dtype=like.dtype, device=like.device, memory_format=layout)
+
+
+def _spread(x: Tensor, shape: Sequence[int], stride: int) -> Tensor:
+    """Return x [B, C, h, w] as every `stride`-th row and column of zeros [B, C, H, W]."""
+    if stride == 1:
+        return x
+    zeros = _empty(shape, x).zero_()
+    zeros[:, :, ::stride, ::stride] = x
+    return zeros
 
 
 def _rows(x: Tensor) -> Tensor:

@@ -115,5 +115,5 @@ class _Unfolded(torch.autograd.Function):
             of_weight = (transposed(slopes) @ neighbours).to(ctx.dtype)
             of_weight = of_weight.view(len(kernel), 3, 3, -1).permute(0, 3, 1, 2)
         if ctx.needs_input_grad[2]:
-            of_bias = slopes.sum(0, dtype=ctx.dtype)
+            of_bias = slopes.sum(0).to(ctx.dtype)
         return of_x, of_weight, of_bias, None, None

@@ -199,6 +199,20 @@ def test_every_pointwise_convolution_becomes_matrix_products(frozen_bn: str) -> 
     assert learning.keys() == {n for n, p in plain_weights.items() if p.requires_grad}
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_pointwise_product_gives_a_gradient_laid_out_as_its_input(stride: int) -> None:
+    conv = torch.nn.Conv2d(3, 5, 1, stride)
+    x = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+    x = x.to(memory_format=torch.channels_last).requires_grad_()
+    found, expected = (
+        torch.autograd.grad(module(x).square().sum(), x)[0]
+        for module in (PointwiseConv2d(conv), conv)
+    )
+    torch.testing.assert_close(found, expected)
+    # Any other would be copied where it meets the gradient of a shortcut.
+    assert found.is_contiguous(memory_format=torch.channels_last)
+
+
 def test_every_convolution_of_the_heads_becomes_matrix_products() -> None:
     plain_names = {n for n, _ in plain_model().named_parameters()}
     for packed_levels in (False, True):
