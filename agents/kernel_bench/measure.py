@@ -102,7 +102,6 @@ def extra_memory(work: Work) -> int:
     Unused memory is given back to the system first, so that what the run takes has to be mapped.
     """
     work()
-    # Results that were kept from the run before (gradients) are replaced by this one's.
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
     before = _status("VmRSS")

@@ -21,89 +21,109 @@ namespace {
 // What a decision should have been: blend(one, zero) is y one + (1 - y) zero, and linear(x) is
 // (1 - y) x + max(-x, 0). By definition the latter's terms may be infinities of opposite signs.
 struct Negative {
-  static Vec blend(Vec, Vec zero) { return zero; }
-  static Vec linear(Vec x) { return x - min(x, splat(0.0f)); }
+  template <class V> static V blend(V, V zero) { return zero; }
+  template <class V> static V linear(V x) { return positive_part(x); }
 };
 struct Positive {
-  static Vec blend(Vec one, Vec) { return one; }
-  static Vec linear(Vec x) { return 0.0f * x - min(x, splat(0.0f)); }
+  template <class V> static V blend(V one, V) { return one; }
+  template <class V> static V linear(V x) { return 0.0f * x - min(x, splat(0.0f)); }
 };
-struct Soft {
-  Vec y;
-  // So are most of a detector's targets, a whole Vec at a time.
+template <class V> struct Soft {
+  V y;
+  // So are most of a detector's targets, a whole V at a time.
   bool is_negative() const { return all(equal(y, splat(0.0f))); }
-  Vec blend(Vec one, Vec zero) const { return fma(y, one, (1.0f - y) * zero); }
-  Vec linear(Vec x) const {
-    Vec below = min(x, splat(0.0f));
+  template <class Value> V blend(Value one, Value zero) const {
+    return fma(y, one, (1.0f - y) * zero);
+  }
+  V linear(V x) const {
+    V below = min(x, splat(0.0f));
     return select(::is_negative(x), -y, 1.0f - y) * x + (below - below);
   }
 };
+template <class V> Soft(V) -> Soft<V>;
+
+template <class Target> constexpr bool is_soft = false;
+template <class V> constexpr bool is_soft<Soft<V>> = true;
 
 enum class Gamma { zero, two, any };
 
+// V is a Vec or a Pack.
 template <class Precision, Gamma gamma_is> struct Focal {
   float weight_one, weight_zero, gamma;
 
-  struct Loss {
-    Vec modulation, bce;  // their product
+  template <class V> struct Loss {
+    V modulation, bce;  // their product
   };
 
-  template <class Target> Loss loss(Vec x, Target y) const {
-    if constexpr (std::is_same_v<Target, Soft>) {
+  template <class V, class Target> Loss<V> loss(V x, Target y) const {
+    if constexpr (is_soft<Target>) {
       if (y.is_negative()) return loss(x, Negative{});
     }
-    Decision d = decide(x);
-    Vec weight = y.blend(splat(weight_one), splat(weight_zero));
+    auto d = decide(x);
+    auto weight = y.blend(splat(weight_one), splat(weight_zero));
     return {weight * power_of<0>(y.blend(d.q, d.p)), bce(x, y, d)};
   }
 
-  template <class Target> Vec slope(Vec x, Target y) const {
-    if constexpr (std::is_same_v<Target, Soft>) {
+  template <class V, class Target> V slope(V x, Target y) const {
+    if constexpr (is_soft<Target>) {
       if (y.is_negative()) return slope(x, Negative{});
     }
-    Decision d = decide(x);
+    auto d = decide(x);
     if constexpr (gamma_is == Gamma::zero) {
       return y.blend(splat(weight_one), splat(weight_zero)) * y.blend(-d.q, d.p);
-    } else if constexpr (std::is_same_v<Target, Soft>) {
-      Vec weight = y.blend(splat(weight_one), splat(weight_zero)), u = y.blend(d.q, d.p);
-      Vec pull = y.blend(splat(-gamma), splat(gamma)) * d.p * d.q;
+    } else if constexpr (is_soft<Target>) {
+      V weight = y.blend(splat(weight_one), splat(weight_zero)), u = y.blend(d.q, d.p);
+      V pull = y.blend(splat(-gamma), splat(gamma)) * d.p * d.q;
       return weight * power_of<1>(u) * fma(pull, bce(x, y, d), u * y.blend(-d.q, d.p));
     } else {
-      Vec weight = y.blend(splat(-weight_one), splat(weight_zero)), u = y.blend(d.q, d.p);
-      // bf16: 1 - u, which loses bits where u is near 1, but not that many.
-      Vec pull = Precision::is_fine ? gamma * y.blend(d.p, d.q) : fma(splat(-gamma), u, splat(gamma));
+      auto weight = y.blend(splat(-weight_one), splat(weight_zero));
+      V u = y.blend(d.q, d.p);
+      V pull;
+      if constexpr (Precision::is_fine) {
+        pull = gamma * y.blend(d.p, d.q);
+      } else {  // 1 - u loses bits where u is near 1, but not that many
+        pull = fma(u, splat(-gamma), splat(gamma));
+      }
       return weight * power_of<0>(u) * fma(pull, bce(x, y, d), u);
     }
   }
 
  private:
-  struct Decision {
-    Vec e, p, q;
+  template <class V> struct Decision {
+    V p, q, log_argument;  // the last as add_log wants it
   };
 
-  static Decision decide(Vec x) {
-    Vec minus_magnitude = bits<Vec>(bits<Int>(x) | bits<Int>(splat(-0.0f)));
-    Vec e = exp<Precision>(minus_magnitude), smaller, larger;
-    if constexpr (Precision::is_fine) {
-      smaller = e / (1.0f + e);
-      larger = 1.0f - smaller;
+  template <class V> static Decision<V> decide(V x) {
+    V minus_magnitude = bits<Vec>(bits<Int>(x) | bits<Int>(splat(-0.0f)));
+    V e = exp<Precision>(minus_magnitude);
+    auto negative = ::is_negative(x);
+    if constexpr (Precision::is_fine) {  // smaller = e / (1 + e): one division for both quotients
+      V lower = 1.0f + e, upper = 2.0f + e;
+      V quotient = e * reciprocal(lower * upper);
+      V smaller = upper * quotient, larger = 1.0f - smaller;
+      return {select(negative, smaller, larger), select(negative, larger, smaller),
+              lower * quotient};
     } else {
-      larger = rough_reciprocal(1.0f + e);
-      smaller = e * larger;
+      V larger = rough_reciprocal(1.0f + e), smaller = e * larger;
+      return {select(negative, smaller, larger), select(negative, larger, smaller), e};
     }
-    Mask negative = ::is_negative(x);
-    return {e, select(negative, smaller, larger), select(negative, larger, smaller)};
   }
 
-  template <class Target> static Vec bce(Vec x, Target y, Decision d) {
-    return add_log1p<Precision>(y.linear(x), d.e);
+  template <class V, class Target> static V bce(V x, Target y, Decision<V> d) {
+    return add_log<Precision>(y.linear(x), d.log_argument);
   }
 
   // u^(gamma - less)
-  template <int less> Vec power_of(Vec u) const {
-    if constexpr (gamma_is == Gamma::zero) return splat(1.0f);
-    if constexpr (gamma_is == Gamma::two) return less ? u : u * u;
-    return power(u, gamma - less);
+  template <int less, class V> V power_of(V u) const {
+    if constexpr (gamma_is == Gamma::zero) {
+      return splat_as<V>(1.0f);
+    } else if constexpr (gamma_is == Gamma::any) {
+      return power(u, gamma - less);
+    } else if constexpr (less) {
+      return u;
+    } else {
+      return u * u;
+    }
   }
 };
 
@@ -126,16 +146,16 @@ constexpr int64_t chunk = 32 * lanes;
 
 // The loss of decisions [begin, end), written to `losses` unless that is null. Returns their sum.
 template <class AFocal, class T, class TargetAt>
-double losses_of(const AFocal &focal, const T *logits, T *losses, int64_t begin, int64_t end,
-                 TargetAt target_at) {
+IN_ONE_PIECE double losses_of(const AFocal &focal, const T *logits, T *losses, int64_t begin,
+                              int64_t end, TargetAt target_at) {
   double total = 0;
   for (int64_t next; begin < end; begin = next) {
     next = (begin / chunk + 1) * chunk < end ? (begin / chunk + 1) * chunk : end;
     Vec sums = splat(0.0f);
-    for_each_vector(begin, next, [&](int64_t at, auto part) {
+    for_each_pack(begin, next, [&](int64_t at, auto part) {
       auto loss = focal.loss(load(logits + at, part), target_at(at, part));
       if (losses) store(losses + at, loss.modulation * loss.bce, part);
-      sums = fma(only(loss.modulation, part), loss.bce, sums);
+      sums = add_product(sums, only(loss.modulation, part), loss.bce);
     });
     total += sum(sums);
   }
@@ -144,10 +164,10 @@ double losses_of(const AFocal &focal, const T *logits, T *losses, int64_t begin,
 
 // The slope of decisions [begin, end), times `upstream` element by element unless that is null.
 template <class PastCaches, class AFocal, class T, class TargetAt>
-void slopes_of(PastCaches, const AFocal &focal, const T *logits, const T *upstream, T *slopes, int64_t begin,
-               int64_t end, TargetAt target_at) {
-  for_each_vector(begin, end, [&](int64_t at, auto part) {
-    Vec slope = focal.slope(load(logits + at, part), target_at(at, part));
+IN_ONE_PIECE void slopes_of(PastCaches, const AFocal &focal, const T *logits, const T *upstream,
+                            T *slopes, int64_t begin, int64_t end, TargetAt target_at) {
+  for_each_pack(begin, end, [&](int64_t at, auto part) {
+    auto slope = focal.slope(load(logits + at, part), target_at(at, part));
     if (upstream) slope = slope * load(upstream + at, part);
     if constexpr (PastCaches::value) {
       put_past_caches(slopes + at, slope, part);

@@ -39,7 +39,11 @@ inline float number(BFloat16 element) { return bits<float>(int32_t{element.bits}
 namespace {
 
 #if !defined(__AVX512F__)
-inline Vec rough_reciprocal(Vec v) { return 1.0f / v; }
+inline Vec reciprocal(Vec v) { return 1.0f / v; }
+inline Vec rough_reciprocal(Vec v) { return reciprocal(v); }
+
+// max(v, 0), but of -infinity a NaN.
+inline Vec positive_part(Vec v) { return v - min(v, splat(0.0f)); }
 
 // v * 2^n for whole n in [-252, 254]: two factors, since one can't reach below 2^-126.
 inline Vec scale(Vec v, Vec n) {
@@ -49,15 +53,31 @@ inline Vec scale(Vec v, Vec n) {
 #endif
 
 #if !defined(__AVX512BF16__)
-// bf16 is the upper half of fp32; this rounds to nearest even.
-inline Halves narrow(Vec v) {
+// bf16 is the upper half of fp32; this rounds to nearest even, and leaves the lower half as it comes.
+inline Int rounded_upper_halves(Vec v) {
   Int whole = bits<Int>(v);
   Int rounded = whole + 0x7fff + ((whole >> 16) & 1);
   // Rounding could carry a NaN's payload into the exponent, and make it an infinity.
-  Vec kept = select(is_nan(v), bits<Vec>(whole | 0x400000), bits<Vec>(rounded));
-  return pack(bits<Int>(kept) >> 16);
+  return bits<Int>(select(is_nan(v), bits<Vec>(whole | 0x400000), bits<Vec>(rounded)));
+}
+inline Halves narrow(Vec v) { return pack(rounded_upper_halves(v) >> 16); }
+// Pairs of bf16, the first of each in the lower half.
+inline Int narrow_both(Vec lower, Vec upper) {
+  constexpr auto upper_half = static_cast<int32_t>(0xffff0000);
+  return (rounded_upper_halves(lower) >> 16 & 0xffff) | (rounded_upper_halves(upper) & upper_half);
 }
 #endif
+
+// Pairs of bf16, as they lie in memory.
+inline Int load_pairs(const BFloat16 *from) {
+  Int pairs;
+  memcpy(&pairs, from, sizeof pairs);
+  return pairs;
+}
+inline void store_pairs(BFloat16 *to, Int pairs) { memcpy(to, &pairs, sizeof pairs); }
+inline void stream_pairs(BFloat16 *to, Int pairs) {
+  stream(reinterpret_cast<float *>(to), bits<Vec>(pairs));
+}
 
 template <class Part> inline Vec load(const BFloat16 *from, Part part) {
   return bits<Vec>(unpack(load_halves(from, part)) << 16);

@@ -6,7 +6,7 @@
 namespace {
 
 constexpr int lanes = 8;
-using Vec = __m256;
+typedef float Vec __attribute__((vector_size(32)));
 typedef int32_t Int __attribute__((vector_size(32)));
 using Halves = __m128i;
 
@@ -43,7 +43,7 @@ inline Vec round(Vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT); 
 inline Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
 
-using Mask = __m256;  // a lane's sign says
+using Mask = Vec;  // a lane's sign says
 inline Mask greater(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 inline Mask equal(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 inline Mask is_nan(Vec v) { return _mm256_cmp_ps(v, v, _CMP_UNORD_Q); }

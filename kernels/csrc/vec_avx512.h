@@ -7,7 +7,7 @@
 namespace {
 
 constexpr int lanes = 16;
-using Vec = __m512;
+typedef float Vec __attribute__((vector_size(64)));
 typedef int32_t Int __attribute__((vector_size(64)));
 using Halves = __m256i;
 
@@ -31,6 +31,18 @@ inline Int unpack(Halves h) { return (Int)_mm512_cvtepu16_epi32(h); }
 inline Halves pack(Int v) { return _mm512_cvtepi32_epi16((__m512i)v); }
 #if defined(__AVX512BF16__)
 inline Halves narrow(Vec v) { return (Halves)_mm512_cvtneps_pbh(v); }
+// The order that takes halves from two vectors by turns.
+struct ByTurns {
+  alignas(64) int16_t halves[2 * lanes];
+  constexpr ByTurns() : halves() {
+    for (int k = 0; k < 2 * lanes; ++k) halves[k] = k / 2 + k % 2 * lanes;
+  }
+};
+inline constexpr ByTurns by_turns;
+inline Int narrow_both(Vec lower, Vec upper) {
+  return (Int)_mm512_permutexvar_epi16(_mm512_load_si512(by_turns.halves),
+                                       (__m512i)_mm512_cvtne2ps_pbh(upper, lower));
+}
 #endif
 
 inline Vec splat(float value) { return _mm512_set1_ps(value); }
@@ -40,8 +52,17 @@ inline Vec round(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_I
 inline Vec scale(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 // Relative error 2^-14.
 inline Vec rough_reciprocal(Vec v) { return _mm512_rcp14_ps(v); }
+// A step of Newton's leaves 2^-28 of it, and adds two roundings.
+inline Vec reciprocal(Vec v) {
+  Vec rough = rough_reciprocal(v);
+  return fma(rough, _mm512_fnmadd_ps(v, rough, splat(1.0f)), rough);
+}
 inline Vec min(Vec a, Vec b) { return _mm512_min_ps(a, b); }
 inline Vec max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+// As in vec.h, in one instruction: what each kind of number becomes is four bits of a constant.
+inline Vec positive_part(Vec v) {
+  return _mm512_fixupimm_ps(v, v, _mm512_set1_epi32(0x18131822), 0);
+}
 
 // What a table of 32 has at the last five bits of each lane.
 inline Int look_up(const int32_t *table, Int k) {

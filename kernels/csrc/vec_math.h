@@ -1,7 +1,7 @@
-// exp and log over a Vec, as polynomials: `python -m kernels.minimax` finds them.
+// exp and log over a V, a Vec or a Pack, as polynomials: `python -m kernels.minimax` finds them.
 #pragma once
 
-#include "vec.h"
+#include "pack.h"
 
 namespace {
 
@@ -30,22 +30,11 @@ struct Coarse {
                                     -1.61363035e-01f, 4.31062581e-02f};
 };
 
-// c[0] + c[1] x + c[2] x² + …: a short one as one chain, a long one with its even and its odd terms
-// side by side, which is half as deep for one multiplication more.
-template <int n> inline Vec polynomial(Vec x, const float (&c)[n]) {
-  if constexpr (n <= 5) {
-    Vec value = splat(c[n - 1]);
-    for (int k = n - 2; k >= 0; --k) value = fma(value, x, splat(c[k]));
-    return value;
-  }
-  const Vec square = x * x;
-  Vec last = splat(c[n - 1]), other = splat(c[n - 2]);
-  for (int k = n - 3; k >= 0; --k) {
-    Vec next = fma(last, square, splat(c[k]));
-    last = other;
-    other = next;
-  }
-  return fma(last, x, other);
+// c[0] + c[1] x + c[2] x² + …
+template <class V, int n> inline V polynomial(V x, const float (&c)[n]) {
+  V value = fma(x, splat(c[n - 1]), splat(c[n - 2]));
+  for (int k = n - 3; k >= 0; --k) value = fma(value, x, splat(c[k]));
+  return value;
 }
 
 #if defined(__AVX512F__)
@@ -62,15 +51,15 @@ struct Powers {
 inline constexpr Powers powers;
 
 // e^v for v up to 88, and 0 below -87: v = n ln 2 + r, with n in 32nds.
-template <class Precision> inline Vec exp(Vec v) {
+template <class Precision, class V> inline V exp(V v) {
   const Vec shift = splat(393216.0f);  // 1.5 * 2^18: its last bit counts 32nds
-  Vec shifted = fma(v, splat(1.44269504f), shift);
-  Vec r = fma(shifted - shift, splat(-0.693147182f), v);
-  Int k = bits<Int>(shifted);
-  Vec power = bits<Vec>(wrapping_sum(look_up(powers.bits_of, k), k << 18));  // wraps below -87
-  Mask counts = not_below(v, splat(-87.0f));
+  V shifted = fma(v, splat(1.44269504f), shift);
+  V r = fma(shifted - shift, splat(-0.693147182f), v);
+  auto k = bits<Int>(shifted);
+  V power = bits<Vec>(wrapping_sum(look_up(powers.bits_of, k), k << 18));  // wraps below -87
+  auto counts = not_below(v, splat(-87.0f));
   if constexpr (Precision::is_fine) {
-    Vec growth = fma(r, splat(Precision::exp_near_0[2]), splat(Precision::exp_near_0[1]));
+    V growth = fma(r, splat(Precision::exp_near_0[2]), splat(Precision::exp_near_0[1]));
     return fma_or_zero(counts, power * r, growth, power);
   } else {
     return fma_or_zero(counts, power, r, power);  // 1 + r: relative error 5.9e-5
@@ -79,24 +68,24 @@ template <class Precision> inline Vec exp(Vec v) {
 #else
 // e^v for v up to 88: v = n ln 2 + r. Where n ln 2 would be rounded before it is taken off, it goes
 // in two parts, the first of them short enough to be exact (Cody and Waite 1980).
-template <class Precision> inline Vec exp(Vec v) {
+template <class Precision, class V> inline V exp(V v) {
   constexpr float most = fma_rounds_once ? 0.693147182f : 0.693359375f;
   constexpr float rest = fma_rounds_once ? 0.0f : -2.12194440e-4f;
   v = max(splat(-120.0f), v);
-  Vec n = round(v * 1.44269504f);
-  Vec r = fma(n, splat(-most), v);
+  V n = round(v * 1.44269504f);
+  V r = fma(n, splat(-most), v);
   if constexpr (rest != 0) r = fma(n, splat(-rest), r);
   return scale(polynomial(r, Precision::exp), n);
 }
 #endif
 
-// addend + log(1 + v) for v in [0, 1]; fp32: = 2 atanh(v / (v + 2)), whose series is short.
-template <class Precision> inline Vec add_log1p(Vec addend, Vec v) {
+// addend + log(1 + v) for v in [0, 1], from v itself or, in fp32, from s = v / (v + 2): it is
+// 2 atanh(s), whose series is short.
+template <class Precision, class V> inline V add_log(V addend, V argument) {
   if constexpr (Precision::is_fine) {
-    Vec s = v / (v + 2.0f);
-    return fma(s, polynomial(s * s, Precision::atanh), addend);
+    return fma(argument, polynomial(argument * argument, Precision::atanh), addend);
   } else {
-    return fma(v, polynomial(v, Precision::log1p), addend);
+    return fma(argument, polynomial(argument, Precision::log1p), addend);
   }
 }
 
@@ -108,8 +97,10 @@ inline Vec power(Vec base, float exponent) {
   Vec whole = to_vec(k) * exponent;
   Vec n = round(whole);
   Vec rest = (whole - n) + fma(to_vec(k), splat(exponent), -whole);
-  Vec logarithm = fma(rest, splat(0.693147181f), add_log1p<Fine>(splat(0.0f), m) * exponent);
+  Vec log_of_rest = add_log<Fine>(splat(0.0f), m / (m + 2.0f)) * exponent;
+  Vec logarithm = fma(rest, splat(0.693147181f), log_of_rest);
   return scale(exp<Fine>(logarithm), max(splat(-252.0f), n));
 }
+TOGETHER(power)
 
 }  // namespace

@@ -13,7 +13,7 @@ template <class Part> inline void store(float *to, Vec v, Part) { *to = v; }
 template <class Part> inline Halves load_halves(const BFloat16 *from, Part) { return from->bits; }
 template <class Part> inline void store_halves(BFloat16 *to, Halves h, Part) { to->bits = h; }
 inline void finish_streams() {}
-inline void stream(float *to, Vec v) { *to = v; }
+inline void stream(float *to, Vec v) { memcpy(to, &v, sizeof v); }
 inline void stream_halves(BFloat16 *to, Halves h) { to->bits = h; }
 inline Int unpack(Halves h) { return h; }
 inline Halves pack(Int v) { return static_cast<Halves>(v); }

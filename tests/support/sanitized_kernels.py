@@ -50,7 +50,8 @@ def boxes(count: int) -> Numbers:
 def focal_dense(call: Call, element: str, beyond: int) -> None:
     """Forward and backward, with and without what may be null."""
     for count, gamma, each in product((0, 1, 7, 31, 257, 17_000), GAMMAS, (False, True)):
-        logits, targets, results, upstream = (numbers(count, element) for _ in range(4))
+        # Aligned as an element is, and no better.
+        logits, targets, results, upstream = (numbers(count + 1, element)[1:] for _ in range(4))
         inputs = logits, targets, count + beyond, 0.25, gamma
         total = ctypes.byref(ctypes.c_double())
         call("focal_dense_forward", *inputs, results if each else None, total)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from agents.kernel_bench import __main__ as kernel_bench
 from agents.kernel_bench.measure import extra_memory
@@ -117,3 +119,20 @@ def test_the_manifest_names_the_operators_and_variants_there_are() -> None:
 def test_memory_that_a_run_takes_is_seen() -> None:
     taken = extra_memory(lambda: bytes(bytearray(b"x") * 30_000_000))
     assert taken == pytest.approx(60e6, rel=0.1)  # both are there at once
+
+
+@pytest.mark.parametrize("op", ["sigmoid_focal_loss_from_labels", "frozen_batch_norm"])
+def test_a_run_leaves_no_gradient_whose_memory_the_next_could_take(op: str) -> None:
+    operator, others = operators()[op], leaves()
+    case = operator.case("bf16", operator.shapes[0])
+    case.kernel()
+    case.baselines["eager"]()
+    inputs = [leaf for leaf in leaves() if not any(leaf is other for other in others)]
+    assert inputs
+    assert [leaf.grad for leaf in inputs] == [None] * len(inputs)
+
+
+def leaves() -> list[torch.Tensor]:
+    """Return every tensor of this process that a gradient could be kept with."""
+    tensors = [found for found in gc.get_objects() if type(found) is torch.Tensor]
+    return [tensor for tensor in tensors if tensor.is_leaf and tensor.requires_grad]
