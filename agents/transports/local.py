@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ OUTPUT_LINES = 30
 OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
+OOM_SCORE_ADJ = 1000
+"""The kernel's highest (proc_pid_oom_score_adj(5))."""
 
 Started = tuple[tuple[str, ...], Mapping[str, str]]
 """A worker's command and its environment."""
@@ -58,8 +61,8 @@ class LocalProcess:
         try:
             returncode, late = await self._work(spec, launch, speech, turns)
         finally:
-            name = _attempt_name(spec.job.ref)
-            await asyncio.to_thread(end_marked, ATTEMPT_MARKER, name, grace_s=0.0)
+            mark = self._attempt(spec.job.ref)
+            await asyncio.to_thread(end_marked, ATTEMPT_MARKER, mark, grace_s=0.0)
             await _finish(listener)
         return outcome_of(
             WorkerExit(
@@ -94,6 +97,7 @@ class LocalProcess:
         finally:
             os.close(speech)
         try:
+            _offer_to_oom_killer(process.pid)
             late = await _converse(process, spec, turns)
         finally:
             _kill_group(process)
@@ -107,8 +111,11 @@ class LocalProcess:
         watched = spec.watch in ("trace", "verbose", "replay")
         knobs = while_watched(spec.job.knobs, tools) if watched else spec.job.knobs
         launch = launch_of(os.environ, knobs, spec.device, tools)
-        markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: _attempt_name(spec.job.ref)}
+        markers = {WORKER_MARKER: self.owner, ATTEMPT_MARKER: self._attempt(spec.job.ref)}
         return (*launch.prefix, *worker), launch.environ | markers
+
+    def _attempt(self, ref: AttemptRef) -> str:
+        return f"{self.owner}/{ref.run_id}/{ref.attempt}"
 
 
 async def _converse(
@@ -164,6 +171,15 @@ async def _hand_over(process: asyncio.subprocess.Process, spec: WorkerSpec) -> N
         return  # it died at once; its exit status tells why
 
 
+def _offer_to_oom_killer(pid: int) -> None:
+    """Let the kernel end this process first when memory runs out; its children are like it.
+
+    Else it could be a process of Ray, with which the controller or the agent would go.
+    """
+    with suppress(FileNotFoundError, ProcessLookupError):  # it died at once
+        Path(f"/proc/{pid}/oom_score_adj").write_text(f"{OOM_SCORE_ADJ}")
+
+
 def _kill_group(process: asyncio.subprocess.Process) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -173,10 +189,6 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 def _log(spec: WorkerSpec) -> Path:
     return Path(spec.artefact_dir) / "output.log"
-
-
-def _attempt_name(ref: AttemptRef) -> str:
-    return f"{ref.run_id}/{ref.attempt}"
 
 
 def _tail(log: Path) -> str:

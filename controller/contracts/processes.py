@@ -19,7 +19,9 @@ FARM_MARKER = "BENCHFARM_FARM"
 WORKER_MARKER = "BENCHFARM_WORKER_OF"
 """Environment variable of every worker; its value names the agent that started it."""
 ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
-"""Environment variable of every worker; its value is `run id/attempt`."""
+"""Environment variable of every worker; its value is `agent/run id/attempt`.
+
+The agent is in it because farms that were given the same sweep have runs of the same id."""
 UNKILLABLE_S = 20.0
 _PR_SET_CHILD_SUBREAPER = 36
 """<linux/prctl.h>"""

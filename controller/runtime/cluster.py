@@ -63,6 +63,10 @@ def ray_environment(home: Home) -> dict[str, str]:
         "AUTOSCALER_METRIC_PORT": NO_PORT,
         "DASHBOARD_METRIC_PORT": NO_PORT,
         "RAY_worker_niceness": "0",  # Ray's 15 would be inherited by what we measure
+        # Ray would end the controller or an agent for the memory that a run takes: it knows no
+        # others. The kernel ends the run, since agents offer it first.
+        "RAY_memory_monitor_refresh_ms": "0",
+        "RAY_worker_oom_score_adjustment": "0",
         "BENCHFARM_HOME": str(home.path),
         "PYTHONSAFEPATH": "1",
     }

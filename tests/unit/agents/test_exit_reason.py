@@ -70,7 +70,10 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             replace(QUIET, returncode=-9, out_of_memory=True),
             Blame.WORKLOAD,
             "out_of_memory",
-            "killed by the kernel: the host ran out of memory",
+            (
+                "killed by the kernel: the host ran out of memory; make it smaller (batch_size, "
+                "image_size), or run it on a host with more"
+            ),
         ),
         (
             replace(QUIET, returncode=-11, out_of_memory=True),

@@ -15,6 +15,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Environment, Failure, Outcome, Result
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
+from tests.support.processes import OWNER
 
 ROOT = Path(__file__).parents[3]
 CORES = frozenset(os.sched_getaffinity(0))
@@ -43,7 +44,7 @@ async def outcome_of(folder: Path, workload: str, **knobs: Scalar) -> Outcome:
     steps: dict[str, Scalar] = {"warmup_steps": 0, "steps": 1}
     job = spec.job.model_copy(update={"program": program, "knobs": {**own, **steps, **knobs}})
     spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
-    worker = LocalProcess("test-agent", partial(stack_worker, folder))
+    worker = LocalProcess(OWNER, partial(stack_worker, folder))
     return await worker.run(spec, lambda _: None)
 
 
@@ -99,6 +100,12 @@ async def test_a_workload_that_asks_for_too_much_memory(tmp_path: Path) -> None:
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "out_of_memory")
     assert "can't allocate memory" in failure.message
     assert "\n" not in failure.message
+
+
+async def test_a_worker_is_ended_before_all_else_when_memory_runs_out(tmp_path: Path) -> None:
+    failure = await outcome_of(tmp_path, "Scored")
+    assert isinstance(failure, Failure)
+    assert failure.message == "ValueError: 1000"
 
 
 async def test_settings_that_cannot_be_given_start_nothing(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, marked
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import Progress
 from tests.support import builders
+from tests.support.processes import OWNER, is_dead
 
 RESULT = builders.result().model_dump_json()
 FAILURE = builders.failure(Blame.WORKLOAD).model_dump_json()
@@ -32,13 +33,9 @@ FOREVER = "time.sleep(600)"
 PATIENCE_S = 60.0
 
 
-def transport(script: str, owner: str = "test-agent") -> LocalProcess:
+def transport(script: str, owner: str = OWNER) -> LocalProcess:
     command = (sys.executable, "-c", PRELUDE + textwrap.dedent(script))
     return LocalProcess(owner, lambda _: command)
-
-
-ATTEMPT = f"run-{os.getpid()}/1"
-"""How the processes of `builders.worker_spec` are marked."""
 
 
 async def outcome_of(script: str, folder: Path, deadline_s: float = PATIENCE_S) -> Outcome:
@@ -68,8 +65,9 @@ def saying(number: str) -> str:
     return f'say(json.dumps({{"type": "progress", "phase": "", "done": {number}, "total": 0}}))\n'
 
 
-def left_over() -> list[psutil.Process]:
-    return list(marked_processes(ATTEMPT_MARKER, ATTEMPT))
+def left_over(owner: str = OWNER) -> list[psutil.Process]:
+    """Return the processes of an agent's attempt at `builders.worker_spec`."""
+    return list(marked_processes(ATTEMPT_MARKER, f"{owner}/run-1/1"))
 
 
 async def test_a_result(tmp_path: Path) -> None:
@@ -80,8 +78,8 @@ async def test_a_worker_is_told_its_job_and_marked(tmp_path: Path) -> None:
     script = f"""
         assert spec["job"]["workload"] == "resnet"
         assert spec["artefact_dir"] == {str(tmp_path)!r}
-        assert os.environ[{WORKER_MARKER!r}] == "test-agent"
-        assert os.environ[{ATTEMPT_MARKER!r}] == {ATTEMPT!r}
+        assert os.environ[{WORKER_MARKER!r}] == {OWNER!r}
+        assert os.environ[{ATTEMPT_MARKER!r}] == {OWNER + "/run-1/1"!r}
         assert os.environ["OMP_NUM_THREADS"] == "1"
         assert os.getsid(0) == os.getpid()
         say(RESULT)
@@ -270,7 +268,7 @@ async def test_cancelling_leaves_nothing(tmp_path: Path) -> None:
 
 
 async def test_a_worker_that_does_not_exist(tmp_path: Path) -> None:
-    missing = LocalProcess("test-agent", lambda _: ("/no/such/interpreter",))
+    missing = LocalProcess(OWNER, lambda _: ("/no/such/interpreter",))
     with pytest.raises(FileNotFoundError):
         await missing.run(builders.worker_spec(str(tmp_path)), lambda _: None)
 
@@ -287,15 +285,33 @@ async def test_a_former_agents_workers_are_found_and_ended(tmp_path: Path) -> No
     seen = Progresses()
     spec = builders.worker_spec(str(tmp_path))
     script = ESCAPEE + saying("child.pid") + FOREVER
-    former = transport(script, owner="former")
-    work = asyncio.create_task(former.run(spec, seen.queue.put_nowait))
+    former = f"{OWNER}-former"
+    work = asyncio.create_task(transport(script, former).run(spec, seen.queue.put_nowait))
     await seen.number()
 
     assert await transport(FOREVER, owner="somebody else").clean() == 0
-    assert await _cleaned_by_another_process("former") == 2
+    assert await _cleaned_by_another_process(former) == 2
     failure = await asyncio.wait_for(work, PATIENCE_S)
     assert isinstance(failure, Failure)
-    assert left_over() == []
+    assert left_over(former) == []
+
+
+async def test_another_agents_worker_of_the_same_run_is_left_alone(tmp_path: Path) -> None:
+    """As of two farms on one host that were given the same sweep."""
+    seen = Progresses()
+    spec = builders.worker_spec(str(tmp_path))
+    neighbour = f"{OWNER}-neighbour"
+    script = saying("7") + "sys.stdin.readline()\nsay(RESULT)"
+    work = asyncio.create_task(transport(script, neighbour).run(spec, seen.queue.put_nowait))
+    assert await seen.number() == 7
+
+    assert await transport("say(RESULT)").run(spec, lambda _: None) == builders.result()
+    (worker,) = left_over(neighbour)
+    assert not is_dead(worker)
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.wait_for(work, PATIENCE_S)
+    assert left_over(neighbour) == []
 
 
 async def _cleaned_by_another_process(owner: str) -> int:

@@ -1,0 +1,40 @@
+"""Memory that really runs out: the kernel ends what took it, and nothing else of the farm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.run import RunState
+from tests.integration.farm import TestFarm, farm_up, training_sweep
+from tests.support.memory import limited_memory
+
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+
+LIMIT_BYTES = 4 << 30
+"""For the farm, which takes less than 1 GiB of it, and one training run."""
+KNOBS = {"num_classes": 8, "warmup_steps": 1, "steps": 2}
+RECIPES = {
+    "too-large": {"batch_size": 32, "image_size": 512},
+    "small": {"batch_size": 2, "image_size": 96},
+}
+
+
+def test_a_run_that_takes_all_memory_fails_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    with limited_memory(LIMIT_BYTES) as within, farm_up(tmp_path / "home", within=within) as farm:
+        before = pids(farm)
+        sweep_id = farm.submit(training_sweep("too-large", knobs=KNOBS, recipes=RECIPES))
+        assert farm.cli("sweep", "watch", sweep_id).status == 1
+        assert [run.state for run in farm.runs(sweep_id)] == [RunState.FAILED, RunState.DONE]
+        shown = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
+        assert pids(farm) == before
+    (failure,) = shown
+    assert (failure["blame"], failure["kind"]) == ("workload", "out_of_memory")
+    assert failure["message"].startswith("killed by the kernel: the host ran out of memory; make ")
+    assert failure["knobs"]["batch_size"] == RECIPES["too-large"]["batch_size"]
+
+
+def pids(farm: TestFarm) -> set[int]:
+    """Return what is to outlive a run: Ray ends these at 95 % of memory if it is let."""
+    return {farm.the_process(word).pid for word in ("ray::Controller", "ray::AgentActor")}
