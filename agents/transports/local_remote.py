@@ -260,8 +260,7 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
         unpacked = self.folder / f"incoming-{token_hex(8)}"
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            with tarfile.open(tree.archive, "r:") as tar:
-                tar.extractall(unpacked, filter="data")
+            tree.unpack(unpacked)
             if wrong := differences(tree.listing, listing_of_folder(unpacked)):
                 message = f"what was unpacked is something else: {'; '.join(wrong[:3])}"
                 raise RemoteFault(self.programs.place, FaultKind.CORRUPT, message)

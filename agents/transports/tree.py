@@ -71,6 +71,13 @@ class Tree:
             raise _invalid(source, str(error)) from error
         return cls(archive, archive.stat().st_size, listing)
 
+    def unpack(self, folder: Path) -> None:
+        """Unpack the archive into a new folder; raises OSError, tarfile.TarError."""
+        with tarfile.open(self.archive, "r:") as tar:
+            # Debian 12's Python is older than filters; `of` has looked at names and links.
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)
+
 
 def listing_of_folder(folder: Path) -> dict[str, str]:
     """Read a folder's listing; raises OSError, TreeInvalid."""
