@@ -25,10 +25,10 @@ from controller.contracts.result import Blame, Failure, Measurement, Outcome, Re
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, Rival, TrainingProgram, WorkerSpec
 from tests.support import builders
+from tests.support.processes import OWNER
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
-OWNER = "test-pairs"
 PRELUDE = """
 import json, os, sys, time
 spec = json.loads(sys.stdin.readline())
