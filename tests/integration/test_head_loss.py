@@ -11,11 +11,12 @@ import pytest
 
 from controller.contracts.run import AttemptState, RunState
 from tests.integration.farm import training_sweep
-from tests.support.fleet import BENCHFARM, Fleet, seconds_until
+from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.hosts import Host, Lab, Program, lab
 from tests.support.redis import PORT, serve_redis
+from tests.support.waiting import seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 PASSWORD = "a-secret-of-two-hosts"
 PASSWORD_FILE = "/root/redis-password"
@@ -74,8 +75,7 @@ def test_a_run_elsewhere_goes_on_while_the_head_is_lost(
     with place.switch.host("node") as node:
         joined = fleet.join(node, "--reconnect-timeout", "300")
         seconds_until(lambda: fleet.device_of(node))
-        knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": 3}
-        sweep_id = fleet.submit(training_sweep("head-lost", knobs=knobs))
+        sweep_id = fleet.submit(training_sweep("head-lost", 3))
         seconds_until(lambda: node.processes("agents.worker"))
         before = lasting(node)
 

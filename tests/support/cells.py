@@ -14,27 +14,38 @@ from controller.contracts.sweep import Cell
 from controller.contracts.wire import WorkerSpec
 from controller.scheduling.program import program_of
 from tests.support import builders
+from tests.support.processes import OWNER
 
 CATALOG = load_catalog()
 
 
 async def run_cell(
-    cell: Cell, folder: Path, stacks: Path, deadline_s: float, scenario: str = "training"
+    cell: Cell,
+    folder: Path,
+    stacks: Path,
+    deadline_s: float,
+    scenario: str = "training",
+    builder: str | None = None,
 ) -> Outcome:
-    """Run a cell on this host; stacks: the folder of the stacks' environments."""
+    """Run a cell on this host.
+
+    stacks: the folder of the stacks' environments; builder: of a workload that takes the place of
+    the cell's.
+    """
     folder.mkdir(exist_ok=True)
-    # A name of its own: whatever ends the workers of an attempt leaves those of others alone.
-    ref = builders.ref(f"cell-{os.getpid()}")
-    job = builders.job(ref, deadline_s=deadline_s).model_copy(
+    program = program_of(cell, CATALOG)
+    if builder:
+        program = program.model_copy(update={"builder": builder})
+    job = builders.job(deadline_s=deadline_s).model_copy(
         update={
             "workload": cell.workload,
             "stack": cell.stack,
             "scenario": scenario,
             "knobs": cell.knobs,
-            "program": program_of(cell, CATALOG),
+            "program": program,
         }
     )
     device = builders.cpu(cores=frozenset(os.sched_getaffinity(0)))
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))
-    worker = LocalProcess(f"test-cells-{os.getpid()}", partial(stack_worker, stacks))
+    worker = LocalProcess(OWNER, partial(stack_worker, stacks))
     return await worker.run(spec, lambda _: None)

@@ -1,0 +1,31 @@
+"""RetinaNet with five blocks for a backbone instead of sixteen, which is sooner compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models.retinanet.model import RetinaNet
+from models.retinanet.workload import OURS, RetinaNetTraining
+
+BLOCKS = {"layer1": 1, "layer2": 1, "layer3": 1, "layer4": 2}
+"""A stage's first block changes size and channels, each further one keeps them: both are there."""
+
+
+def shallow_retinanet(
+    implementation: str,
+    **arguments: Any,  # noqa: ANN401 - passed on
+) -> ShallowRetinaNet:
+    """Return the workload as retinanet_training does; it has one implementation only."""
+    assert implementation == OURS
+    return ShallowRetinaNet(**arguments)
+
+
+class ShallowRetinaNet(RetinaNetTraining):
+    """A workload whose step has every sort of layer that RetinaNet's has, and every switch."""
+
+    def transform(self, model: RetinaNet) -> RetinaNet:
+        """See RetinaNetTraining.transform."""
+        body = model.backbone.body
+        for name, blocks in BLOCKS.items():
+            setattr(body, name, getattr(body, name)[:blocks])
+        return super().transform(model)
