@@ -70,9 +70,11 @@ is_current() {
     [[ $(<"$STAMP") == "$(fingerprint)" ]]
 }
 
-# What pip says goes to a log, which is shown when it fails.
+# What pip says goes to a log, which is shown when it fails. Python compiles a module when it is first
+# imported; most of 15,000 never are.
 pip_install() {
-  "$VENV/bin/python" -m pip install --quiet --no-input --require-virtualenv "$@" >"$PIP_LOG" 2>&1
+  "$VENV/bin/python" -m pip install --quiet --no-input --no-compile --require-virtualenv "$@" \
+    >"$PIP_LOG" 2>&1
 }
 
 install() {

@@ -104,7 +104,7 @@ class Installation:
         if source is None:
             return state
         self.say(f"{', '.join(builds)} from {source[-1]}")
-        self._pip("install", "--no-deps", "--ignore-installed", *source, *builds)
+        self._pip_install(*source, *builds)
         return self._noted(state, *builds)
 
     def _torch_source(self, builds: list[str]) -> tuple[str, ...] | None:
@@ -126,13 +126,17 @@ class Installation:
 
     def _install(self, pin: str, number: int) -> None:
         self.say(f"[{number}/{len(self.folder.pins)}] {pin}")
-        # Whatever of it a killed installation left is written over, not trusted.
-        self._pip("install", "--no-deps", "--ignore-installed", pin)
+        self._pip_install(pin)
 
     def _noted(self, state: InstallState, *pins: str) -> InstallState:
         state = state.model_copy(update={"done": (*state.done, *pins)})
         self.folder.note(state)
         return state
+
+    def _pip_install(self, *arguments: str) -> None:
+        # Whatever of it a killed installation left is written over, not trusted. Python compiles a
+        # module when it is first imported; most never are.
+        self._pip("install", "--no-deps", "--ignore-installed", "--no-compile", *arguments)
 
     def _pip(self, *arguments: str) -> None:
         self._command(self._pip_command(*arguments), f"pip {' '.join(arguments)}")
