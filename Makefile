@@ -1,12 +1,19 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check grafana-smoke lock clean
+.PHONY: help setup demo test test-long check grafana-smoke lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -m pip -qq --require-virtualenv
 FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
 LOCK := requirements/lock.txt
-QUICK := "not long and not hardware"
+QUICK := not long and not hardware
+LONG := long and not hardware
+# Farms get the machine to themselves; the rest is tested in as many processes as it has cores, each of
+# one thread: a second would wait for a core that another process has. A module's or a class's tests
+# stay in one process, which makes what they share.
+AT_ONCE := export OMP_NUM_THREADS=1 && $(RUN)/pytest --numprocesses auto --maxprocesses 4 \
+	--dist loadscope --no-loadscope-reorder
+ALONE := $(RUN)/pytest tests/integration
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -19,8 +26,13 @@ demo: setup ## run a small sweep on this machine, from submission to report
 
 test: ## run the tests that take no minutes and need no device
 	@bash deploy/setup.sh --for-tests
-	@$(RUN)/pytest -m $(QUICK) --numprocesses auto --maxprocesses 4 tests/unit tests/contract
-	@$(RUN)/pytest -m $(QUICK) tests/integration
+	@$(AT_ONCE) -m "$(QUICK) and not alone"
+	@$(ALONE) -m "$(QUICK) and alone"
+
+test-long: ## run those that take minutes
+	@bash deploy/setup.sh --for-tests
+	@$(AT_ONCE) -m "$(LONG) and not alone"
+	@$(ALONE) -m "$(LONG) and alone"
 
 check: setup ## lint, formatting, types
 	@$(RUN)/ruff check .

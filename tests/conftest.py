@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from types import FrameType
 
+import pytest
 from hypothesis import settings
 
 # Before torch loads OpenMP: threads that spin while they wait take other processes' cores away.
@@ -11,6 +13,17 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
+
+
+RUN_ALONE = Path(__file__).with_name("integration")
+"""Where the Makefile looks for tests marked `alone`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse tests that would never run."""
+    for item in items:
+        if item.get_closest_marker("alone") and RUN_ALONE not in item.path.parents:
+            raise pytest.UsageError(f"{item.nodeid} is marked alone, but not in {RUN_ALONE.name}")
 
 
 def pytest_configure() -> None:

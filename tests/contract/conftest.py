@@ -6,16 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agents.transports.adb.programs import Link
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.server import PrivateServer
+from tests.support.phone_farm import impatient
 from tests.support.remotes import OWNER, Phone, Place, local_place
 from tests.support.virtual_phone import RunningPhone, running_phone
-
-CLEAN_UP_S = 1.5
-PATIENCE_S = 2.0
-RETURN_S = 1.0
-"""Short: what hangs in these tests hangs for ever."""
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +63,5 @@ async def place(phone_or_local: Phone | None, tmp_path: Path) -> AsyncIterator[P
 
 def _attached(request: pytest.FixtureRequest, server: PrivateServer) -> Phone:
     running: RunningPhone = request.getfixturevalue(request.param)
-    link = Link(server.address, running.address, CLEAN_UP_S, PATIENCE_S, RETURN_S)
-    old = request.param == "old"
-    return Phone(running, server.address, AdbRemote.of(link, OWNER), old)
+    remote = AdbRemote.of(impatient(server.address, running.address), OWNER)
+    return Phone(running, server.address, remote, request.param == "old")

@@ -17,6 +17,7 @@ from agents.transports.tree import Tree
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Blame
 from tests.support.remotes import OWNER, Heard, Phone, make_folder
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 SOON_S = 10.0
@@ -202,7 +203,7 @@ async def test_a_push_that_hangs(phone: Phone, tree: Tree) -> None:
 async def test_a_slow_link_is_no_fault(phone: Phone, tree: Tree) -> None:
     await phone.set_faults(faults.Slow(bytes_per_s=4_000_000))
     # All that is on its way when the last byte is sent takes its time, too.
-    remote = AdbRemote.of(replace(phone.remote.link, patience_s=20), OWNER)
+    remote = AdbRemote.of(replace(phone.remote.link, patience_s=PATIENCE_S), OWNER)
     assert (await remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
 
 

@@ -24,9 +24,10 @@ from agents.transports.tree import Tree
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import PATIENCE_S, LoopAgent, LoopFarm, serving_phones
+from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
 from tests.support.remotes import Heard, make_folder
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 MANY = "sleep 1000 & echo begun; wait"

@@ -21,8 +21,8 @@ from tests.support.virtual_phone import (
     adb_server,
     read_all,
     running_phone,
-    wait_until,
 )
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 TMP = "/data/local/tmp"
@@ -190,7 +190,7 @@ def test_exec_passes_every_byte(adb: Adb) -> None:
         counted = adb("shell", f"wc -c <{TMP}/every", check=False)
         return counted.stdout == b"%d\n" % len(every)
 
-    wait_until(is_written, "written")
+    eventually(is_written, "written")
     assert adb("exec-out", f"cat {TMP}/every").stdout == every
 
 
@@ -317,7 +317,7 @@ def test_a_client_that_goes_takes_its_commands_along(adb: Adb, phone: RunningPho
         assert client.stdout.readline() == b"started\n"
         assert phone.status().processes == 3
         client.kill()
-    wait_until(lambda: phone.status().processes == 0, "all three processes have ended")
+    eventually(lambda: phone.status().processes == 0, "all three processes have ended")
 
 
 def _digest(data: bytes) -> str:

@@ -30,8 +30,8 @@ from tests.support.virtual_phone import (
     RunningPhone,
     adb_server,
     running_phone,
-    wait_until,
 )
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 TMP = "/data/local/tmp"
@@ -71,10 +71,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_offline_and_back(adb: Adb, phone: RunningPhone) -> None:
     phone.set_faults(faults.Offline())
-    wait_until(lambda: adb.state_of(phone.address) == "offline", "listed as offline")
+    eventually(lambda: adb.state_of(phone.address) == "offline", "listed as offline")
     assert b"offline" in adb("shell", "true", check=False).stderr
     phone.set_faults()
-    wait_until(lambda: adb.state_of(phone.address) == "device", "listed as device")
+    eventually(lambda: adb.state_of(phone.address) == "device", "listed as device")
     adb("shell", "true")
 
 
@@ -109,7 +109,7 @@ def test_a_slow_link_takes_its_time(adb: Adb, phone: RunningPhone, file: Path) -
 def test_disconnect_in_the_middle_of_a_push(adb: Adb, phone: RunningPhone, file: Path) -> None:
     phone.set_faults(faults.Disconnect(after_bytes=2 << 20))
     assert adb("push", str(file), f"{TMP}/half", check=False).returncode == 1
-    wait_until(lambda: adb.state_of(phone.address) == "device", "adb has reconnected")
+    eventually(lambda: adb.state_of(phone.address) == "device", "adb has reconnected")
     assert phone.status().faults == ()
     assert adb("shell", f"ls {TMP}/half", check=False).returncode != 0
 
@@ -123,14 +123,14 @@ def test_disconnect_in_the_middle_of_a_run(
     phone.set_faults(fault)
     done = adb("shell", "trap '' HUP; echo running; sleep 1000", check=False)
     assert (done.stdout, done.returncode) == (b"", 255)
-    wait_until(lambda: phone.status().processes == 0, "its processes have ended")
-    wait_until(lambda: adb.state_of(phone.address) == "device", "adb has reconnected")
+    eventually(lambda: phone.status().processes == 0, "its processes have ended")
+    eventually(lambda: adb.state_of(phone.address) == "device", "adb has reconnected")
 
 
 def test_unplugged_in_the_middle_of_a_run(adb: Adb, phone: RunningPhone) -> None:
     phone.set_faults(faults.Disconnect(shell_output=True, stay_offline=True))
     assert adb("shell", "echo", check=False).returncode == 255
-    wait_until(lambda: adb.state_of(phone.address) == "offline", "listed as offline")
+    eventually(lambda: adb.state_of(phone.address) == "offline", "listed as offline")
     assert phone.status().faults == (faults.Offline(),)
 
 
@@ -191,7 +191,7 @@ def test_a_locked_phone_lets_in_known_hosts_and_those_its_user_allows(
 ) -> None:
     known = tmp_path / "known"
     key = Path(server.env["HOME"]) / ".android/adbkey"
-    wait_until(key.exists, "the adb server has made its key")
+    eventually(key.exists, "the adb server has made its key")
     known.write_bytes(server("pubkey", str(key)).stdout)
     (tmp_path / "none").write_text("")
     with running_phone("flagship", tmp_path / "1", "--authorized-keys", str(known)) as phone:
@@ -201,9 +201,9 @@ def test_a_locked_phone_lets_in_known_hosts_and_those_its_user_allows(
         "flagship", tmp_path / "2", "--authorized-keys", str(tmp_path / "none")
     ) as phone:
         assert b"authenticate" in server("connect", phone.address, check=False).stdout
-        wait_until(lambda: phone.status().asking == 1, "the phone asks its user")
+        eventually(lambda: phone.status().asking == 1, "the phone asks its user")
         phone.ask(AllowHost())
-        wait_until(lambda: server.state_of(phone.address) == "device", "let in")
+        eventually(lambda: server.state_of(phone.address) == "device", "let in")
         server("disconnect", phone.address)
 
 
@@ -216,8 +216,8 @@ def test_conditions_show_and_work_warms(adb: Adb, phone: RunningPhone) -> None:
         phone.ask(SetConditions(temperatures_c={"nose": 1.0}))
     before = phone.status()
     adb("shell", "timeout 1 sh -c 'while :; do :; done'", check=False)
-    wait_until(lambda: phone.status().cpu_s > before.cpu_s + 0.1, "CPU time is counted")
-    wait_until(
+    eventually(lambda: phone.status().cpu_s > before.cpu_s + 0.1, "CPU time is counted")
+    eventually(
         lambda: phone.status().temperatures_c["cpu-0"] > before.temperatures_c["cpu-0"], "warmer"
     )
 

@@ -23,7 +23,10 @@ from controller.runtime.watch import runs_of
 from tests.support.prometheus import with_programs
 
 BENCHFARM = Path(sys.executable).with_name("benchfarm")
-CLI_TIMEOUT_S = 240
+CLI_TIMEOUT_S = 600
+ENDLESS = 1_000_000
+"""Steps of a training run that is to be ended."""
+SMALLEST: Mapping[str, object] = {"image_size": 96, "num_classes": 8, "warmup_steps": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class TestFarm:
 
     __test__ = False
     home: Home
+    within: Sequence[str] = ()
+    """What comes before every command, such as a limit to its memory."""
 
     @property
     def cluster(self) -> Cluster:
@@ -61,7 +66,7 @@ class TestFarm:
     def cli(
         self, *arguments: str, stdin: str | None = None, timeout_s: float = CLI_TIMEOUT_S
     ) -> Said:
-        return run([str(BENCHFARM), *arguments], self.environment, stdin, timeout_s)
+        return run([*self.within, str(BENCHFARM), *arguments], self.environment, stdin, timeout_s)
 
     def server(self) -> Any:  # noqa: ANN401 - as printed
         """Return how the farm's own server stands; phones of earlier tests stay known beside it."""
@@ -118,9 +123,9 @@ def run(
 
 
 @contextmanager
-def farm_up(path: Path, *options: str) -> Iterator[TestFarm]:
+def farm_up(path: Path, *options: str, within: Sequence[str] = ()) -> Iterator[TestFarm]:
     """Bring a farm up in a home, take it down at the end, and see that nothing is left."""
-    farm = TestFarm(Home(path))
+    farm = TestFarm(Home(path), within)
     said = farm.cli("up", *options)
     assert said.status == 0, said.err
     instance = farm.cluster.instance
@@ -132,14 +137,20 @@ def farm_up(path: Path, *options: str) -> Iterator[TestFarm]:
     assert list(marked_processes(FARM_MARKER, instance)) == []
 
 
-def training_sweep(name: str, **changes: object) -> dict[str, object]:
-    """Return a sweep of the smallest real training runs: about 2 s of steps each."""
+def training_sweep(
+    name: str, steps: int | Sequence[int] = 2, **changes: object
+) -> dict[str, object]:
+    """Return a sweep of the smallest real training runs: about a second a step.
+
+    Of one thread: where the hypervisor takes one core away, another thread waits for it thousands
+    of times a step.
+    """
     return {
         "name": name,
         "workload": "retinanet_resnext50",
         "stack": "torch",
         "scenario": "training",
-        "knobs": {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 4},
+        "knobs": {**SMALLEST, "threads": 1, "steps": steps},
         "deadline_s": 200,
         **changes,
     }

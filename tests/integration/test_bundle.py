@@ -16,6 +16,7 @@ import pytest
 
 from agents.android.bundle.build import Bundle, build_bundle, content_sha256
 from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
+from agents.transports.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.mobile import Top1
 from controller.contracts.result import Failure, Result, Validity
@@ -42,8 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 def unpacked(built: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The bundle from its tar, elsewhere than where it was built, in a read-only folder."""
     folder = tmp_path_factory.mktemp("a device") / "bundle"
-    with tarfile.open(built.archive) as tar:
-        tar.extractall(folder, filter="tar")
+    Tree.of(built.archive, folder).unpack(folder)
     _set_writable(folder, writable=False)
     yield folder
     _set_writable(folder, writable=True)

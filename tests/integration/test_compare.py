@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.farm import TestFarm
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "threads=1")
 WORKLOAD = ("--workload", "retinanet_resnext50")
@@ -56,9 +56,12 @@ def test_what_is_stored_gives_the_same_answer(farm: TestFarm, compared: dict[str
     again = farm.cli("results", "compare", *sides, *WORKLOAD, *SMALL, "--json")
     assert again.status == 0, again.err
     assert again.json == compared
-    turned = farm.cli("results", "compare", *sides[::-1], *WORKLOAD, *SMALL)
-    assert "A is " in turned.out
-    assert "faster, 95 % [" in turned.out
+    # Which verdict it is depends on how quiet the machine was.
+    assert compared["verdict"] in farm.cli("results", "compare", *sides, *WORKLOAD, *SMALL).out
+    turned = farm.cli("results", "compare", *sides[::-1], *WORKLOAD, *SMALL, "--json").json
+    # A median or a quantile between two values is a mean of them, whose inverse is another's.
+    assert turned["ratio"] == pytest.approx(1 / compared["ratio"], rel=0.05)
+    assert turned["ratio_low"] == pytest.approx(1 / compared["ratio_high"], rel=0.05)
 
 
 def test_a_side_that_fails_is_recorded_and_said(farm: TestFarm) -> None:
@@ -79,5 +82,5 @@ def test_it_is_a_sweep_whose_summary_has_the_verdict(
     (stored,) = farm.cli("results", "show", compared["runs"][0], "--json").json
     shown = farm.cli("sweep", "status", stored["sweep_id"])
     assert shown.status == 0, shown.err
-    for part in ("1 done", "torch:trainable_stages=0", "VALID", "faster, 95 % ["):
+    for part in ("1 done", "torch:trainable_stages=0", "VALID", compared["verdict"]):
         assert part in shown.out

@@ -16,10 +16,10 @@ from controller.contracts.processes import FARM_MARKER
 from controller.contracts.run import RunState
 from controller.runtime.cluster import ray_environment
 from tests.integration.farm import TestFarm, farm_up, training_sweep
-from tests.support.prometheus import eventually
 from tests.support.scripted_agent import LABEL
+from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 CELLS = 200
 KILLS = 10
@@ -55,8 +55,8 @@ def scripted_agent(farm: TestFarm, tmp_path: Path) -> Iterator[None]:
 @pytest.mark.usefixtures("scripted_agent")
 def test_killed_ten_times_in_a_sweep_of_two_hundred_cells(farm: TestFarm) -> None:
     # As many knob values as cells; nothing is built of them.
-    knobs = {"image_size": 96, "steps": list(range(1, CELLS + 1))}
-    sweep_id = farm.submit(training_sweep("killed-often", knobs=knobs, devices=f"{LABEL} == yes"))
+    steps = list(range(1, CELLS + 1))
+    sweep_id = farm.submit(training_sweep("killed-often", steps, devices=f"{LABEL} == yes"))
     killed: list[int] = []
     for kill in range(KILLS):
         reached = CELLS * kill // KILLS + 5

@@ -18,13 +18,15 @@ from controller.metrics.exporter import Exposition
 from controller.metrics.prometheus_config import Intervals
 from controller.runtime.prometheus import Prometheus, Series
 from tests.support.generated_fleet import GeneratedFleet, served
-from tests.support.prometheus import eventually, fixed_targets, running_prometheus
+from tests.support.prometheus import fixed_targets, running_prometheus
+from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}
 LIMIT_S = 1.0
-TRIES = 6
+TRIES = 30
+"""More than fit between two of its scrapes, which take a core for a second."""
 
 
 @dataclass(frozen=True)

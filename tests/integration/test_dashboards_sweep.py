@@ -19,9 +19,10 @@ from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
 from controller.runtime.prometheus import Prometheus
 from tests.integration.farm import TestFarm, training_sweep
-from tests.support.prometheus import eventually, running_prometheus
+from tests.support.prometheus import running_prometheus
+from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 DASHBOARDS = built_dashboards()
 STEPS = 12
@@ -95,15 +96,14 @@ class Watched:
 def watched(farm: TestFarm, prometheus: Prometheus) -> Watched:
     """Training, twice so that there is a rate of it, then a classifier in both of its scenarios."""
     since = time.time()
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
-    train = training_sweep("shown-training", knobs=knobs, repeats=2)
+    train = training_sweep("shown-training", STEPS, repeats=2)
     classify = {
         "name": "shown-classifier",
         "workload": "shapes_classifier",
         "stack": "litert",
         "scenario": ["single_stream", "offline"],
         "devices": 'kind == "cpu_host"',
-        "deadline_s": 100,
+        "deadline_s": 200,
     }
     for sweep_id in [farm.submit(train), farm.submit(classify)]:
         assert farm.cli("sweep", "watch", sweep_id).status == 0

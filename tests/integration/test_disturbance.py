@@ -17,8 +17,9 @@ from agents.transports.local import LocalProcess
 from controller.contracts.result import Result, Validity
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
+from tests.support.processes import OWNER
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 ROOT = Path(__file__).parents[2]
 
 
@@ -46,9 +47,7 @@ async def measured(folder: Path, policy: str) -> Result:
     knobs = {"warmup_steps": 10, "steps": 5000, "threads": 1, "policy": policy}
     job = builders.job().model_copy(update={"program": program, "knobs": knobs})
     spec = WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(folder))
-    outcome = await LocalProcess("test-disturbance", partial(stack_worker, folder)).run(
-        spec, lambda _: None
-    )
+    outcome = await LocalProcess(OWNER, partial(stack_worker, folder)).run(spec, lambda _: None)
     assert isinstance(outcome, Result), outcome
     return outcome
 

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.run import Attempt, AttemptState, Run, RunState
-from tests.integration.farm import training_sweep
-from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up, seconds_until
+from tests.integration.farm import ENDLESS, training_sweep
+from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
 from tests.support.hosts import REPOSITORY, Host, Lab, Program, lab
+from tests.support.waiting import seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 PROBE = REPOSITORY / "tests/support/port_probe.py"
 PUBLIC = {"/api/healthz", "/api/local_raylet_healthz", "/grpc.health.v1.Health/Check"}
@@ -66,10 +67,9 @@ def joined(fleet: Fleet, node: Host) -> Program:
 def run_on(fleet: Fleet, host: Host, name: str) -> str:
     """Have a joined host measure something long that could run anywhere; return the sweep."""
     here, there = fleet.device_of(fleet.head), fleet.device_of(host)
-    endless = {"image_size": 96, "num_classes": 8, "steps": 1_000_000}
-    blocker = training_sweep(f"{name}-blocker", knobs=endless, devices=f'device == "{here}"')
+    blocker = training_sweep(f"{name}-blocker", ENDLESS, devices=f'device == "{here}"')
     blocking = fleet.submit(blocker)
-    sweep_id = fleet.submit(training_sweep(name, knobs=endless))
+    sweep_id = fleet.submit(training_sweep(name, ENDLESS))
     seconds_until(lambda: fleet.holder(sweep_id) == there)
     fleet.cli("sweep", "cancel", blocking)
     seconds_until(lambda: host.processes("agents.worker"))
@@ -149,8 +149,7 @@ def test_the_head_loses_power_in_a_sweep(
     fleet: Fleet, node: Host, joined: Program, record_property: Record
 ) -> None:
     """What the other host still measures is handed in when the head is back, and kept."""
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 8}
-    sweep = training_sweep("power-cut", knobs=knobs, devices='rack == "b2"', repeats=2)
+    sweep = training_sweep("power-cut", 8, devices='rack == "b2"', repeats=2)
     sweep_id = fleet.submit(sweep)
     waited = fleet.head.run([sys.executable, "-c", UNTIL_NEARLY_DONE, sweep_id])
     assert waited.returncode == 0, waited.stderr
@@ -183,8 +182,7 @@ def test_sigterm_lets_a_run_finish_and_takes_no_more(
     fleet: Fleet, node: Host, joined: Program
 ) -> None:
     """The run takes some steps; another that only this host could take stays in the queue."""
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 1, "steps": 8}
-    sweep = training_sweep("drained", knobs=knobs, devices='rack == "b2"', repeats=2)
+    sweep = training_sweep("drained", 8, devices='rack == "b2"', repeats=2)
     sweep_id = fleet.submit(sweep)
     seconds_until(lambda: node.processes("agents.worker"))
     joined.signal(signal.SIGTERM)

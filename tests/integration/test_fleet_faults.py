@@ -13,11 +13,12 @@ import pytest
 from agents.host.clock import AHEAD
 from controller.contracts.run import AttemptState, RunState
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import training_sweep
-from tests.support.fleet import BENCHFARM, Fleet, fleet_up, seconds_until
+from tests.integration.farm import ENDLESS, training_sweep
+from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
+from tests.support.waiting import seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 HOUR_S = 3600.0
 DISK_BYTES = 256 << 20
@@ -123,8 +124,7 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     """A worker that ends there meanwhile is the host's fault, whatever ended it."""
     there = fleet.device_of(node)
     started = joined.log.read_text().count("starting again")
-    endless = {"image_size": 96, "num_classes": 8, "steps": 1_000_000}
-    sweep_id = start_on(fleet, node, training_sweep("full", knobs=endless, devices='rack == "b2"'))
+    sweep_id = start_on(fleet, node, training_sweep("full", ENDLESS, devices='rack == "b2"'))
     filler = node.fill_disk()
     seconds_until(lambda: fleet.device_of(node) is None)
     assert fleet.holder(sweep_id) == there, "what runs may come to its end"

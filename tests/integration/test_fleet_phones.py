@@ -11,11 +11,12 @@ import adbutils
 import pytest
 
 from tests.integration.test_phones import phone_sweep
-from tests.support.fleet import BENCHFARM, Fleet, fleet_up, seconds_until
+from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
 from tests.support.virtual_phone import PHONE
+from tests.support.waiting import seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 ONE, OTHER = "127.0.0.1:5037", "127.0.0.1:5038"
 PROFILES = {"JOINED1": "flagship", "JOINED2": "midrange"}

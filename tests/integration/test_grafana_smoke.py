@@ -22,7 +22,7 @@ from controller.dashboards.questions import VARIABLE, panels_of
 from controller.dashboards.variables import SOURCE_UID
 from controller.metrics.rules import ALERTS
 
-pytestmark = [pytest.mark.integration, pytest.mark.hardware]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.hardware]
 
 WISH = Wish(prometheus_url=os.environ.get("GRAFANA_PROMETHEUS_URL"))
 

@@ -14,13 +14,14 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
+from tests.integration.farm import SMALLEST
 from tests.support import builders
 from tests.support.cells import CATALOG, run_cell
 from tests.support.recorded import matched_bodies, recorded_profile, true_bodies
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
-SMALL = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": 2}
+SMALL = {**SMALLEST, "threads": 1, "steps": 2}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,6 @@ async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: 
     assert "intel_extension_for_pytorch==2.8.0" in packages
 
 
-@pytest.mark.long
 async def test_norms_that_are_not_there_cannot_be_swapped(
     ipex: EnvironmentFolder, tmp_path: Path
 ) -> None:
@@ -76,7 +76,6 @@ def test_primitives_are_matched_to_the_modules_that_run_them_alone(
     assert matched_bodies(profile) == expected
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("size", [96, 256])
 def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, size: int) -> None:
     command = [str(ipex.python), "-m", "tests.support.against_torchvision", str(size)]
@@ -88,7 +87,6 @@ def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, si
     assert max(differences.values()) <= 1e-4, differences
 
 
-@pytest.mark.long
 async def test_torchvision_s_trains_as_ours(ipex: EnvironmentFolder, tmp_path: Path) -> None:
     ours, theirs = [
         await outcome_of(tmp_path / name, ipex, implementation=name, ipex_optimize=False)

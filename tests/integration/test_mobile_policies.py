@@ -116,7 +116,8 @@ async def test_a_phone_that_stays_hot_is_refused_when_the_time_is_over(
     assert isinstance(outcome, Failure)
     assert "thermal status " in outcome.message
     assert "is above NONE" in outcome.message
-    assert "after waiting 1 s" in outcome.message
+    # A second, and what asking took on a machine that others use.
+    assert re.search(r"after waiting [1-9]\d* s", outcome.message)
 
 
 async def test_a_phone_that_heats_while_it_is_measured_is_invalid_with_the_moment(

@@ -39,7 +39,7 @@ from tests.support.phone_runs import run_cell
 from tests.support.turn_about import turn_about
 from tests.support.virtual_phone import RunningPhone, running_phone
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 KNOBS: dict[str, Scalar] = {"dataset": "tiny"}
 RUNNER = "agents.android.runner"
 Record = Callable[[str, object], None]

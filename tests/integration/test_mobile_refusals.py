@@ -89,7 +89,7 @@ async def test_what_can_t_be_run_is_one_line_and_the_sweep_goes_on(
         scenario="offline",
         knobs={"mode": "performance", "length": "rapid"},
         devices=f'device == "{phone.serial}"',
-        deadline_s=60,
+        deadline_s=200,
     )
     async with serving_phones(farm, home) as agent:
         await agent.connect(phone.address)

@@ -160,7 +160,7 @@ def sweep(devices: str) -> Sweep:
         scenario="offline",
         knobs={"mode": "performance"},
         devices=devices,
-        deadline_s=60,
+        deadline_s=200,
     )
 
 

@@ -32,7 +32,7 @@ from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_f
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHOWN_S = 3.0
 """Within which a phone that comes or goes is shown so."""
 SAYINGS = ("register", "exchange", "report", "progress")

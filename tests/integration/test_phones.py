@@ -22,7 +22,7 @@ from controller.runtime.phones import (
 )
 from tests.integration.farm import TestFarm
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
 SCENARIOS = ["single_stream", "offline"]
 
@@ -34,7 +34,7 @@ def phone_sweep(name: str, devices: list[str], **changes: object) -> dict[str, o
         "stack": "litert",
         "scenario": SCENARIOS,
         "devices": [f'device == "{device}"' for device in devices],
-        "deadline_s": 100,
+        "deadline_s": 200,
         **changes,
     }
 

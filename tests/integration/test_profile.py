@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from controller.profiles.files import read
-from tests.integration.farm import TestFarm, training_sweep
+from tests.integration.farm import TestFarm
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "warmup_steps=1")
 
@@ -51,14 +51,6 @@ def test_result_and_metrics_have_the_profile(farm: TestFarm, folder: Path) -> No
     assert stored["profile"] == summary
     assert stored["metrics"]["efficiency"]["value"] == summary["efficiency"]
     assert stored["metrics"]["step_time"]["value"] == summary["step_s"]
-
-
-def test_a_sweep_with_the_key_profile_does_the_same(farm: TestFarm) -> None:
-    sweep_id = farm.submit(training_sweep("profiled", profile=True))
-    said = farm.cli("sweep", "watch", sweep_id)
-    assert said.status == 0, said.err
-    (stored,) = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
-    assert stored["profile"]["matched"] >= 0.98
 
 
 def test_peaks_are_those_that_the_profile_was_measured_by(farm: TestFarm, folder: Path) -> None:

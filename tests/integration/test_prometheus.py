@@ -17,12 +17,15 @@ from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
 from controller.runtime.prometheus import Prometheus
 from controller.store.sqlite import SqliteStore
-from tests.integration.farm import TestFarm, training_sweep
-from tests.support.prometheus import EVERY_SECOND, eventually, running_prometheus
+from tests.integration.farm import ENDLESS, TestFarm, training_sweep
+from tests.support.prometheus import EVERY_SECOND, running_prometheus
+from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
-STEPS = 30
+LIVE = (names.RUN_PROGRESS, names.RUN_STEPS, names.RUN_LOSS)
+"""What there is of a run only while it lives."""
+GONE = f'absent({{__name__=~"{"|".join(metric.name for metric in LIVE)}"}})'
 AGE_S = 5.0
 """The oldest a live value may be when Prometheus takes it."""
 SCRAPE_S = EVERY_SECOND.agent_s
@@ -41,45 +44,40 @@ def prometheus(farm: TestFarm, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def raw(prometheus: Prometheus, metric: names.Metric) -> list[tuple[float, float]]:
-    """Return the samples of a metric's only series, as they were scraped: when, and what."""
-    (series,) = prometheus.query(f"{metric}[5m]")
-    return [(float(at), float(value)) for at, value in series["values"]]
+    """Return the samples of a metric's only series, if any: when scraped, and what."""
+    found = prometheus.query(f"{metric}[5m]")
+    assert len(found) <= 1
+    return [(float(at), float(value)) for series in found for at, value in series["values"]]
 
 
 def test_a_live_run_changes_while_it_lives_and_is_gone_after_it(
     farm: TestFarm, prometheus: Prometheus
 ) -> None:
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
-    sweep_id = farm.submit(training_sweep("watched", knobs=knobs))
+    sweep_id = farm.submit(training_sweep("watched", ENDLESS))
     told = []
     with farm.events(sweep_id) as events:
         for event in events:
             if event.progress:
                 told.append((time.time(), event.progress.done / event.progress.total))
-            if event.state.terminal:
+            assert not event.state.terminal, "it ended by itself"
+            if all(len({value for _, value in raw(prometheus, metric)}) >= 3 for metric in LIVE):
                 break
-    ended = time.time()
-    assert event.state is RunState.DONE
+        # One that was already gone would be asked for in vain, too: its samples come first.
+        progress = raw(prometheus, names.RUN_PROGRESS)
+        farm.cli("sweep", "cancel", sweep_id)
+        ended = next(time.time() for event in events if event.state is RunState.CANCELLED)
 
-    # One that was already gone would be asked for in vain, too: its samples come first.
-    progress = raw(prometheus, names.RUN_PROGRESS)
-    assert len({value for _, value in progress}) >= 3
-    for metric in (names.RUN_STEPS, names.RUN_LOSS):
-        assert len({value for _, value in raw(prometheus, metric)}) >= 3
     for at, value in progress:
         known = [done for heard, done in told if heard < at - AGE_S]
         assert value >= max(known, default=0.0), "it was too old"
-
-    live = "|".join(m.name for m in (names.RUN_PROGRESS, names.RUN_STEPS, names.RUN_LOSS))
-    eventually(partial(prometheus.query, f'absent({{__name__=~"{live}"}})'), "it is gone")
+    eventually(partial(prometheus.query, GONE), "it is gone")
     shown = prometheus.query_range(names.RUN_PROGRESS.name, ended, time.time(), 0.1)
     last = max((float(at) for s in shown for at, _ in s["values"]), default=ended)
     assert last - ended <= SCRAPE_S + LATE_S
 
 
 def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Prometheus) -> None:
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": 2}
-    sweep_id = farm.submit(training_sweep("counted", knobs=knobs))
+    sweep_id = farm.submit(training_sweep("counted"))
     assert farm.cli("sweep", "watch", sweep_id).status == 0
     (run,) = farm.runs(sweep_id)
     device = run.attempts[-1].device_id
@@ -88,6 +86,7 @@ def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Pro
     store.close()
 
     assert any(key[0] == device for key in stored)
+    eventually(partial(prometheus.query, GONE), "nothing of its life")
     eventually(
         lambda: values_of(prometheus.query(names.RESULT.name)) == stored, "results as stored"
     )

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.fleet import BENCHFARM, Fleet, seconds_until
+from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.hosts import HOME, REPOSITORY, Host, lab
 from tests.support.ssh import KEY, serve_ssh
+from tests.support.waiting import seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 SCRIPT = "deploy/ray/submit_sweep.py"

@@ -12,11 +12,11 @@ from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import RunEvent
 from tests.integration.farm import TestFarm, training_sweep
-from tests.support.prometheus import eventually
+from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
-STEPS = 25
+STEPS = 12
 """Enough that a run is still in its steps when it is struck."""
 
 
@@ -29,10 +29,9 @@ STEPS = 25
     ],
 )
 def test_kill_in_mid_sweep(farm: TestFarm, victim: str, ending: AttemptState | None) -> None:
-    knobs = {"image_size": 96, "num_classes": 8, "warmup_steps": 0, "steps": STEPS}
     name = "killed-" + victim.split(".")[-1].split("::")[-1].lower()
     url = farm.home.endpoint().url
-    sweep_id = farm.submit(training_sweep(name, knobs=knobs, repeats=2))
+    sweep_id = farm.submit(training_sweep(name, STEPS, repeats=2))
     with farm.events(sweep_id) as events:
         struck = next(event for event in events if in_the_middle(event))
         farm.the_process(victim).send_signal(signal.SIGKILL)

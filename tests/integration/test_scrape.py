@@ -13,9 +13,10 @@ import pytest
 from controller.metrics import names
 from controller.metrics.rules import RECORDED
 from tests.support.generated_fleet import RESULT_SERIES, GeneratedFleet, Served, served
-from tests.support.prometheus import AT_EASE, eventually, fixed_targets, running_prometheus
+from tests.support.prometheus import AT_EASE, fixed_targets, running_prometheus
+from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
 SCRAPE_S = 1.0
 SERIES = 100_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import (
     Catalog,
@@ -210,9 +208,5 @@ def job(of: AttemptRef | None = None, device_id: str = "cpu-1", deadline_s: floa
 
 
 def worker_spec(artefact_dir: str, deadline_s: float = 60.0) -> WorkerSpec:
-    """Return what a worker is told.
-
-    Its attempt, by which processes are found and ended, is one of this process of tests alone.
-    """
-    own = job(ref(f"run-{os.getpid()}"), deadline_s=deadline_s)
-    return WorkerSpec(job=own, device=cpu(), artefact_dir=artefact_dir)
+    """Return what a worker is told."""
+    return WorkerSpec(job=job(deadline_s=deadline_s), device=cpu(), artefact_dir=artefact_dir)

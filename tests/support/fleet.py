@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from controller.contracts.run import Run
 from controller.runtime.home import Home
@@ -19,8 +17,6 @@ from tests.support.hosts import Host, Program
 
 BENCHFARM = str(Path(sys.executable).with_name("benchfarm"))
 HOME = Path("/root/.benchfarm")
-PATIENCE_S = 90.0
-LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +75,3 @@ def fleet_up(head: Host, *options: str) -> Iterator[Fleet]:
     fleet = Fleet.of(head)
     fleet.cli("up", "--listen", head.address, *options)
     yield fleet
-
-
-def seconds_until(what: Callable[[], Any]) -> float:
-    """Return after how many seconds something is so; nothing tells, so it looks."""
-    start = time.monotonic()
-    while not what():
-        assert time.monotonic() < start + PATIENCE_S, "it never came"
-        time.sleep(LOOK_S)
-    return time.monotonic() - start

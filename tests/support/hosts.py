@@ -30,7 +30,7 @@ HOME = Path("/root")
 DISK_BYTES = 2 << 30
 BUILDS = cache_folder()
 """Bundles take minutes to build: this machine's are the hosts', too."""
-RUN_S = 240
+RUN_S = 600
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 _SWITCH = "ip link add br0 type bridge && ip link set br0 up && echo ready && read -r _"
 _HOST = r"""

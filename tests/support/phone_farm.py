@@ -41,9 +41,9 @@ from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.link import MemoryLink
 from tests.support.virtual_phone import RunningPhone
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 60.0
-CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 1.5, 8.0, 1.0
+CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 4.0, 8.0, 1.0
 """Short: what hangs in these tests hangs for ever. A daemon of the old protocol, which sums each
 payload, may need seconds for what the adb server has buffered of a file."""
 BENCHFARM = Path(sys.executable).with_name("benchfarm")
@@ -102,7 +102,7 @@ class LoopAgent:
         give_up = time.monotonic() + PATIENCE_S
         while not holds():
             assert time.monotonic() < give_up, f"not in {PATIENCE_S} s: {what}"
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.02)
 
     @property
     def server(self) -> Address:

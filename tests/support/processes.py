@@ -1,12 +1,16 @@
-"""Waiting for processes that are nobody's children any more."""
+"""Whose the processes of tests are, and waiting for those that are nobody's children any more."""
 
 from __future__ import annotations
 
-import time
+import os
 
 import psutil
 
-PATIENCE_S = 30.0
+from tests.support.waiting import eventually
+
+OWNER = f"test-agent-{os.getpid()}"
+"""The agent whose workers a test starts; tests that run beside it have another."""
+LOOK_S = 0.01
 
 
 def is_dead(process: psutil.Process) -> bool:
@@ -19,6 +23,4 @@ def is_dead(process: psutil.Process) -> bool:
 
 def wait_until_dead(process: psutil.Process) -> None:
     """Return once a process has ended; nobody signals that to a stranger, so it asks."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not is_dead(process):
-        assert time.monotonic() < give_up, f"{process} lives"
+    eventually(lambda: is_dead(process), f"{process} is dead", LOOK_S)

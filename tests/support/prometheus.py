@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -25,8 +23,6 @@ UNPACKED = Path(__file__).parents[2] / ".deps/root/usr/bin"
 EVERY_SECOND = Intervals(agent_s=1.0, controller_s=1.0)
 AT_EASE = Intervals(agent_s=5.0, controller_s=5.0)
 """For a generated fleet: scraped every second, its rules would take all of a small machine."""
-PATIENCE_S = 30.0
-Found = TypeVar("Found")
 
 
 def with_programs(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -71,12 +67,3 @@ def running_prometheus(
         yield started.server
     finally:
         started.stop()
-
-
-def eventually(look: Callable[[], Found | None], what: str) -> Found:
-    """Return what a look finds as soon as it finds something: scrapes can't be waited for."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not (found := look()):
-        assert time.monotonic() < give_up, f"never seen: {what}"
-        time.sleep(0.1)
-    return found

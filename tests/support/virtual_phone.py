@@ -8,8 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +18,11 @@ import adbutils
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
 from controller.contracts.ports import free_ports
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 20.0
 PHONE = (sys.executable, "-m", "agents.android.virtual", "--until-stdin-closes")
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Return once it holds; nobody tells, so it asks."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < give_up, f"not in {PATIENCE_S} s: {what}"
-        time.sleep(0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +121,7 @@ def adb_server(home: Path) -> Iterator[Adb]:
         ) as server,
     ):
         try:
-            wait_until(lambda: _listens(port), "the adb server listens")
+            eventually(lambda: _listens(port), "the adb server listens")
             yield Adb(port, env)
         finally:
             server.terminate()

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 
@@ -92,6 +93,13 @@ class Broken(Line):
 
     def build_model(self) -> torch.nn.Module:
         raise ValueError(f"it is\n{self._how}")
+
+
+class Scored(Line):
+    """Gives up, and says how soon the kernel would have ended it for memory: 1000 is first."""
+
+    def build_model(self) -> torch.nn.Module:
+        raise ValueError(Path("/proc/self/oom_score_adj").read_text())
 
 
 class Plain:

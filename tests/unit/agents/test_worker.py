@@ -20,7 +20,7 @@ from controller.contracts.result import Blame, Failure, Outcome, Result, Validit
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 from tests.support import builders
-from tests.support.processes import wait_until_dead
+from tests.support.processes import OWNER, wait_until_dead
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 60.0
@@ -55,7 +55,7 @@ async def done(folder: Path, workload: str, **knobs: Scalar) -> Done:
     progress: list[Progress] = []
     spec = spec_of(folder, workload, **knobs)
     return Done(
-        await LocalProcess("test-agent", partial(stack_worker, folder)).run(spec, progress.append),
+        await LocalProcess(OWNER, partial(stack_worker, folder)).run(spec, progress.append),
         progress,
     )
 

@@ -12,7 +12,7 @@ from agents.android.power import LINE_BYTES, PowerCycle
 from controller.cli.common import parse_command
 from controller.contracts.errors import UserError
 from tests.support.processes import is_dead
-from tests.support.virtual_phone import wait_until
+from tests.support.waiting import eventually
 
 
 async def test_it_is_told_which_phone_and_runs_without_a_shell(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ async def test_hung_it_is_killed_with_all_it_started(tmp_path: Path) -> None:
     script = f"sleep 1000 & echo $! $$ >{pids}; echo waiting; wait"
     assert await PowerCycle(("sh", "-c", script), 0.3).run("P1") == "killed after 0.3 s: waiting"
     started = [int(pid) for pid in pids.read_text().split()]
-    wait_until(lambda: not any(map(is_alive, started)), "both have been killed")
+    eventually(lambda: not any(map(is_alive, started)), "both have been killed")
 
 
 def is_alive(pid: int) -> bool:

@@ -40,6 +40,7 @@ def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
             **os.environ,
             "PYTHONPATH": str(ROOT),
             "LD_PRELOAD": ":".join(runtimes),
+            "OMP_NUM_THREADS": "2",  # work is split, too
             # Python leaves memory to the end of its process.
             "ASAN_OPTIONS": "detect_leaks=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
