@@ -20,7 +20,6 @@ from tests.support.remotes import OWNER, Heard, Phone, make_folder
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
-SOON_S = 10.0
 MANY = "sleep 1000 & sleep 1000 & echo begun; wait"
 
 
@@ -40,7 +39,7 @@ async def fault_of(work: asyncio.Task[object]) -> FaultKind:
     return caught.value.kind
 
 
-async def kind_of_run(phone: Phone, deadline_s: float = SOON_S) -> FaultKind:
+async def kind_of_run(phone: Phone, deadline_s: float = PATIENCE_S) -> FaultKind:
     return await fault_of(asyncio.create_task(phone.remote.run(("true",), deadline_s)))
 
 
@@ -51,20 +50,20 @@ def tree(tmp_path: Path) -> Tree:
 
 async def test_an_offline_phone_is_told(phone: Phone) -> None:
     await phone.set_faults(faults.Offline())
-    assert await kind_of_run(phone, 60) is FaultKind.OFFLINE
+    assert await kind_of_run(phone) is FaultKind.OFFLINE
 
 
 async def test_a_phone_that_is_back_is_recovered(phone: Phone) -> None:
     await phone.set_faults(faults.Offline())
-    assert await kind_of_run(phone, 60) is FaultKind.OFFLINE
+    assert await kind_of_run(phone) is FaultKind.OFFLINE
     await phone.set_faults()
-    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
 
 
 async def test_an_unauthorized_phone_is_told(phone: Phone) -> None:
     await phone.set_faults(faults.Unauthorized())
-    await phone.until_state("unauthorized")
-    assert await kind_of_run(phone, 60) is FaultKind.UNAUTHORIZED
+    await phone.until_cut()
+    assert await kind_of_run(phone) is FaultKind.UNAUTHORIZED
 
 
 async def test_a_serial_nobody_has(phone: Phone) -> None:
@@ -87,7 +86,7 @@ async def test_what_a_hung_phone_ran_is_ended_once_it_answers(phone: Phone) -> N
     assert await fault_of(stream) is FaultKind.HUNG
     assert await phone.processes() >= 3, "the virtual phone's commands go on"
     await phone.set_faults()
-    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
     await phone.place.until_quiet()
 
 
@@ -111,7 +110,7 @@ async def test_what_another_host_runs_is_ended_and_ours_goes_on(phone: Phone) ->
     theirs = asyncio.create_task(other.stream(("sh", "-c", MANY), 60, heard.take))
     await heard.until(b"begun")
     assert await phone.remote.programs.end_others() >= 3
-    await asyncio.wait({theirs}, timeout=SOON_S)
+    await asyncio.wait({theirs}, timeout=PATIENCE_S)
     assert theirs.done(), "though its link is well"
     assert await phone.remote.programs.end_others() == 0
     assert not ours.done()
@@ -127,11 +126,11 @@ async def test_what_measures_does_not_begin_beside_another_host_s_run(phone: Pho
     argv = ("sh", "-c", MANY, "run", settings)
     theirs = asyncio.create_task(other.stream(argv, 60, heard.take))
     await heard.until(b"begun")
-    ours = asyncio.create_task(phone.remote.stream(("echo", "ours"), SOON_S, heard.take))
+    ours = asyncio.create_task(phone.remote.stream(("echo", "ours"), PATIENCE_S, heard.take))
     assert await fault_of(ours) is FaultKind.OFFLINE
     theirs.cancel()
     await asyncio.gather(theirs, return_exceptions=True)
-    await phone.remote.stream(("echo", "ours"), SOON_S, heard.take)
+    await phone.remote.stream(("echo", "ours"), PATIENCE_S, heard.take)
     assert heard.lines == [b"begun", b"ours"]
 
 
@@ -139,16 +138,16 @@ async def test_what_another_host_s_run_needs_is_kept_until_it_has_ended(phone: P
     heard = Heard()
     other = AdbRemote.of(phone.remote.link, "another host")
     folder = str(phone.remote.folder / RUNS / "theirs-1")
-    await other.run(("mkdir", "-p", folder), SOON_S)
+    await other.run(("mkdir", "-p", folder), PATIENCE_S)
     theirs = asyncio.create_task(other.stream(("sh", "-c", MANY), 60, heard.take))
     await heard.until(b"begun")
     await phone.remote.clean()
-    assert (await other.run(("ls", folder), SOON_S)).exit_code == 0
+    assert (await other.run(("ls", folder), PATIENCE_S)).exit_code == 0
     assert not theirs.done()
     theirs.cancel()
     await asyncio.gather(theirs, return_exceptions=True)
     await phone.remote.clean()
-    assert (await other.run(("ls", folder), SOON_S)).exit_code != 0
+    assert (await other.run(("ls", folder), PATIENCE_S)).exit_code != 0
 
 
 async def test_the_link_breaks_mid_stream(phone: Phone) -> None:
@@ -158,14 +157,14 @@ async def test_the_link_breaks_mid_stream(phone: Phone) -> None:
     await phone.set_faults()
     await phone.remote.clean()
     await phone.place.until_quiet()
-    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
 
 
 async def test_the_link_breaks_for_a_moment_mid_stream(phone: Phone) -> None:
     await phone.set_faults(faults.Disconnect(shell_output=True))
     stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 60, Heard().take))
     assert await fault_of(stream) is FaultKind.OFFLINE
-    assert (await phone.remote.run(("echo", "back"), SOON_S)).stdout == b"back\n"
+    assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
     await phone.place.until_quiet()
 
 
@@ -174,7 +173,7 @@ async def test_the_link_breaks_mid_push(phone: Phone, tree: Tree) -> None:
     assert await fault_of(asyncio.create_task(phone.remote.push_tree(tree))) is FaultKind.OFFLINE
     pushed = await phone.remote.push_tree(tree)
     assert pushed.pushed_bytes == tree.archive_bytes
-    left = await phone.remote.run(("ls", "-A", str(phone.remote.folder)), SOON_S)
+    left = await phone.remote.run(("ls", "-A", str(phone.remote.folder)), PATIENCE_S)
     assert left.stdout.decode().split() == [tree.digest]
 
 
@@ -224,14 +223,14 @@ async def test_a_storage_that_fills_up_while_it_is_written(phone: Phone, tmp_pat
         async with phone.remote.link.sync() as sync:
             await sync.send(file, target)
     assert caught.value.kind is FaultKind.STORAGE_FULL
-    assert (await phone.remote.run(("ls", str(target)), SOON_S)).exit_code
+    assert (await phone.remote.run(("ls", str(target)), PATIENCE_S)).exit_code
 
 
 async def test_a_read_only_storage_is_told(phone: Phone, tree: Tree) -> None:
     await phone.set_faults(faults.ReadOnly())
     push = asyncio.create_task(phone.remote.push_tree(tree))
     assert await fault_of(push) is FaultKind.READ_ONLY
-    assert (await phone.remote.run(("echo", "it"), SOON_S)).stdout == b"it\n"
+    assert (await phone.remote.run(("echo", "it"), PATIENCE_S)).stdout == b"it\n"
 
 
 @pytest.mark.parametrize("fault", [faults.ReadOnly(), faults.FullStorage()])
@@ -260,9 +259,9 @@ async def test_free_storage(phone: Phone) -> None:
 
 async def test_a_command_that_is_too_long(phone: Phone) -> None:
     with pytest.raises(RemoteFault) as caught:
-        await phone.remote.run(("true", "x" * 100_000), SOON_S)
+        await phone.remote.run(("true", "x" * 100_000), PATIENCE_S)
     assert caught.value.kind is (FaultKind.UNSUPPORTED if phone.old else FaultKind.PROTOCOL)
-    assert (await phone.remote.run(("true", "x" * 3000), SOON_S)).exit_code == 0
+    assert (await phone.remote.run(("true", "x" * 3000), PATIENCE_S)).exit_code == 0
 
 
 async def test_what_the_phone_is(phone: Phone) -> None:

@@ -13,9 +13,9 @@ from agents.transports.remote import RUNS, Completed, FaultKind, RemoteFault
 from agents.transports.tree import Tree, listing_of_folder
 from controller.contracts.result import Blame
 from tests.support.remotes import Heard, Place, make_folder
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
-SOON_S = 10.0
 MANY = "sleep 1000 & (sleep 1000 & sh -c 'sleep 1000; true'; true) & echo begun; wait"
 """A program with children and grandchildren."""
 HOSTILE = (
@@ -35,7 +35,7 @@ HOSTILE = (
 
 
 async def shell(place: Place, script: str, stdin: bytes = b"") -> Completed:
-    return await place.remote.run(("sh", "-c", script), SOON_S, stdin)
+    return await place.remote.run(("sh", "-c", script), PATIENCE_S, stdin)
 
 
 def outputs(place: Place, done: Completed) -> tuple[bytes, bytes]:
@@ -53,7 +53,7 @@ async def test_a_signal_is_told_as_a_shell_tells_it(place: Place) -> None:
 
 
 async def test_a_program_that_is_not_there(place: Place) -> None:
-    assert (await place.remote.run(("no-such-program",), SOON_S)).exit_code == 127
+    assert (await place.remote.run(("no-such-program",), PATIENCE_S)).exit_code == 127
 
 
 async def test_outputs_come_apart_where_they_can(place: Place) -> None:
@@ -64,12 +64,12 @@ async def test_outputs_come_apart_where_they_can(place: Place) -> None:
 
 async def test_any_bytes_come_through(place: Place) -> None:
     octal = "".join(f"\\{n:03o}" for n in range(256))
-    done = await place.remote.run(("printf", f"{octal}\\r\\n\\r\\r\\n\\n"), SOON_S)
+    done = await place.remote.run(("printf", f"{octal}\\r\\n\\r\\r\\n\\n"), PATIENCE_S)
     assert done.stdout == bytes(range(256)) + b"\r\n\r\r\n\n"
 
 
 async def test_output_without_a_line_end(place: Place) -> None:
-    assert (await place.remote.run(("printf", "x"), SOON_S)).stdout == b"x"
+    assert (await place.remote.run(("printf", "x"), PATIENCE_S)).stdout == b"x"
 
 
 async def test_much_output(place: Place) -> None:
@@ -79,20 +79,20 @@ async def test_much_output(place: Place) -> None:
 
 async def test_input_of_any_bytes(place: Place) -> None:
     stdin = bytes(range(256)) * 4000 + b"\x03\x04\n"
-    assert (await place.remote.run(("cat",), SOON_S, stdin)).stdout == stdin
+    assert (await place.remote.run(("cat",), PATIENCE_S, stdin)).stdout == stdin
 
 
 async def test_input_that_nobody_reads(place: Place) -> None:
-    assert (await place.remote.run(("true",), SOON_S, bytes(1 << 20))).exit_code == 0
+    assert (await place.remote.run(("true",), PATIENCE_S, bytes(1 << 20))).exit_code == 0
 
 
 async def test_no_input_is_an_empty_input(place: Place) -> None:
-    assert (await place.remote.run(("cat",), SOON_S)).stdout == b""
+    assert (await place.remote.run(("cat",), PATIENCE_S)).stdout == b""
 
 
 @pytest.mark.parametrize("argument", HOSTILE)
 async def test_hostile_arguments_arrive_as_they_are(place: Place, argument: str) -> None:
-    done = await place.remote.run(("printf", "%s|", argument, "end"), SOON_S)
+    done = await place.remote.run(("printf", "%s|", argument, "end"), PATIENCE_S)
     assert done.stdout == os.fsencode(f"{argument}|end|")
 
 
@@ -100,13 +100,13 @@ async def test_hostile_environment_arrives_as_it_is(place: Place) -> None:
     heard = Heard()
     environment = {"HOSTILE": "it's $(echo ran)\n`ran`"}
     command = ("sh", "-c", 'printf "%s\\n" "$HOSTILE"')
-    await place.remote.stream(command, SOON_S, heard.take, environment)
+    await place.remote.stream(command, PATIENCE_S, heard.take, environment)
     assert heard.lines == [b"it's $(echo ran)", b"`ran`"]
 
 
 async def test_what_no_shell_can_carry_is_refused(place: Place) -> None:
     with pytest.raises(RemoteFault) as caught:
-        await place.remote.run(("echo", "a\0b"), SOON_S)
+        await place.remote.run(("echo", "a\0b"), PATIENCE_S)
     assert (caught.value.kind, caught.value.blame) == (FaultKind.PROTOCOL, Blame.HARNESS)
 
 
@@ -170,7 +170,7 @@ async def test_lines_come_one_by_one_while_the_program_runs(place: Place) -> Non
 async def test_a_stream_tells_its_end(place: Place) -> None:
     heard = Heard()
     script = "echo one; echo oops >&2; printf 'no line end'; exit 3"
-    ended = await place.remote.stream(("sh", "-c", script), SOON_S, heard.take)
+    ended = await place.remote.stream(("sh", "-c", script), PATIENCE_S, heard.take)
     assert (ended.exit_code, ended.past_deadline, ended.merged) == (3, False, place.merged)
     assert (b"oops" in heard.lines) is place.merged
     assert ended.stderr == (b"" if place.merged else b"oops\n")
@@ -192,16 +192,16 @@ async def test_a_stream_s_input_stays_open(place: Place) -> None:
 async def test_long_lines(place: Place) -> None:
     heard = Heard()
     script = "head -c 2000000 /dev/zero | tr '\\0' x; echo; echo end"
-    await place.remote.stream(("sh", "-c", script), SOON_S, heard.take)
+    await place.remote.stream(("sh", "-c", script), PATIENCE_S, heard.take)
     assert [len(line) for line in heard.lines] == [2_000_000, 3]
 
 
 async def test_cleaning_removes_what_runs_left_and_no_tree(place: Place, tmp_path: Path) -> None:
     tree = Tree.of(make_folder(tmp_path / "tree", 1000), tmp_path / "archives")
     root = (await place.remote.push_tree(tree)).path.parent
-    await place.remote.run(("mkdir", "-p", str(root / RUNS / "run-1" / "logs")), SOON_S)
+    await place.remote.run(("mkdir", "-p", str(root / RUNS / "run-1" / "logs")), PATIENCE_S)
     await place.remote.clean()
-    listed = await place.remote.run(("ls", "-A", str(root)), SOON_S)
+    listed = await place.remote.run(("ls", "-A", str(root)), PATIENCE_S)
     assert listed.stdout.decode().split() == [tree.digest]
 
 
@@ -223,7 +223,7 @@ async def test_a_tree_of_50_mb_there_and_back(place: Place, tmp_path: Path) -> N
     tree = Tree.of(folder, tmp_path / "archives")
     pushed = await place.remote.push_tree(tree)
     assert pushed.pushed_bytes == tree.archive_bytes > 50 << 20
-    assert (await place.remote.run((str(pushed.path / "start"),), SOON_S)).stdout == b"hello\n"
+    assert (await place.remote.run((str(pushed.path / "start"),), PATIENCE_S)).stdout == b"hello\n"
     await place.remote.pull(pushed.path, tmp_path / "back")
     there, back = listing_of_folder(folder), listing_of_folder(tmp_path / "back")
     assert back == there | {"start": there["bin/hello"]}  # links are followed

@@ -15,11 +15,11 @@ import pytest
 from agents.android.virtual import wire
 from agents.android.virtual.phone import VirtualPhone
 from agents.android.virtual.wire import Command, Message, encode
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 CONVERSATIONS = 10_000
 AT_ONCE = 12
-PATIENCE_S = 20.0
 GROWTH_BYTES = 64 << 20
 """The two largest messages of AT_ONCE peers, and what the allocator keeps."""
 

@@ -31,9 +31,9 @@ from controller.contracts.wire import RunEvent
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones, wait_for_nobody
-from tests.support.remotes import PATIENCE_S
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 MID_PUSH = 3 << 20

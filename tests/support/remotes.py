@@ -8,25 +8,23 @@ import sys
 import time
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
-from agents.transports.adb.recovery import connect
+from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import AttachedServer
 from agents.transports.adb.smart_socket import Address, ask
-from agents.transports.adb.tracker import Change, track
 from agents.transports.local_remote import LocalRemote
 from agents.transports.remote import Remote, RemoteFault
 from controller.contracts.processes import WORKER_MARKER, marked_processes
 from tests.support.processes import is_dead
 from tests.support.virtual_phone import RunningPhone
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 20.0
 OWNER = "remote-tests"
 
 
@@ -97,15 +95,15 @@ class Phone:
         status = await control.ask(self.running.folder, control.GetStatus())
         return status.storage_free_bytes
 
-    async def until_state(self, state: str) -> None:
-        """Return once adb lists it so."""
-        async with (
-            asyncio.timeout(PATIENCE_S),
-            aclosing(track(AttachedServer(self.server))) as all_,
-        ):
-            async for change in all_:
-                if change == Change(self.running.address, state):
-                    return
+    async def until_cut(self) -> None:
+        """Return once adb has seen its link break.
+
+        adb tries again and lists the phone as what it then is, or, some time after it was told to
+        disconnect, has no more of it: nobody tells that, so this asks.
+        """
+        async with asyncio.timeout(PATIENCE_S):
+            while await state_of(self.server, self.running.address) == "device":
+                pass
 
     async def reset(self) -> None:
         """Take away its faults, connect it, end and remove what is left there."""

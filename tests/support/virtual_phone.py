@@ -18,10 +18,9 @@ import adbutils
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
 from controller.contracts.ports import free_ports
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 20.0
 PHONE = (sys.executable, "-m", "agents.android.virtual", "--until-stdin-closes")
 
 

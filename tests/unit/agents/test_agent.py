@@ -32,8 +32,7 @@ from controller.metrics.names import RUN_PROGRESS
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 from tests.support.link import MemoryLink
-
-PATIENCE_S = 20.0
+from tests.support.waiting import PATIENCE_S
 
 
 class Bench:

@@ -10,8 +10,8 @@ import pytest
 
 from agents.host import locks
 from agents.host.cores import exclusive_cores, free_cores
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 30.0
 HOLDER = """
 import asyncio, sys
 from pathlib import Path

@@ -20,6 +20,7 @@ from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import Progress
 from tests.support import builders
 from tests.support.processes import OWNER, is_dead
+from tests.support.waiting import PATIENCE_S
 
 RESULT = builders.result().model_dump_json()
 FAILURE = builders.failure(Blame.WORKLOAD).model_dump_json()
@@ -30,7 +31,6 @@ RESULT, FAILURE = {RESULT!r}, {FAILURE!r}
 def say(line): print(line, flush=True)
 """
 FOREVER = "time.sleep(600)"
-PATIENCE_S = 60.0
 
 
 def transport(script: str, owner: str = OWNER) -> LocalProcess:
@@ -238,8 +238,8 @@ async def test_a_grandchild_in_its_own_session_ends_with_the_worker(
     tmp_path: Path, ending: str, kind: str
 ) -> None:
     limits = "import resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
-    work = outcome_of(limits + ESCAPEE + ending, tmp_path)
-    outcome = await asyncio.wait_for(work, PATIENCE_S / 2)
+    work = outcome_of(limits + ESCAPEE + ending, tmp_path, 2 * PATIENCE_S)
+    outcome = await asyncio.wait_for(work, PATIENCE_S)
 
     assert (outcome.kind if isinstance(outcome, Failure) else outcome.type) == kind
     assert left_over() == []

@@ -21,9 +21,9 @@ from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 from tests.support import builders
 from tests.support.processes import OWNER, wait_until_dead
+from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
-PATIENCE_S = 60.0
 
 
 @pytest.fixture(autouse=True)

@@ -21,8 +21,8 @@ from controller.runtime.options import QUARANTINE_AFTER, ControllerOptions
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
+from tests.support.waiting import PATIENCE_S
 
-PATIENCE_S = 20.0
 CLUSTER = Cluster(instance="abc", ray_address="127.0.0.1:1", dashboard_url="", temp_dir="/t")
 
 
