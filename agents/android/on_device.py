@@ -223,7 +223,7 @@ def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:
         last_message=hearing.last,
         garbled=hearing.garbled if not ended.merged else None,
         past_deadline_s=deadline_s if ended.past_deadline else None,
-        out_of_memory=False,
+        out_of_memory=ended.out_of_memory,
         output=ended.stderr.decode(errors="replace"),
     )
 

@@ -50,11 +50,9 @@ def _signalled(ended: WorkerExit) -> Failure:
     number = -ended.returncode
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number == signal.SIGKILL and ended.out_of_memory:
-        message = (
-            "killed by the kernel: the host ran out of memory; make it smaller (batch_size, "
-            "image_size), or run it on a host with more"
-        )
-        return _failure(ended, Blame.WORKLOAD, "out_of_memory", message)
+        message = "killed by the kernel: the host ran out of memory"
+        advice = "make it smaller, or run it on a host with more"
+        return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}; {advice}")
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         return _failure(ended, Blame.HARNESS, "signal", f"killed from outside by {name}")
     return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}")

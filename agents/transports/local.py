@@ -6,11 +6,11 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.host.launch import launch_of, while_watched
+from agents.host.oom import offer_to_oom_killer, oom_kills
 from agents.host.tools import read_host_tools
 from agents.transports.conversation import Conversation
 from agents.transports.exit_reason import WorkerExit, outcome_of
@@ -26,8 +26,6 @@ OUTPUT_LINES = 30
 OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
 """How long an ended worker's pipe is emptied."""
-OOM_SCORE_ADJ = 1000
-"""The kernel's highest (proc_pid_oom_score_adj(5))."""
 
 Started = tuple[tuple[str, ...], Mapping[str, str]]
 """A worker's command and its environment."""
@@ -53,7 +51,7 @@ class LocalProcess:
             launch = self._launch(spec)
         except WorkerFault as fault:
             return fault.failure
-        oom_kills = _oom_kills()
+        kills = oom_kills()
         said = Hearing(on_progress, turns.take if turns else None)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
@@ -70,7 +68,7 @@ class LocalProcess:
                 last_message=said.last,
                 garbled=said.garbled,
                 past_deadline_s=spec.job.deadline_s if late else None,
-                out_of_memory=_oom_kills() > oom_kills,
+                out_of_memory=oom_kills() > kills,
                 output=_tail(_log(spec)),
             )
         )
@@ -97,7 +95,7 @@ class LocalProcess:
         finally:
             os.close(speech)
         try:
-            _offer_to_oom_killer(process.pid)
+            offer_to_oom_killer(process.pid)
             late = await _converse(process, spec, turns)
         finally:
             _kill_group(process)
@@ -171,15 +169,6 @@ async def _hand_over(process: asyncio.subprocess.Process, spec: WorkerSpec) -> N
         return  # it died at once; its exit status tells why
 
 
-def _offer_to_oom_killer(pid: int) -> None:
-    """Let the kernel end this process first when memory runs out; its children are like it.
-
-    Else it could be a process of Ray, with which the controller or the agent would go.
-    """
-    with suppress(FileNotFoundError, ProcessLookupError):  # it died at once
-        Path(f"/proc/{pid}/oom_score_adj").write_text(f"{OOM_SCORE_ADJ}")
-
-
 def _kill_group(process: asyncio.subprocess.Process) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -196,8 +185,3 @@ def _tail(log: Path) -> str:
         file.seek(max(0, file.seek(0, os.SEEK_END) - OUTPUT_BYTES))
         text = file.read().decode(errors="replace")
     return "\n".join(text.splitlines()[-OUTPUT_LINES:])
-
-
-def _oom_kills(vmstat: Path = Path("/proc/vmstat")) -> int:
-    fields: Mapping[str, str] = dict(line.split() for line in vmstat.read_text().splitlines())
-    return int(fields.get("oom_kill", "0"))

@@ -12,11 +12,12 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, BinaryIO
 
+from agents.host.oom import offer_to_oom_killer, oom_kills
 from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
     KILLED,
@@ -66,8 +67,11 @@ class LocalPrograms:
         self._running.add(token)
         try:
             with _Pipes.open(stdin) as pipes:
+                kills = oom_kills()
                 process = await pipes.start(argv, {**os.environ, **environment, **marks})
-                return await _converse(process, pipes, deadline_s, take, token)
+                offer_to_oom_killer(process.pid)
+                ended = await _converse(process, pipes, deadline_s, take, token)
+                return replace(ended, out_of_memory=oom_kills() > kills)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             missing = isinstance(error, FileNotFoundError)
             return Ended(_NOT_FOUND if missing else _NOT_EXECUTABLE, False, str(error).encode())

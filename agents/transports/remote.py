@@ -97,6 +97,8 @@ class Ended:
     """Its last STDERR_BYTES."""
     merged: bool = False
     """The remote can't keep the two apart: its standard error came as lines."""
+    out_of_memory: bool = False
+    """Its kernel ended a process for want of memory meanwhile; False where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 LIMIT_BYTES = 4 << 30
 """For the farm, which takes less than 1 GiB of it, and one training run."""
-KNOBS = {"num_classes": 8, "warmup_steps": 1, "steps": 2}
+KNOBS = {"num_classes": 8, "threads": 1, "warmup_steps": 1, "steps": 2}
 RECIPES = {
     "too-large": {"batch_size": 32, "image_size": 512},
     "small": {"batch_size": 2, "image_size": 96},

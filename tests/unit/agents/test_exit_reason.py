@@ -71,8 +71,8 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             Blame.WORKLOAD,
             "out_of_memory",
             (
-                "killed by the kernel: the host ran out of memory; make it smaller (batch_size, "
-                "image_size), or run it on a host with more"
+                "killed by the kernel: the host ran out of memory; make it smaller, "
+                "or run it on a host with more"
             ),
         ),
         (
