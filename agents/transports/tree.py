@@ -74,7 +74,7 @@ class Tree:
     def unpack(self, folder: Path) -> None:
         """Unpack the archive into a new folder; raises OSError, tarfile.TarError."""
         with tarfile.open(self.archive, "r:") as tar:
-            # Debian 12's Python is older than filters; `of` has looked at names and links.
+            # Debian 12's Python is older than filters; `of` has seen that nothing leads out of it.
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(folder)
 
@@ -148,10 +148,11 @@ def _listing_of_tar(archive: Path) -> dict[str, str]:
             if name == ".":
                 continue
             _checked(archive, name)
-            for parent in PurePosixPath(name).parents:
-                if str(parent) != ".":
-                    listing.setdefault(str(parent), DIRECTORY)
-            listing[name] = _member_entry(archive, tar, member)
+            entries = {str(p): DIRECTORY for p in PurePosixPath(name).parents if str(p) != "."}
+            for path, entry in (entries | {name: _member_entry(archive, tar, member)}).items():
+                # Else, what is unpacked could be written where a link leads.
+                if (other := listing.setdefault(path, entry)) != entry:
+                    raise _invalid(archive, f"{path!r} is a {entry} and a {other}")
     return dict(sorted(listing.items()))
 
 

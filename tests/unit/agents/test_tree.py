@@ -74,6 +74,30 @@ def test_what_not_every_remote_can_take_is_refused(tmp_path: Path, bad: tarfile.
         Tree.of(tar_of(tmp_path / "x.tar", member("x"), bad), tmp_path)
 
 
+OUT = member("out", tarfile.SYMTYPE, "/elsewhere")
+
+
+@pytest.mark.parametrize(
+    "entries", [(OUT, member("out/x")), (member("out/x"), OUT), (OUT, member("out"))]
+)
+def test_what_would_be_written_where_a_link_leads_is_refused(
+    tmp_path: Path, entries: tuple[tarfile.TarInfo, ...]
+) -> None:
+    with pytest.raises(TreeInvalid, match=r"'out' is a (link|file|directory).* and a "):
+        Tree.of(tar_of(tmp_path / "x.tar", *entries), tmp_path)
+
+
+@pytest.mark.parametrize("filters", [True, False])
+def test_a_tree_is_unpacked_by_pythons_with_and_without_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filters: bool
+) -> None:
+    if not filters:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    tree = Tree.of(make_folder(tmp_path / "tree", 5000), tmp_path / "archives")
+    tree.unpack(tmp_path / "unpacked")
+    assert listing_of_folder(tmp_path / "unpacked") == tree.listing
+
+
 def test_what_is_no_tar_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.tar").write_bytes(b"no tar" * 1000)
     for path in (tmp_path / "x.tar", tmp_path / "absent"):
