@@ -115,7 +115,8 @@ inline Pack<Vec> only(const Pack<Vec> &pack, Packed) { return pack; }
 template <class T> inline void fetch_ahead(const T *from) {
   constexpr int page = 4096, cache_line = 64, size = pack_size * lanes * sizeof *from;
   for (int byte = 0; byte < size; byte += cache_line) {
-    __builtin_prefetch(reinterpret_cast<const char *>(from) + page + byte);
+    // An address, since no pointer may lead that far beyond an array.
+    __builtin_prefetch(reinterpret_cast<const void *>(reinterpret_cast<uintptr_t>(from) + page + byte));
   }
 }
 

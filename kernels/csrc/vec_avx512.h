@@ -52,7 +52,7 @@ inline Vec round(Vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_I
 inline Vec scale(Vec v, Vec n) { return _mm512_scalef_ps(v, n); }
 // Relative error 2^-14.
 inline Vec rough_reciprocal(Vec v) { return _mm512_rcp14_ps(v); }
-// A step of Newton's leaves 2^-28 of it, and adds two roundings.
+// Of finite numbers but 0. A step of Newton's leaves 2^-28 of the error, and adds two roundings.
 inline Vec reciprocal(Vec v) {
   Vec rough = rough_reciprocal(v);
   return fma(rough, _mm512_fnmadd_ps(v, rough, splat(1.0f)), rough);
