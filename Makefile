@@ -8,9 +8,9 @@ FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
 LOCK := requirements/lock.txt
 QUICK := not long and not hardware
 LONG := long and not hardware
-# Farms get the machine to themselves; the rest is tested in as many processes as it has cores, each of
-# one thread: a second would wait for a core that another process has. A module's or a class's tests
-# stay in one process, which makes what they share.
+# Farms get the machine to themselves; the rest is tested in as many processes as it has cores, four at
+# most, each of one thread: a second would wait for a core that another process has. A module's or a
+# class's tests stay in one process, which makes what they share.
 AT_ONCE := export OMP_NUM_THREADS=1 && $(RUN)/pytest --numprocesses auto --maxprocesses 4 \
 	--dist loadscope --no-loadscope-reorder
 ALONE := $(RUN)/pytest tests/integration
