@@ -26,6 +26,7 @@ from controller.contracts.errors import AdbMissing, AdbUnavailable
 from controller.contracts.processes import marked_processes
 from tests.support.remotes import Phone
 from tests.support.virtual_phone import RunningPhone
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 
@@ -65,7 +66,7 @@ async def test_its_keys_are_its_own(own: PrivateServer) -> None:
 async def test_killed_it_comes_back_on_the_same_port(own: PrivateServer) -> None:
     (process,) = processes_of(own)
     process.kill()
-    psutil.wait_procs([process], timeout=10)
+    psutil.wait_procs([process], timeout=PATIENCE_S)
     assert await own.ready() == own.address
     assert processes_of(own) != [process]
     await ask(own.address, "host:version")

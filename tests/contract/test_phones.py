@@ -27,7 +27,7 @@ from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
 from tests.support.remotes import Heard, make_folder
 from tests.support.virtual_phone import RunningPhone, running_phone
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 MANY = "sleep 1000 & echo begun; wait"
@@ -83,7 +83,7 @@ async def test_a_phone_greeted_again_keeps_what_runs_on_it(
 ) -> None:
     await agent.connect(flagship.address)
     told.put_nowait(Change(flagship.address, "device"))
-    await agent.until(lambda: flagship.serial in farm.online(), "taken in")
+    await until(lambda: flagship.serial in farm.online(), "taken in")
     device = builders.phone(flagship.serial)
     heard = Heard()
     program = asyncio.create_task(
@@ -93,10 +93,10 @@ async def test_a_phone_greeted_again_keeps_what_runs_on_it(
 
     registered = agent.link.said.count("register")
     told.put_nowait(Change(flagship.address, "device"))
-    await agent.until(lambda: agent.link.said.count("register") > registered, "greeted again")
+    await until(lambda: agent.link.said.count("register") > registered, "greeted again")
     await agent.connect(by_name(flagship))
     told.put_nowait(Change(by_name(flagship), "device"))
-    await agent.until(complaint_about(agent, by_name(flagship)), "the second way is refused")
+    await until(complaint_about(agent, by_name(flagship)), "the second way is refused")
 
     complaint = agent.status().routes[by_name(flagship)].complaint
     assert complaint
@@ -115,9 +115,9 @@ async def test_the_other_way_is_taken_when_the_first_has_gone(
     for address in (flagship.address, by_name(flagship)):
         await agent.connect(address)
         told.put_nowait(Change(address, "device"))
-        await agent.until(lambda: address in agent.status().routes, "looked at")  # noqa: B023
+        await until(lambda: address in agent.status().routes, "looked at")  # noqa: B023
     told.put_nowait(Change(flagship.address, None))
-    await agent.until(
+    await until(
         lambda: agent.status().routes[by_name(flagship)].device_id == flagship.serial, "taken in"
     )
     assert flagship.serial in farm.online()
@@ -178,7 +178,7 @@ async def test_without_adb_it_is_said_at_once(
             assert "pip install" in err
             assert (await agent.cli("phone", "virtual", "--profile", "old"))[2] == err
             missing.undo()
-            await agent.until(lambda: bool(agent.status().server), "adb has been installed")
+            await until(lambda: bool(agent.status().server), "adb has been installed")
     farm.store.close()
 
 
@@ -188,18 +188,22 @@ async def test_a_phone_that_waits_for_its_user_is_connected_again_after_a_restar
     (tmp_path / "nobody").write_text("")
     options = ("--serial=WAITING1", f"--authorized-keys={tmp_path / 'nobody'}")
     with running_phone("old", tmp_path / "phone", *options) as phone:
+
+        async def refused() -> bool:
+            return await state_of(agent.server, phone.address) == "unauthorized"
+
+        async def asks() -> bool:
+            return (await control.ask(phone.folder, control.GetStatus())).asking == 1
+
         with pytest.raises(RemoteFault, match=r"authenticate|unauthorized"):
             await agent.connect(phone.address)
-        await agent.until(lambda: "not taken in" in caplog.text, "the agent has seen it")
-        await agent.until(lambda: not agent.phones._tasks, "nothing more is done for it")
+        await until(lambda: "not taken in" in caplog.text, "the agent has seen it")
+        await until(lambda: not agent.phones._tasks, "nothing more is done for it")
         await agent.phones._rescue.apply(Remedy.RESTART_ADB, "OTHER1", AsyncMock())
-        async with asyncio.timeout(PATIENCE_S):
-            while await state_of(agent.server, phone.address) != "unauthorized":
-                await asyncio.sleep(0.01)
-            while (await control.ask(phone.folder, control.GetStatus())).asking != 1:
-                await asyncio.sleep(0.01)
+        await until(refused, "adb lists it as unauthorized")
+        await until(asks, "the phone asks its user")
         await control.ask(phone.folder, control.AllowHost())
-        await agent.until(lambda: phone.serial in farm.online(), "taken in")
+        await until(lambda: phone.serial in farm.online(), "taken in")
 
 
 async def test_cleaning_a_phone_removes_all_and_tells_how_much(

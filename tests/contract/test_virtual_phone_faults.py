@@ -31,7 +31,7 @@ from tests.support.virtual_phone import (
     adb_server,
     running_phone,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.integration
 TMP = "/data/local/tmp"
@@ -258,6 +258,14 @@ async def test_as_a_library(server: Adb) -> None:
             pass
 
 
+def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
+    """Start a phone that is to end at once."""
+    command = [*PHONE, *options]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -273,18 +281,14 @@ async def test_as_a_library(server: Adb) -> None:
     ],
 )
 def test_bad_options_are_one_line(options: list[str], said: str) -> None:
-    done = subprocess.run(
-        [*PHONE, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = started_with(options)
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (2, 1, "")
     assert said in str(Complaint.model_validate_json(done.stdout).error())
 
 
 def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:
     options = ["--profile", "old", "--folder", str(phone.folder)]
-    done = subprocess.run(
-        [*PHONE, *options], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = started_with(options)
     assert done.returncode == 2
     assert "holds no running phone" in done.stdout
     phone.status()

@@ -21,9 +21,9 @@ from controller.runtime.client import FarmClient
 from controller.runtime.home import Cluster, Home
 from controller.runtime.watch import runs_of
 from tests.support.prometheus import with_programs
+from tests.support.waiting import COMMAND_S
 
 BENCHFARM = Path(sys.executable).with_name("benchfarm")
-CLI_TIMEOUT_S = 600
 ENDLESS = 1_000_000
 """Steps of a training run that is to be ended."""
 SMALLEST: Mapping[str, object] = {"image_size": 96, "num_classes": 8, "warmup_steps": 0}
@@ -63,9 +63,7 @@ class TestFarm:
         own = {"BENCHFARM_HOME": str(self.home.path), "BENCHFARM_STACKS": str(self.home.path / "s")}
         return {**with_programs(), **own}
 
-    def cli(
-        self, *arguments: str, stdin: str | None = None, timeout_s: float = CLI_TIMEOUT_S
-    ) -> Said:
+    def cli(self, *arguments: str, stdin: str | None = None, timeout_s: float = COMMAND_S) -> Said:
         return run([*self.within, str(BENCHFARM), *arguments], self.environment, stdin, timeout_s)
 
     def server(self) -> Any:  # noqa: ANN401 - as printed
@@ -109,7 +107,7 @@ def run(
     command: Sequence[str],
     environment: Mapping[str, str],
     stdin: str | None = None,
-    timeout_s: float = CLI_TIMEOUT_S,
+    timeout_s: float = COMMAND_S,
 ) -> Said:
     done = subprocess.run(
         command,

@@ -24,12 +24,12 @@ from controller.contracts.wire import MESSAGE, Progress, Turn
 from models.mobile.classifier import shapes
 from models.mobile.metrics import read_answers, score
 from models.mobile.samples import write_samples
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
 
 LOADER = load_recipe("litert", "x86_64").loader
 MODEL = Path(shapes.__file__).parent / "shapes_int8.tflite"
-TIMEOUT_S = 120
 
 Message = Progress | Turn | Result | Failure
 
@@ -93,7 +93,7 @@ def _start(bundle: Path, spec: Path) -> subprocess.Popen[str]:
 
 def _run(bundle: Path, spec: Path) -> tuple[list[Message], int]:
     with _start(bundle, spec) as process:
-        said, complaints = process.communicate(timeout=TIMEOUT_S)
+        said, complaints = process.communicate(timeout=PATIENCE_S)
     assert said, complaints
     return [MESSAGE.validate_json(line) for line in said.splitlines()], process.returncode
 
@@ -183,7 +183,7 @@ def test_only_the_bundles_own_libraries_are_loaded(
             pass
         mapped = _mapped_files(process.pid)
         process.stdin.close()  # long before its minute is over
-        assert process.wait(TIMEOUT_S) == 1
+        assert process.wait(PATIENCE_S) == 1
     own = str(unpacked)
     assert str(unpacked / "lib/libc.so.6") in mapped
     strangers = {name for name in mapped if not name.startswith((own, "[", "/dev/zero", "/memfd"))}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.hosts import Host, lab, pid_namespace
 from tests.support.processes import is_dead
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -68,8 +69,7 @@ def test_hosts_have_their_own_processes_names_ids_and_files(two: tuple[Host, Hos
 def test_a_frozen_host_goes_on_where_it_was(two: tuple[Host, Host]) -> None:
     host, _ = two
     program = host.start(["sh", "-c", "sleep 1000 & wait"])
-    while not host.processes("sleep 1000"):  # it starts
-        assert program.entrance.poll() is None
+    eventually(lambda: host.processes("sleep 1000"), "it has started")
     host.freeze()
     assert {p.status() for p in host.processes()} == {psutil.STATUS_STOPPED}
     host.thaw()

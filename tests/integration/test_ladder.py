@@ -21,9 +21,9 @@ from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from tests.support.cells import CATALOG, run_cell
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(1200)]
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SWEEP = ROOT / "sweeps" / "retinanet-ablation.yaml"
 BUILDER = "tests.support.shallow_retinanet:shallow_retinanet"
 SMALL: Mapping[str, tuple[Scalar, ...]] = {

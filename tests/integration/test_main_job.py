@@ -50,7 +50,7 @@ def test_submitted_sweep_gives_valid_results_and_twice_adds_nothing(
     farm: TestFarm, tmp_path: Path
 ) -> None:
     file = tmp_path / "sweep.yaml"
-    knobs = {**SMALLEST, "steps": 4}
+    knobs = {**SMALLEST, "steps": 4}  # without threads: as many as the device has cores
     file.write_text(json.dumps(training_sweep("main-job", knobs=knobs, recipes=PRECISIONS)))
     first = farm.cli("sweep", "submit", str(file), "--wait")
     assert first.status == 0, first.err

@@ -19,6 +19,7 @@ from models.mobile.store import Store
 from tests.support.altered_model import with_custom_operator
 from tests.support.phone_farm import LoopFarm, end_server, serving_phones, wait_for_nobody
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 MODELS = Path(known.__file__).parents[1]
@@ -93,9 +94,9 @@ async def test_what_can_t_be_run_is_one_line_and_the_sweep_goes_on(
     )
     async with serving_phones(farm, home) as agent:
         await agent.connect(phone.address)
-        await agent.until(lambda: phone.serial in farm.online(), "taken in")
+        await until(lambda: phone.serial in farm.online(), "taken in")
         farm.farm.sweeps.submit(sweep)
-        await agent.until(lambda: all(r.state.terminal for r in farm.store.runs()), "ended")
+        await until(lambda: all(r.state.terminal for r in farm.store.runs()), "ended")
         assert phone.serial in farm.online(), "it was not the phone's fault"
     await end_server(agent)
     states = {run.cell.workload: run.state for run in farm.store.runs()}

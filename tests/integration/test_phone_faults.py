@@ -33,7 +33,7 @@ from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones, wait_for_nobody
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.integration
 MID_PUSH = 3 << 20
@@ -185,17 +185,17 @@ async def test_a_fault_at_a_moment(
         struck.strike = lambda: strike(case.fault, agent, flagship)
         await set_faults(flagship)
         await agent.connect(flagship.address)
-        await agent.until(lambda: flagship.serial in farm.online(), "taken in")
+        await until(lambda: flagship.serial in farm.online(), "taken in")
         if case.moment == "push":
             await forget_workload(agent, flagship)
         farm.farm.sweeps.submit(sweep(f'device == "{flagship.serial}"'))
         if case.kind:
-            await agent.until(lambda: bool(online), "the first attempt has failed")
+            await until(lambda: bool(online), "the first attempt has failed")
             assert case.heals or len(farm.only_run().attempts) == 1, "it waits for the phone"
             await set_faults(flagship)
-        await agent.until(lambda: farm.only_run().state.terminal, "the run has ended")
+        await until(lambda: farm.only_run().state.terminal, "the run has ended")
         await set_faults(flagship)
-        await agent.until(lambda: flagship.serial in farm.online(), "it is there again")
+        await until(lambda: flagship.serial in farm.online(), "it is there again")
         await until_quiet(flagship)
         assert case.kind is None or await runs_left(agent, flagship) == []
 
@@ -219,12 +219,17 @@ def ended_well(case: Case, farm: LoopFarm) -> None:
 async def strike(fault: Fault, agent: LoopAgent, phone: RunningPhone) -> None:
     """Switch a fault on; what the adb server learns by connecting anew, it has learnt."""
     await set_faults(phone, fault)
+
+    async def is_old() -> bool:
+        return not await impatient(agent.server, phone.address).has_shell_v2()
+
+    async def is_cut() -> bool:
+        return await state_of(agent.server, phone.address) != "device"
+
     if isinstance(fault, faults.OldDaemon):
-        while await impatient(agent.server, phone.address).has_shell_v2():
-            await asyncio.sleep(0.01)
+        await until(is_old, "adb knows its old daemon")
     if isinstance(fault, faults.Unauthorized):
-        while await state_of(agent.server, phone.address) != "unauthorized":
-            await asyncio.sleep(0.01)
+        await until(is_cut, "adb has seen the link break")
 
 
 async def test_what_one_phone_has_failed_another_does(
@@ -238,9 +243,9 @@ async def test_what_one_phone_has_failed_another_does(
             await set_faults(flagship)
             for phone in (flagship, old):
                 await agent.connect(phone.address)
-                await agent.until(lambda: phone.serial in farm.online(), "taken in")  # noqa: B023
+                await until(lambda: phone.serial in farm.online(), "taken in")  # noqa: B023
             farm.farm.sweeps.submit(sweep('kind == "android"'))
-            await agent.until(lambda: farm.only_run().state.terminal, "the run has ended")
+            await until(lambda: farm.only_run().state.terminal, "the run has ended")
             await set_faults(flagship)
     attempts = [(a.device_id, a.state) for a in farm.only_run().attempts]
     assert attempts == [
@@ -279,6 +284,7 @@ def running_on(phone: RunningPhone) -> dict[psutil.Process, str]:
 
 
 async def until_quiet(phone: RunningPhone) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while await processes(phone):
-            await asyncio.sleep(0.01)
+    async def quiet() -> bool:
+        return not await processes(phone)
+
+    await until(quiet, "nothing is left running")

@@ -31,6 +31,7 @@ from tests.support.cable import cable
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHOWN_S = 3.0
@@ -100,7 +101,7 @@ async def shown(
         stands = now.standings.get(phone.serial)
         return stands is not None and stands.state is state and owners[phone.serial] == of
 
-    await agent.until(holds, f"it is {state} at {of}")
+    await until(holds, f"it is {state} at {of}")
     return time.monotonic() - began
 
 
@@ -146,9 +147,9 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
         await one.connect(plug.address)
         await shown(farm, one, phone, DeviceState.READY)
         farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
-        await one.until(lambda: "gone" in took, "it was unplugged in its run")
+        await until(lambda: "gone" in took, "it was unplugged in its run")
         took["moved"] = await shown(farm, other, phone, DeviceState.BUSY, "host-2")
-        await other.until(lambda: farm.only_run().state.terminal, "the run has ended")
+        await until(lambda: farm.only_run().state.terminal, "the run has ended")
     attempts = [(a.agent_id, a.state is AttemptState.SUCCEEDED) for a in farm.only_run().attempts]
     assert attempts == [("host-1", False), ("host-2", True)]
     assert struck.left, "it ran"
@@ -194,7 +195,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
         farm.farm.sweeps.submit(wanted)
         await silent.wait()
         await other.connect(phone.address)
-        await other.until(begun_again, "the other run has begun")
+        await until(begun_again, "the other run has begun")
         plug.pull()
     assert struck.left, "it ran"
     assert struck.outlived == [], "never two runs at once"
@@ -225,7 +226,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
         async def lose_the_controller() -> None:
             one.link.faults = dict.fromkeys(SAYINGS, [ControllerAway()] * 10_000)
             cut.set()
-            await other.until(is_measured, "the other's runner is on the phone")
+            await until(is_measured, "the other's runner is on the phone")
 
         def ended() -> bool:
             farm.farm.tick()
@@ -238,7 +239,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
         farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
         await cut.wait()
         await other.connect(phone.address)
-        await other.until(ended, "the other's run has ended")
+        await until(ended, "the other's run has ended")
         (report,) = Outbox(one.folder / "outbox").pending()
     assert isinstance(report.outcome, Failure)
     assert "another host's run is on it" in report.outcome.message
@@ -267,10 +268,10 @@ async def test_a_cancelled_run_has_ended_on_the_phone_in_five_seconds(
         sweep_ids.append(farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"')).sweep_id)
         await cancelled.wait()
         began = time.monotonic()
-        await agent.until(lambda: not running_on(phone), "nothing of it runs on the phone")
+        await until(lambda: not running_on(phone), "nothing of it runs on the phone")
         took = time.monotonic() - began
         assert farm.farm.sweeps.resume(sweep_ids[0]) == 1
-        await agent.until(lambda: farm.only_run().state is RunState.DONE, "resumed, it is done")
+        await until(lambda: farm.only_run().state is RunState.DONE, "resumed, it is done")
     assert struck.left
     assert took < STOPPED_S
 
@@ -286,7 +287,7 @@ async def test_a_phone_in_quarantine_is_let_out_by_a_probe_once_it_is_well(
         told = len(whys())
         farm.farm.happen(phone.serial, ProbeWanted(), "admin", "")
         agent.link.poke()
-        await agent.until(lambda: len(whys()) > told, "it has been probed")
+        await until(lambda: len(whys()) > told, "it has been probed")
         return whys()[-1]
 
     async with serving_phones(farm, homes[0]) as agent:

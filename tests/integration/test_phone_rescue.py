@@ -21,6 +21,7 @@ from tests.support import builders
 from tests.support.cable import cable
 from tests.support.phone_farm import LoopAgent, LoopFarm, end_server, serving_phones
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 
@@ -67,7 +68,7 @@ async def shown(farm: LoopFarm, agent: LoopAgent, phone: RunningPhone, state: De
         stands = farm.farm.state().standings.get(phone.serial)
         return stands is not None and stands.state is state
 
-    await agent.until(holds, f"{phone.serial} is {state}")
+    await until(holds, f"{phone.serial} is {state}")
 
 
 def told(farm: LoopFarm, phone: RunningPhone) -> list[str]:
@@ -91,7 +92,7 @@ async def test_a_hung_adb_server_is_restarted_once_no_other_phone_is_in_use(
         async with agent.phones.present.alone(other.serial):
             await agent.phones.suspect(builders.phone(phone.serial))
             left_out = "adb is not restarted while another phone is in use"
-            await agent.until(lambda: left_out in told(farm, phone)[-1], "it is told")
+            await until(lambda: left_out in told(farm, phone)[-1], "it is told")
             assert server_of(agent) == before, "what runs on the other phone goes on"
         await shown(farm, agent, phone, DeviceState.READY)
         await shown(farm, agent, other, DeviceState.READY)
@@ -113,7 +114,7 @@ async def test_no_run_begins_on_a_phone_that_a_restart_has_lost_for_a_moment(
         before = server_of(agent)
         plug.pull()
         alone = agent.phones.present.alone(other.serial)
-        await agent.until(alone.locked, "a restart has begun")
+        await until(alone.locked, "a restart has begun")
         async with alone:
             remote = agent.phones.remote_of(builders.phone(other.serial))
             said = await remote.run(("echo", "well"), 10.0)
@@ -144,7 +145,7 @@ async def test_the_user_s_command_plugs_a_cable_in_again_and_its_failure_is_told
         await shown(farm, agent, phone, DeviceState.READY)
         plug.pull()
         await shown(farm, agent, phone, DeviceState.OFFLINE)
-        await agent.until(lambda: switched.exists() and bool(switched.read_text()), "it was run")
+        await until(lambda: switched.exists() and bool(switched.read_text()), "it was run")
         await plug.plug()
         await shown(farm, agent, phone, DeviceState.READY)
     assert switched.read_text() == f"{phone.serial}\n", "the phone's own serial, not adb's"
@@ -170,6 +171,6 @@ async def test_a_phone_that_is_back_by_another_way_is_left_alone(
         await shown(farm, agent, phone, DeviceState.OFFLINE)
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        await agent.until(lambda: not agent.phones._tasks, "nothing more is done for it")
+        await until(lambda: not agent.phones._tasks, "nothing more is done for it")
         assert phone.serial in farm.online()
     assert not switched.exists()

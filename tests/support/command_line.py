@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli.main import main
+from tests.support.waiting import PATIENCE_S
 
 
 def complaint_of(home: Path, *arguments: str, **environ: str) -> str:
@@ -35,4 +36,6 @@ def benchfarm(
     """Call the installed command."""
     command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
     environ = {**os.environ, "BENCHFARM_HOME": str(home)}
-    return subprocess.run(command, env=environ, input=stdin, capture_output=True, timeout=60)
+    return subprocess.run(
+        command, env=environ, input=stdin, capture_output=True, timeout=PATIENCE_S
+    )

@@ -23,6 +23,7 @@ import pytest
 
 from agents.android.content import cache_folder
 from tests.support.processes import is_dead
+from tests.support.waiting import COMMAND_S
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOME = Path("/root")
@@ -30,7 +31,6 @@ HOME = Path("/root")
 DISK_BYTES = 2 << 30
 BUILDS = cache_folder()
 """Bundles take minutes to build: this machine's are the hosts', too."""
-RUN_S = 600
 _STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 _SWITCH = "ip link add br0 type bridge && ip link set br0 up && echo ready && read -r _"
 _HOST = r"""
@@ -82,7 +82,7 @@ class Program:
         (inside,) = psutil.Process(self.entrance.pid).children()
         inside.send_signal(number)
 
-    def wait(self, timeout_s: float = RUN_S) -> int:
+    def wait(self, timeout_s: float = COMMAND_S) -> int:
         """Return the command's exit status; raises subprocess.TimeoutExpired."""
         return self.entrance.wait(timeout_s)
 
@@ -108,7 +108,7 @@ class Host:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=RUN_S,
+            timeout=COMMAND_S,
         )
 
     def start(self, command: Sequence[str], **environment: str) -> Program:

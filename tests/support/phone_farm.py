@@ -41,7 +41,7 @@ from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.link import MemoryLink
 from tests.support.virtual_phone import RunningPhone
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import until
 
 CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S = 4.0, 8.0, 1.0
 """Short: what hangs in these tests hangs for ever. A daemon of the old protocol, which sums each
@@ -96,13 +96,6 @@ class LoopAgent:
         """Tell whether it has an adb server, or says why not."""
         status = self.status()
         return bool(status.server or status.complaint)
-
-    async def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Return once it holds; nobody tells, so it asks."""
-        give_up = time.monotonic() + PATIENCE_S
-        while not holds():
-            assert time.monotonic() < give_up, f"not in {PATIENCE_S} s: {what}"
-            await asyncio.sleep(0.02)
 
     @property
     def server(self) -> Address:
@@ -173,7 +166,7 @@ async def serving_phones(
     one = LoopAgent(home, folder, phones, link)
     try:
         await agent.registered.wait()
-        await one.until(one.has_news, "the agent tells of its server")
+        await until(one.has_news, "the agent tells of its server")
         yield one
     finally:
         for task in tasks:
@@ -187,7 +180,7 @@ async def agent_with(phone: RunningPhone, home: Home) -> AsyncIterator[LoopAgent
     farm = LoopFarm(home)
     async with serving_phones(farm, home) as agent:
         await agent.connect(phone.address)
-        await agent.until(lambda: phone.serial in farm.online(), "taken in")
+        await until(lambda: phone.serial in farm.online(), "taken in")
         yield agent
     await end_server(agent)
     farm.store.close()

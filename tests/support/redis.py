@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from tests.support.hosts import HOME, REPOSITORY, Host, Program
+from tests.support.waiting import eventually
 
 UNPACKED = REPOSITORY / ".deps/redis"
 """Where `make test` puts the program."""
@@ -33,6 +34,10 @@ def serve_redis(host: Host, password: str) -> Program:
     host.path(file).write_text(_CONFIG.format(port=PORT, home=HOME, password=password))
     libraries = ":".join(map(str, (UNPACKED / "usr/lib").glob("*-linux-gnu")))
     server = host.start([program, str(file)], LD_LIBRARY_PATH=libraries)
-    while "Ready to accept connections" not in server.log.read_text():
+
+    def ready() -> bool:
         assert server.entrance.poll() is None, server.log.read_text()
+        return "Ready to accept connections" in server.log.read_text()
+
+    eventually(ready, "the Redis server is ready")
     return server

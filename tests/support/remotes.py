@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,7 +22,7 @@ from agents.transports.remote import Remote, RemoteFault
 from controller.contracts.processes import WORKER_MARKER, marked_processes
 from tests.support.processes import is_dead
 from tests.support.virtual_phone import RunningPhone
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 OWNER = "remote-tests"
 
@@ -40,10 +39,12 @@ class Place:
     merged: bool = False
 
     async def until_quiet(self) -> None:
-        """Return once nothing runs there; nobody tells, so it asks."""
-        give_up = time.monotonic() + PATIENCE_S
-        while await self.processes():
-            assert time.monotonic() < give_up, "something was left running"
+        """Return once nothing runs there."""
+
+        async def quiet() -> bool:
+            return not await self.processes()
+
+        await until(quiet, "nothing is left running")
 
 
 def local_place(folder: Path) -> Place:
@@ -98,12 +99,14 @@ class Phone:
     async def until_cut(self) -> None:
         """Return once adb has seen its link break.
 
-        adb tries again and lists the phone as what it then is, or, some time after it was told to
-        disconnect, has no more of it: nobody tells that, so this asks.
+        adb tries again and lists the phone as what it then is; or, some time after it was told to
+        disconnect, it has forgotten the phone.
         """
-        async with asyncio.timeout(PATIENCE_S):
-            while await state_of(self.server, self.running.address) == "device":
-                pass
+
+        async def cut() -> bool:
+            return await state_of(self.server, self.running.address) != "device"
+
+        await until(cut, "adb has seen the link break")
 
     async def reset(self) -> None:
         """Take away its faults, connect it, end and remove what is left there."""

@@ -26,9 +26,9 @@ from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, Rival, TrainingProgram, WorkerSpec
 from tests.support import builders
 from tests.support.processes import OWNER
+from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
-PATIENCE_S = 60.0
 PRELUDE = """
 import json, os, sys, time
 spec = json.loads(sys.stdin.readline())

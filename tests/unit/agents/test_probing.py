@@ -20,6 +20,7 @@ from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.support import builders
 from tests.support.farm import FarmBox
 from tests.support.link import MemoryLink
+from tests.support.waiting import PATIENCE_S
 
 ORDER = ProbeOrder(device_id="cpu-1", number=0)
 
@@ -59,7 +60,7 @@ async def serving(link: MemoryLink, prober: Prober, folder: Path) -> AsyncIterat
     agent = HostAgent(parts)
     life = asyncio.create_task(agent.serve())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             await agent.registered.wait()
             yield agent
     finally:

@@ -13,6 +13,7 @@ import pytest
 from controller.cli.main import main
 from controller.contracts.bench import PlantedTrials
 from controller.runtime import planted
+from tests.support.waiting import PATIENCE_S
 
 
 def test_verb_says_so_in_one_line(
@@ -45,7 +46,7 @@ def test_processes_of_a_verb_end_without_a_word(interruptible: None) -> None:
             assert process.stdout
             assert process.stdout.readline()  # it is at work
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-            _, complained = process.communicate(timeout=60)
+            _, complained = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()
     assert (process.returncode, complained) == (130, b"")

@@ -11,6 +11,7 @@ import pytest
 
 from controller.contracts.processes import end_marked, marked_processes
 from tests.support.processes import is_dead, wait_until_dead
+from tests.support.waiting import PATIENCE_S
 
 MARKER = "BENCHFARM_TEST_MARKER"
 READY = "print('ready', flush=True); time.sleep(600)"
@@ -65,7 +66,7 @@ from controller.contracts.processes import end_marked
 assert end_marked({MARKER!r}, {value!r}, 0.0) == 0
 """
     environ = {**os.environ, MARKER: value}
-    ended = subprocess.run([sys.executable, "-c", script], env=environ, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script], env=environ, timeout=PATIENCE_S)
     assert ended.returncode == 0
 
 

@@ -46,7 +46,6 @@ def replayed(profile: Profile, folder: Path) -> Profile:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_every_convolution_is_replayed_by_its_description(profile: Profile, tmp_path: Path) -> None:
     found = replayed(unrecorded(profile), tmp_path)
     convolutions = [row for row in found.primitives if row.primitive == "convolution"]

@@ -15,6 +15,7 @@ from controller.runtime.fleet import wrong_clocks
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 from tests.support.link import MemoryLink
+from tests.support.waiting import PATIENCE_S
 
 HOUR_S = 3600.0
 
@@ -107,7 +108,7 @@ async def test_an_agent_says_what_its_clock_says(box: FarmBox, tmp_path: Path) -
         clock=lambda: box.clock.now - HOUR_S,
     )
     life = asyncio.create_task(HostAgent(parts).serve())
-    async with asyncio.timeout(20.0):
+    async with asyncio.timeout(PATIENCE_S):
         while "exchange" not in link.said:
             await asyncio.sleep(0)
     life.cancel()

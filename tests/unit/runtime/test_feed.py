@@ -8,8 +8,7 @@ from controller.contracts.run import RunState
 from controller.contracts.wire import Progress, RunEvent
 from controller.runtime.feed import Feed
 from tests.support import builders
-
-PATIENCE_S = 30.0
+from tests.support.waiting import PATIENCE_S
 
 
 def event(sweep_id: str = "demo-1", state: RunState = RunState.DONE) -> RunEvent:
