@@ -54,6 +54,8 @@ def phone(shared: RunningPhone, server: Adb) -> Iterator[RunningPhone]:
     shared.set_faults()
     yield shared
     shared.set_faults()
+    # What adb is told to disconnect while it reconnects, it may forget when its link next breaks.
+    eventually(lambda: server.state_of(shared.address) in ("device", None), "it has reconnected")
     server("disconnect", check=False)
 
 

@@ -99,8 +99,7 @@ class Phone:
     async def until_cut(self) -> None:
         """Return once adb has seen its link break.
 
-        adb tries again and lists the phone as what it then is; or, some time after it was told to
-        disconnect, it has forgotten the phone.
+        adb tries again and lists the phone as what it then is, or has forgotten it: see `reset`.
         """
 
         async def cut() -> bool:
@@ -109,8 +108,16 @@ class Phone:
         await until(cut, "adb has seen the link break")
 
     async def reset(self) -> None:
-        """Take away its faults, connect it, end and remove what is left there."""
+        """Take away its faults, connect it, end and remove what is left there.
+
+        What adb is told to disconnect while it reconnects, it may forget when its link next breaks.
+        """
+
+        async def settled() -> bool:
+            return await state_of(self.server, self.running.address) in ("device", None)
+
         await self.set_faults()
+        await until(settled, "adb has reconnected")
         with suppress(RemoteFault):  # it may not have been connected
             await ask(self.server, f"host:disconnect:{self.running.address}")
         await connect(self.server, self.running.address)
