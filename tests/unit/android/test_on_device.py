@@ -19,6 +19,7 @@ from agents.android.run_length import OFFLINE, run_length
 from agents.android.runner.spec import RunSpec
 from agents.android.transport import still_fits
 from agents.transports.remote import (
+    KILLED,
     NO_ENVIRONMENT,
     Completed,
     Ended,
@@ -31,7 +32,7 @@ from controller.contracts.catalog import QualityTarget, load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import OnDevice, RunLengths
-from controller.contracts.result import Measurement, Outcome, Result, Validity
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, WorkerSpec
 from models.mobile.work import Scored
@@ -112,11 +113,15 @@ def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
     assert judged(performance, None) == performance
 
 
+WELL = Ended(0, False, b"")
+
+
 class FakePhone:
     """Answers every run with a result at once, and notes how long it was given."""
 
-    def __init__(self, breaks_with: BaseException | None = None) -> None:
+    def __init__(self, breaks_with: BaseException | None = None, ended: Ended = WELL) -> None:
         self.breaks_with = breaks_with
+        self.ended = ended
         self.deadlines: list[float] = []
         self.commands: list[tuple[str, ...]] = []
 
@@ -136,7 +141,7 @@ class FakePhone:
             raise self.breaks_with
         metric = "top1" if "accuracy" in argv[1] else "throughput"
         on_line(result({metric: 0.9}).model_dump_json().encode())
-        return Ended(0, False, b"")
+        return self.ended
 
     async def push_tree(self, tree: Tree) -> Pushed:
         return Pushed(PurePosixPath("/there") / tree.digest, 7)
@@ -199,6 +204,19 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     assert outcome.environment["pushed_bytes"] == 14
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0
+
+
+@pytest.mark.parametrize(
+    ("out_of_memory", "blame", "kind"),
+    [(True, Blame.WORKLOAD, "out_of_memory"), (False, Blame.HARNESS, "signal")],
+)
+async def test_a_runner_that_is_killed_for_want_of_memory_is_not_run_again(
+    spec: WorkerSpec, out_of_memory: bool, blame: Blame, kind: str
+) -> None:
+    phone = FakePhone(ended=Ended(KILLED, False, b"", out_of_memory=out_of_memory))
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (blame, kind)
 
 
 def fault(kind: FaultKind) -> RemoteFault:
