@@ -8,8 +8,13 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
+from agents.host.cpu import read_instruction_sets
+from agents.host.launch import onednn_environ
+
 # Before torch loads OpenMP: threads that spin while they wait take other processes' cores away.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Before torch loads oneDNN: what it is not to use in workers it is not to use here.
+os.environ |= onednn_environ(read_instruction_sets().unusable)
 
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")

@@ -18,7 +18,7 @@ from kernels.library import capabilities
 
 _ALLOCATORS = re.compile(r"/(libjemalloc|libtcmalloc)[^/]*$")
 _OPENMP = re.compile(r"/(libgomp|libiomp5|libomp)[-.][^/]*$")
-_SETTINGS = ("OMP_", "KMP_", "GOMP_", "MALLOC_", "GLIBC_TUNABLES")
+_SETTINGS = ("OMP_", "KMP_", "GOMP_", "MALLOC_", "GLIBC_TUNABLES", "ONEDNN_")
 
 
 def torch_environment() -> Environment:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import uuid
 from pathlib import Path
 
 import psutil
 
+from agents.host.cpu import cpu_flags, read_cpuinfo, read_instruction_sets
 from controller.contracts.base import digest
 from controller.contracts.device import Device, DeviceKind, Fact
-
-_ISA = re.compile(r"^(sse4|avx|amx|fma|f16c|asimd|sve|bf16|i8mm)")
 
 
 def machine_id(fallback: Path) -> str:
@@ -57,31 +55,25 @@ def cpu_device(machine: str, labels: dict[str, str]) -> Device:
 
 def host_facts() -> dict[str, Fact]:
     """Read the host's hardware and system facts; what can't be read is left out."""
-    cpu = _cpuinfo()
-    flags = tuple(f for f in cpu.get("flags", cpu.get("Features", "")).split() if _ISA.match(f))
+    cpu, isa = read_cpuinfo(), read_instruction_sets()
     facts: dict[str, Fact | None] = {
         "hostname": platform.node(),
         "cpu_model": cpu.get("model name", platform.processor() or platform.machine()),
         "cpu_vendor": cpu.get("vendor_id"),
         "architecture": platform.machine(),
         "microcode": cpu.get("microcode"),
-        "isa": flags,
+        "isa": isa.usable,
+        "isa_unusable": isa.unusable or None,
         "cores": psutil.cpu_count(logical=False) or psutil.cpu_count() or 1,
         "logical_cpus": psutil.cpu_count() or 1,
         "sockets": _sockets(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1,
         "memory_bytes": psutil.virtual_memory().total,
-        "hypervisor": "hypervisor" in cpu.get("flags", "").split(),
+        "hypervisor": "hypervisor" in cpu_flags(cpu),
         "kernel": platform.release(),
         "os": _os_name(),
     }
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _cpuinfo() -> dict[str, str]:
-    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _sockets() -> int:

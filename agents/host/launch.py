@@ -3,7 +3,7 @@ and an environment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, parse_cpus
@@ -25,6 +25,8 @@ JEMALLOC_HUGE = "thp:always"
 KMP_BLOCKTIME_MS = "1"
 """How long threads of Intel's runtime, which is LLVM's, spin after a parallel region; 200 ms by
 default, 1 ms in Intel's MLPerf Training v3.0 entry."""
+WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}
+"""All that CPUs with AMX have but AMX (oneDNN, CPU dispatcher control)."""
 SAID_CHARACTERS = 80
 """So much of a list of CPUs is said back."""
 
@@ -60,10 +62,16 @@ def launch_of(
     malloc, openmp = str(knobs.get("malloc", "glibc")), str(knobs.get("openmp", "gnu"))
     environ |= _allocator(malloc, bool(knobs.get("huge_pages", False)), host)
     environ |= _openmp(openmp, str(knobs.get("thread_binding", "none")))
+    environ |= onednn_environ(host.isa_unusable)
     if preloaded := [_library(name, host) for name in (malloc, openmp) if name in LIBRARIES]:
         environ["LD_PRELOAD"] = ":".join(preloaded)
     prefix = _placement(str(knobs.get("numa", "none")), cores, device, host)
     return Launch(prefix, environ)
+
+
+def onednn_environ(isa_unusable: Collection[str]) -> dict[str, str]:
+    """Return what keeps oneDNN from AMX where it is unusable; where it isn't, nothing."""
+    return WITHOUT_AMX if "amx_tile" in isa_unusable else {}
 
 
 def while_watched(knobs: Mapping[str, Scalar], host: HostTools) -> Mapping[str, Scalar]:

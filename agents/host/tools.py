@@ -1,4 +1,5 @@
-"""What a host offers to launch settings: NUMA nodes, libraries to preload, numactl, huge pages."""
+"""What launch settings depend on: NUMA nodes, libraries to preload, numactl, huge pages, what the
+CPU can run."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+
+from agents.host.cpu import read_instruction_sets
 
 SYSTEM = Path("/sys/devices/system")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -49,6 +52,8 @@ class HostTools:
     taskset: str | None
     huge_pages: str | None
     """Mode of transparent huge pages: always, madvise or never; None if the kernel has none."""
+    isa_unusable: tuple[str, ...]
+    """Instruction sets that the CPU announces and programs can't use."""
 
 
 def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
@@ -62,6 +67,7 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
         numactl=shutil.which("numactl"),
         taskset=shutil.which("taskset"),
         huge_pages=read_huge_pages(),
+        isa_unusable=read_instruction_sets().unusable,
     )
 
 

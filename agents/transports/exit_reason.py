@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from controller.contracts.result import Blame, Failure, Outcome, Result
 
+UNKNOWN_INSTRUCTION = ": it came to an instruction that this CPU, or its hypervisor, does not run"
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerExit:
@@ -55,7 +57,8 @@ def _signalled(ended: WorkerExit) -> Failure:
         return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}; {advice}")
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         return _failure(ended, Blame.HARNESS, "signal", f"killed from outside by {name}")
-    return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}")
+    why = UNKNOWN_INSTRUCTION if number == signal.SIGILL else ""
+    return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}{why}")
 
 
 def _failure(ended: WorkerExit, blame: Blame, kind: str, message: str) -> Failure:

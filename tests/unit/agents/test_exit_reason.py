@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.transports.exit_reason import WorkerExit, outcome_of
+from agents.transports.exit_reason import UNKNOWN_INSTRUCTION, WorkerExit, outcome_of
 from controller.contracts.result import Blame, Failure
 from tests.support import builders
 
@@ -57,7 +57,12 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             "signal",
             "the worker crashed with SIGSEGV",
         ),
-        (replace(QUIET, returncode=-4), Blame.WORKLOAD, "signal", "the worker crashed with SIGILL"),
+        (
+            replace(QUIET, returncode=-4),
+            Blame.WORKLOAD,
+            "signal",
+            f"the worker crashed with SIGILL{UNKNOWN_INSTRUCTION}",
+        ),
         (
             replace(QUIET, returncode=-6),
             Blame.WORKLOAD,

@@ -20,6 +20,7 @@ HOST = HostTools(
     numactl="/usr/bin/numactl",
     taskset="/usr/bin/taskset",
     huge_pages="madvise",
+    isa_unusable=(),
 )
 ONE_NODE = replace(HOST, nodes={0: frozenset(range(8))})
 TUNED = ":".join(GLIBC_KEEPS)
@@ -179,6 +180,12 @@ def test_huge_pages_that_cannot_be_had_are_refused() -> None:
     assert "not in this kernel" in refusal(replace(HOST, huge_pages=None), huge_pages=True)
     assert "tcmalloc" in refusal(malloc="tcmalloc", huge_pages=True)
     assert launch(never).environ
+
+
+def test_onednn_leaves_amx_alone_where_it_is_unusable() -> None:
+    assert "ONEDNN_MAX_CPU_ISA" not in launch().environ
+    hollow = replace(HOST, isa_unusable=("amx_bf16", "amx_tile", "amx_int8"))
+    assert launch(hollow).environ["ONEDNN_MAX_CPU_ISA"] == "AVX512_CORE_FP16"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -67,6 +68,17 @@ async def test_jemalloc_on_one_core_with_huge_pages(tmp_path: Path) -> None:
     assert found["threads"] == 1
     # 64 MiB were asked for; the kernel may have no huge page for some of it.
     assert int(str(found["huge_page_bytes"])) >= 2**21
+
+
+async def test_onednn_leaves_amx_alone_where_it_is_unusable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hollow = replace(TOOLS, isa_unusable=("amx_bf16", "amx_tile"))
+    monkeypatch.setattr("agents.transports.local.read_host_tools", lambda _: hollow)
+    found = await environment_of(tmp_path, "Line")
+    assert "AMX" not in str(found["onednn_isa"])
+    assert isinstance(found["settings"], tuple)
+    assert "ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16" in found["settings"]
 
 
 async def test_tcmalloc_and_llvm_s_openmp_with_threads_bound(tmp_path: Path) -> None:
