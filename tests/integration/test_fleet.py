@@ -19,7 +19,7 @@ from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
 from tests.support.hosts import REPOSITORY, Host, Lab, Program, lab
-from tests.support.waiting import seconds_until
+from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
@@ -60,7 +60,7 @@ def node(switch: Lab) -> Iterator[Host]:
 @pytest.fixture(scope="module")
 def joined(fleet: Fleet, node: Host) -> Program:
     program = fleet.join(node, "--label", "rack=b2")
-    seconds_until(lambda: fleet.device_of(node))
+    eventually(lambda: fleet.device_of(node), "the host's device is there")
     return program
 
 
@@ -70,9 +70,9 @@ def run_on(fleet: Fleet, host: Host, name: str) -> str:
     blocker = training_sweep(f"{name}-blocker", ENDLESS, devices=f'device == "{here}"')
     blocking = fleet.submit(blocker)
     sweep_id = fleet.submit(training_sweep(name, ENDLESS))
-    seconds_until(lambda: fleet.holder(sweep_id) == there)
+    eventually(lambda: fleet.holder(sweep_id) == there, "the joined host has the run")
     fleet.cli("sweep", "cancel", blocking)
-    seconds_until(lambda: host.processes("agents.worker"))
+    eventually(lambda: host.processes("agents.worker"), "its worker runs")
     return sweep_id
 
 
@@ -117,13 +117,15 @@ def test_a_cut_link_and_its_return(
     sweep_id = run_on(fleet, node, "cut")
     here = fleet.device_of(fleet.head)
     node.cut_link()
-    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here, "the head's host has the run")
     record_property("seconds until a cut host's cell runs elsewhere", moved_s)
     assert moved_s <= 25
-    seconds_until(lambda: fleet.device_of(node) is None)
-    seconds_until(lambda: "ended; starting again" in joined.log.read_text())
+    eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
+    eventually(
+        lambda: "ended; starting again" in joined.log.read_text(), "the agent is started again"
+    )
     node.restore_link()
-    back_s = seconds_until(lambda: fleet.device_of(node))
+    back_s = seconds_until(lambda: fleet.device_of(node), "the host's device is there")
     record_property("seconds from a link's return to the agent's", back_s)
     assert back_s <= 30
     assert node.processes("agents.worker") == [], "what it measured on is ended"
@@ -140,9 +142,9 @@ def test_hosts_join_again_when_the_head_is_back(fleet: Fleet, joined: Program) -
     said = fleet.cli("up", "--listen", fleet.head.address)
     assert f"revoked  agent {own} was revoked by admin (stolen); let it in again with" in said
     fleet.cli("agent", "admit", own)
-    seconds_until(lambda: joined.log.read_text().count("has joined") > before)
+    eventually(lambda: joined.log.read_text().count("has joined") > before, "the agent joins again")
     assert joined.entrance.poll() is None
-    seconds_until(lambda: fleet.device_of(fleet.head))
+    eventually(lambda: fleet.device_of(fleet.head), "the head's device is there")
 
 
 def test_the_head_loses_power_in_a_sweep(
@@ -157,11 +159,16 @@ def test_the_head_loses_power_in_a_sweep(
     outbox = partial(node.path(HOME / "agent").glob, "*/outbox/*.json")
     fleet.head.cut_power()
     # A busy machine may not get so far before its node ends.
-    seconds_until(lambda: list(outbox()) or joined.log.read_text().count(ENDED) > before[0])
+    eventually(
+        lambda: list(outbox()) or joined.log.read_text().count(ENDED) > before[0],
+        "a result lies in the outbox, or the agent ended",
+    )
     measured = {file.stem for file in outbox()}
     fleet.head.restore_link()
     fleet.cli("up", "--listen", fleet.head.address)
-    back_s = seconds_until(lambda: joined.log.read_text().count(JOINED) > before[1])
+    back_s = seconds_until(
+        lambda: joined.log.read_text().count(JOINED) > before[1], "the agent joins again"
+    )
     record_property("seconds from the head's return to the other host's", back_s)
     record_property("runs measured while the head was lost", len(measured))
     assert back_s <= 30
@@ -184,7 +191,7 @@ def test_sigterm_lets_a_run_finish_and_takes_no_more(
     """The run takes some steps; another that only this host could take stays in the queue."""
     sweep = training_sweep("drained", 8, devices='rack == "b2"', repeats=2)
     sweep_id = fleet.submit(sweep)
-    seconds_until(lambda: node.processes("agents.worker"))
+    eventually(lambda: node.processes("agents.worker"), "the host's worker runs")
     joined.signal(signal.SIGTERM)
     assert joined.wait() == 0
     assert sorted(run.state for run in fleet.runs(sweep_id)) == [RunState.DONE, RunState.QUEUED]
@@ -197,13 +204,17 @@ def test_a_killed_hosts_cell_runs_elsewhere(
 ) -> None:
     with switch.host("doomed") as doomed:
         fleet.join(doomed)
-        joined_s = seconds_until(lambda: fleet.device_of(doomed))
+        joined_s = seconds_until(
+            lambda: fleet.device_of(doomed), "the doomed host's device is there"
+        )
         record_property("seconds from agent start to the device's being shown", joined_s)
         assert joined_s <= 15
         sweep_id = run_on(fleet, doomed, "killed")
         here = fleet.device_of(fleet.head)
         doomed.kill()
-        moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+        moved_s = seconds_until(
+            lambda: fleet.holder(sweep_id) == here, "the head's host has the run"
+        )
     record_property("seconds until a killed host's cell runs elsewhere", moved_s)
     assert moved_s <= 15
     fleet.cli("sweep", "cancel", sweep_id)

@@ -16,7 +16,7 @@ from controller.store.sqlite import SqliteStore
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
-from tests.support.waiting import seconds_until
+from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
@@ -50,7 +50,7 @@ def fleet(hosts: tuple[Host, Host]) -> Iterator[Fleet]:
 @pytest.fixture(scope="module")
 def joined(fleet: Fleet, node: Host) -> Program:
     program = fleet.join(node, "--label", "rack=b2", **{AHEAD: str(HOUR_S)})
-    seconds_until(lambda: fleet.device_of(node))
+    eventually(lambda: fleet.device_of(node), "the host's device is there")
     return program
 
 
@@ -60,9 +60,9 @@ def start_on(fleet: Fleet, host: Host, sweep: dict[str, object]) -> str:
     assert here
     fleet.cli("device", "quarantine", here, "--why", "the other is to have it")
     sweep_id = fleet.submit(sweep)
-    seconds_until(lambda: fleet.holder(sweep_id) == there)
+    eventually(lambda: fleet.holder(sweep_id) == there, "the joined host has the run")
     fleet.cli("device", "release", here)
-    seconds_until(lambda: host.processes("agents.worker"))
+    eventually(lambda: host.processes("agents.worker"), "its worker runs")
     return sweep_id
 
 
@@ -91,25 +91,29 @@ def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
     here, there = fleet.device_of(fleet.head), fleet.device_of(node)
     sweep_id = start_on(fleet, node, training_sweep("frozen"))
     node.freeze()
-    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here)
+    moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here, "the head's host has the run")
     record_property("seconds until a frozen host's cell runs elsewhere", moved_s)
     assert moved_s <= 25
-    seconds_until(lambda: fleet.device_of(node) is None)
+    eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
 
     # It has measured to the end before it hears that nobody waits for that any more.
     node.thaw("agents.worker")
-    seconds_until(lambda: not node.processes("agents.worker"))
+    eventually(lambda: not node.processes("agents.worker"), "the host's worker is gone")
     node.cut_link()
     node.thaw()
-    seconds_until(lambda: list(node.path(OUTBOX).glob("*/outbox/*.json")))
+    eventually(
+        lambda: list(node.path(OUTBOX).glob("*/outbox/*.json")), "a result lies in the outbox"
+    )
     node.restore_link()
     # The agent may be heard once more before its node, which the head took for dead, ends.
-    back_s = seconds_until(lambda: joined.log.read_text().count("has joined") == 2)
+    back_s = seconds_until(
+        lambda: joined.log.read_text().count("has joined") == 2, "the agent joins again"
+    )
     assert fleet.device_of(node) == there
     record_property("seconds until a thawed host is back", back_s)
-    seconds_until(lambda: fleet.runs(sweep_id)[0].attempts[0].late)
+    eventually(lambda: fleet.runs(sweep_id)[0].attempts[0].late, "the late result is kept")
 
-    seconds_until(lambda: fleet.runs(sweep_id)[0].state is RunState.DONE)
+    eventually(lambda: fleet.runs(sweep_id)[0].state is RunState.DONE, "the run is done")
     (run,) = fleet.runs(sweep_id)
     assert [a.state for a in run.attempts] == [AttemptState.LOST, AttemptState.SUCCEEDED]
     found = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
@@ -126,11 +130,11 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     started = joined.log.read_text().count("starting again")
     sweep_id = start_on(fleet, node, training_sweep("full", ENDLESS, devices='rack == "b2"'))
     filler = node.fill_disk()
-    seconds_until(lambda: fleet.device_of(node) is None)
+    eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
     assert fleet.holder(sweep_id) == there, "what runs may come to its end"
     for worker in node.processes("agents.worker"):
         worker.kill()
-    seconds_until(lambda: fleet.runs(sweep_id)[0].state is RunState.QUEUED)
+    eventually(lambda: fleet.runs(sweep_id)[0].state is RunState.QUEUED, "the run is queued")
     (failure,) = json.loads(
         fleet.cli("results", "list", "--failures", "--sweep", sweep_id, "--json")
     )
@@ -145,7 +149,7 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     assert [a.state for a in run.attempts] == [AttemptState.FAILED], "it is not given to it again"
     fleet.cli("sweep", "cancel", sweep_id)
     filler.unlink()
-    seconds_until(lambda: fleet.device_of(node) == there)
+    eventually(lambda: fleet.device_of(node) == there, "the host's device is back")
     fleet.submit(training_sweep("room-again", devices='rack == "b2"'), "--wait")
     with closing(SqliteStore.open_reader(fleet.home.store)) as store:
         counted = [(r.device, r.validity) for r in store.results() if r.counted]

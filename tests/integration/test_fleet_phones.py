@@ -14,7 +14,7 @@ from tests.integration.test_phones import phone_sweep
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
 from tests.support.virtual_phone import PHONE
-from tests.support.waiting import seconds_until
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
@@ -41,7 +41,7 @@ def started_phone(host: Host, serial: str, profile: str) -> str:
     """Start a virtual phone on a host; return its address."""
     command = [word for word in PHONE if word != "--until-stdin-closes"]
     phone = host.start([*command, f"--profile={profile}", f"--serial={serial}"])
-    seconds_until(lambda: b"\n" in phone.log.read_bytes())
+    eventually(lambda: b"\n" in phone.log.read_bytes(), "the virtual phone says where it is")
     return str(json.loads(phone.log.read_text().splitlines()[0])["address"])
 
 
@@ -65,7 +65,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PhoneHost]:
         start_adb(host, OTHER)
         addresses = {serial: started_phone(host, serial, p) for serial, p in PROFILES.items()}
         agent = fleet.join(host, "--no-cpu", "--adb-server", ONE, "--adb-server", OTHER)
-        seconds_until(lambda: "has joined" in agent.log.read_text())
+        eventually(lambda: "has joined" in agent.log.read_text(), "the agent joins")
         yield PhoneHost(fleet, host, agent, addresses)
 
 
@@ -82,7 +82,9 @@ def test_which_of_two_servers_is_meant_has_to_be_said(there: PhoneHost) -> None:
     for address, server in ((first, ONE), (second, OTHER)):
         status, out, err = there.phone("connect", address, "--adb-server", server)
         assert (status, err) == (0, "")
-    seconds_until(lambda: shown(there.fleet) == dict.fromkeys(PROFILES, "ready"))
+    eventually(
+        lambda: shown(there.fleet) == dict.fromkeys(PROFILES, "ready"), "all phones are ready"
+    )
 
 
 def test_a_phone_that_both_servers_reach_is_used_by_the_first(there: PhoneHost) -> None:
@@ -95,7 +97,9 @@ def test_a_phone_that_both_servers_reach_is_used_by_the_first(there: PhoneHost) 
         found = json.loads(there.phone("list", "--json")[1])
         return [(phone["device_id"], phone["adb_server"]) for phone in found]
 
-    seconds_until(lambda: listed() == [("JOINED1", ONE), ("JOINED2", OTHER)])
+    eventually(
+        lambda: listed() == [("JOINED1", ONE), ("JOINED2", OTHER)], "both agents' phones are listed"
+    )
 
 
 def test_runs_on_phones_of_both_servers_and_cleaning_one(there: PhoneHost) -> None:

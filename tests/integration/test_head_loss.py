@@ -14,7 +14,7 @@ from tests.integration.farm import training_sweep
 from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.hosts import Host, Lab, Program, lab
 from tests.support.redis import PORT, serve_redis
-from tests.support.waiting import seconds_until
+from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
@@ -74,14 +74,14 @@ def test_a_run_elsewhere_goes_on_while_the_head_is_lost(
     fleet.cli(*place.up())
     with place.switch.host("node") as node:
         joined = fleet.join(node, "--reconnect-timeout", "300")
-        seconds_until(lambda: fleet.device_of(node))
+        eventually(lambda: fleet.device_of(node), "the host's device is there")
         sweep_id = fleet.submit(training_sweep("head-lost", 3))
-        seconds_until(lambda: node.processes("agents.worker"))
+        eventually(lambda: node.processes("agents.worker"), "the host's worker runs")
         before = lasting(node)
 
         place.head.cut_power()
         place.head.restore_link()
-        away_s = seconds_until(lambda: fleet.cli(*place.up()))
+        away_s = seconds_until(lambda: fleet.cli(*place.up()), "the head is up again")
         record_property("seconds from the head's loss to its return with Redis", away_s)
 
         fleet.cli("sweep", "watch", sweep_id)
@@ -95,12 +95,12 @@ def test_a_run_elsewhere_goes_on_while_the_head_is_lost(
         assert result["counted"]
 
         place.redis.signal(signal.SIGKILL)
-        seconds_until(lambda: place.head.processes("raylet") == [])
+        eventually(lambda: place.head.processes("raylet") == [], "the head's raylet is gone")
         said = place.head.run([BENCHFARM, *place.up()])
         assert (said.returncode, said.stderr.count("Connection refused")) == (2, 1)
         redis = serve_redis(place.keeper, PASSWORD)
         fleet.cli(*place.up())
-        seconds_until(lambda: fleet.device_of(node))
+        eventually(lambda: fleet.device_of(node), "the host's device is there")
         assert lasting(node) == before
         redis.signal(signal.SIGKILL)
     said = place.head.run([BENCHFARM, "down"])

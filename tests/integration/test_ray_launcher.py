@@ -16,7 +16,7 @@ import yaml
 from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.hosts import HOME, REPOSITORY, Host, lab
 from tests.support.ssh import KEY, serve_ssh
-from tests.support.waiting import seconds_until
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
@@ -71,7 +71,7 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
         farm = Launched(desk, Fleet.of(head), worker, environment)
         up = farm.ray("up", "-y", "--no-config-cache", str(HOME / "local.yaml"))
         assert up.returncode == 0, up.stdout + up.stderr
-        seconds_until(lambda: farm.fleet.device_of(worker))
+        eventually(lambda: farm.fleet.device_of(worker), "the worker node's device is there")
         yield farm
 
 

@@ -26,10 +26,10 @@ def eventually(look: Callable[[], Found | None], what: str, look_s: float = LOOK
     return found
 
 
-def seconds_until(holds: Callable[[], object]) -> float:
+def seconds_until(holds: Callable[[], object], what: str) -> float:
     """Return after how many seconds something holds."""
     start = time.monotonic()
-    eventually(holds, "it holds")
+    eventually(holds, what)
     return time.monotonic() - start
 
 
