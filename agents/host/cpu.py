@@ -13,10 +13,12 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 CPUINFO = Path("/proc/cpuinfo")
 TILE_LEAF = 0x1D
+"""Of CPUID; leaves the number of the last tile palette in EAX."""
 
 _ISA = re.compile(r"^(sse4|avx|amx|fma|f16c|asimd|sve|bf16|i8mm)")
 _CPUID = bytes.fromhex("53 89f8 89f1 0fa2 5b c3")
@@ -33,7 +35,10 @@ class InstructionSets:
 
 
 def instruction_sets(cpuinfo: Mapping[str, str], palettes: int | None) -> InstructionSets:
-    """Tell a CPU's instruction sets apart by its tile palettes (see read_tile_palettes)."""
+    """Tell a CPU's instruction sets apart.
+
+    palettes: number of the last tile palette, 0 without any; None where it can't be asked.
+    """
     isa = tuple(flag for flag in cpu_flags(cpuinfo) if _ISA.match(flag))
     unusable = tuple(flag for flag in isa if palettes == 0 and flag.startswith("amx"))
     return InstructionSets(tuple(flag for flag in isa if flag not in unusable), unusable)
@@ -41,7 +46,7 @@ def instruction_sets(cpuinfo: Mapping[str, str], palettes: int | None) -> Instru
 
 def read_instruction_sets() -> InstructionSets:
     """Look at this host's CPU."""
-    return instruction_sets(read_cpuinfo(), read_tile_palettes())
+    return instruction_sets(read_cpuinfo(), cpuid(TILE_LEAF))
 
 
 def cpu_flags(cpuinfo: Mapping[str, str]) -> list[str]:
@@ -51,14 +56,9 @@ def cpu_flags(cpuinfo: Mapping[str, str]) -> list[str]:
 
 def read_cpuinfo() -> dict[str, str]:
     """Return the first CPU's fields of /proc/cpuinfo."""
-    first = CPUINFO.read_text().split("\n\n", 1)[0]
-    pairs = (line.partition(":") for line in first.splitlines())
+    with CPUINFO.open() as lines:  # of hundreds of CPUs the kernel would gather more than is read
+        pairs = [line.partition(":") for line in takewhile(str.strip, lines)]
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def read_tile_palettes() -> int | None:
-    """Return the number of the last tile palette, 0 without any; None where it can't be asked."""
-    return cpuid(TILE_LEAF)
 
 
 def cpuid(leaf: int) -> int | None:

@@ -6,13 +6,13 @@ import platform
 import pytest
 
 from agents.host.cpu import (
+    TILE_LEAF,
     InstructionSets,
     cpu_flags,
     cpuid,
     instruction_sets,
     read_cpuinfo,
     read_instruction_sets,
-    read_tile_palettes,
 )
 
 XEON = {"flags": "fpu sse4_2 avx512f amx_bf16 amx_tile amx_int8 hypervisor"}
@@ -34,7 +34,7 @@ def test_a_cpu_that_announces_no_tiles_lacks_nothing() -> None:
     assert instruction_sets(arm, None) == InstructionSets(("asimd", "bf16", "sve"), ())
 
 
-def test_no_instruction_set_of_this_host_is_lost() -> None:
+def test_this_host_has_some_of_what_its_cpu_announces() -> None:
     found = read_instruction_sets()
     assert found.usable
     assert {*found.usable, *found.unusable} < {*cpu_flags(read_cpuinfo())}
@@ -50,7 +50,7 @@ def test_cpuid_says_what_linux_says_of_this_cpu() -> None:
 
 def test_nothing_is_known_of_another_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agents.host.cpu.platform.machine", lambda: "aarch64")
-    assert read_tile_palettes() is None
+    assert cpuid(TILE_LEAF) is None
 
 
 def test_nothing_is_known_where_no_memory_may_be_written_and_executed(
@@ -61,4 +61,4 @@ def test_nothing_is_known_where_no_memory_may_be_written_and_executed(
         raise PermissionError
 
     monkeypatch.setattr("agents.host.cpu.mmap.mmap", refuse)
-    assert read_tile_palettes() is None
+    assert cpuid(TILE_LEAF) is None
