@@ -1,19 +1,14 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long check grafana-smoke lock clean
+.PHONY: help setup demo test test-long bench audit dist check grafana-smoke lock clean
 
 RUN := . .deps/env && .venv/bin
-PIP := .venv/bin/python -m pip -qq --require-virtualenv
+PIP := .venv/bin/python -P -m pip -qq --require-virtualenv
 FREEZE := $(PIP) freeze --all --exclude pip --exclude torch --exclude-editable
 LOCK := requirements/lock.txt
 QUICK := not long and not hardware
 LONG := long and not hardware
-# Farms get the machine to themselves; the rest is tested in as many processes as it has cores, four at
-# most, each of one thread: a second would wait for a core that another process has. A module's or a
-# class's tests stay in one process, which makes what they share.
-AT_ONCE := export OMP_NUM_THREADS=1 && $(RUN)/pytest --numprocesses auto --maxprocesses 4 \
-	--dist loadscope --no-loadscope-reorder
-ALONE := $(RUN)/pytest tests/integration
+TEST := . .deps/env && exec .venv/bin/python -P tests/support/parts.py
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -26,18 +21,28 @@ demo: setup ## run a small sweep on this machine, from submission to report
 
 test: ## run the tests that take no minutes and need no device
 	@bash deploy/setup.sh --for-tests
-	@$(AT_ONCE) -m "$(QUICK) and not alone"
-	@$(ALONE) -m "$(QUICK) and alone"
+	@$(TEST) "$(QUICK)"
 
 test-long: ## run those that take minutes
 	@bash deploy/setup.sh --for-tests
-	@$(AT_ONCE) -m "$(LONG) and not alone"
-	@$(ALONE) -m "$(LONG) and alone"
+	@$(TEST) "$(LONG)"
+
+bench: ## print the figures of speed and memory that the docs promise (half an hour)
+	@bash deploy/setup.sh --for-tests
+	@$(RUN)/pytest --figures -m "figures and not hardware"
 
 check: setup ## lint, formatting, types
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
 	@$(RUN)/mypy
+
+audit: setup ## check what is pinned against known vulnerabilities, offline: OSV=FOLDER or ZIP
+	@test -n "$(OSV)" || { echo "say where PyPI's records in the OSV format are: OSV=…/all.zip" >&2; exit 2; }
+	@$(RUN)/python -P -m deploy.supply.audit "$(OSV)"
+
+dist: setup ## build the wheel into dist/, with a bill of materials (CycloneDX)
+	@rm -rf dist && $(PIP) wheel --no-deps --wheel-dir dist .
+	@$(RUN)/python -P -m deploy.supply.bill dist && ls dist
 
 grafana-smoke: setup ## check the dashboards with a Grafana of yours: GRAFANA_URL=…
 	@test -n "$(GRAFANA_URL)" || { echo "say where Grafana is: GRAFANA_URL=http://…" >&2; exit 2; }

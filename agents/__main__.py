@@ -16,6 +16,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from agents.actor import AgentActor, AgentOptions
 from agents.host.facts import agent_id
 from controller.contracts.errors import BenchfarmError
+from controller.contracts.programs import away_from_current_folder
 from controller.contracts.ray_names import NAMESPACE, agent_actor
 
 
@@ -23,13 +24,14 @@ def main() -> int:
     """Start the agent actor pinned to this node, or find it; wait until it has registered."""
     options = AgentOptions(**json.load(sys.stdin))
     name = agent_id(options.machine)
-    ray.init(
-        address=sys.argv[1],
-        _node_ip_address=sys.argv[1].rpartition(":")[0],
-        namespace=NAMESPACE,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
+    with away_from_current_folder():
+        ray.init(
+            address=sys.argv[1],
+            _node_ip_address=sys.argv[1].rpartition(":")[0],
+            namespace=NAMESPACE,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
     node_id = ray.get_runtime_context().get_node_id()
     actor = (
         ray.remote(AgentActor)

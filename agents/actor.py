@@ -34,9 +34,10 @@ from agents.metrics import AgentMetrics
 from agents.pairing.transport import alternating
 from agents.ray_link import RayLink
 from agents.stacks.environments import stacks_folder
-from agents.transports.adb.smart_socket import Address
+from agents.transports.adb.addresses import parse_address
 from agents.transports.local_remote import LocalRemote
 from controller.contracts.device import Agent, Device, DeviceKind
+from controller.contracts.terminal import make_visible
 from controller.contracts.version import installed_version
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
 from models.mobile.store import models_folder
@@ -55,7 +56,8 @@ class AgentOptions:
     metrics_token: str
     """File of the token that it has to show."""
     adb_servers: tuple[str, ...] = ()
-    """HOST:PORT of adb servers that others run; without any, the agent has one of its own."""
+    """HOST:PORT or Unix socket of adb servers that others run; without any, the agent has one of
+    its own."""
     cpu: bool = True
     """Whether the host itself is a device, too."""
     phone_power_cycle: Sequence[str] = ()
@@ -84,6 +86,7 @@ class AgentActor:
         self, options: AgentOptions, connect: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """connect: as of RayLink."""
+        make_visible()
         loop = asyncio.get_running_loop()
         machine = options.machine
         exporter = listening(options.metrics_address)
@@ -187,6 +190,6 @@ def _phones_of(
         options.owner,
         options.folder,
         announce,
-        attached=[*map(Address.parse, options.adb_servers)],
+        attached=[*map(parse_address, options.adb_servers)],
         power_cycle=PowerCycle(command) if command else None,
     )

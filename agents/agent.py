@@ -27,12 +27,12 @@ from controller.contracts.device import (
     Device,
     DeviceKind,
     DeviceState,
-    HeldDevice,
+    RefusedDevice,
     Registration,
 )
 from controller.contracts.errors import (
     AgentRevoked,
-    DeviceHeldElsewhere,
+    DeviceRefused,
     StoreConflict,
     StoreUnavailable,
     UnknownAgent,
@@ -67,7 +67,7 @@ class AgentParts:
     folder: Path
     clock: Callable[[], float] = time.time
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
-    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None
+    on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None
     """Called with what the controller refuses, by device id, each time the agent registers."""
     absent: Callable[[], Sequence[AbsentDevice]] = tuple
     """Asked at each registration for devices that are seen and can't be used."""
@@ -82,13 +82,17 @@ class HostAgent:
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self._devices = {device.id: device for device in parts.devices}
+        self._known = {*self._devices}
+        """The devices that have ever been there."""
         self._outbox = Outbox(parts.folder / "outbox")
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
         self._measured: set[AttemptRef] = set()
         """Running attempts whose outcome is being handed in."""
         self._probing = Probing(parts.probers)
         self._side_tasks: set[asyncio.Task[None]] = set()
-        self._refused: dict[str, DeviceHeldElsewhere] = {}
+        self._untold: dict[AttemptRef, Progress | None] = {}
+        """The newest progress of each run of whose progress before the controller is being told."""
+        self._refused: dict[str, DeviceRefused] = {}
         self._news = False
         """Whether something has changed since what the controller was told was put together."""
         self._register_at = math.inf
@@ -116,7 +120,13 @@ class HostAgent:
 
     async def announce(self, devices: Sequence[Device]) -> None:
         """Tell the controller of the devices there are now; called when phones come and go."""
-        self._devices = {device.id: device for device in devices}
+        self._devices = {}
+        for device in devices:
+            # Of two with one id the first stays what it is: the host itself comes before phones.
+            first = self._devices.setdefault(device.id, device)
+            if first != device:
+                log.error("device %s is announced twice: the %s stays", device.id, first.kind)
+        self._known |= self._devices.keys()
         self._parts.metrics.keep(self._devices.keys())
         await self._tell_devices()
 
@@ -204,7 +214,7 @@ class HostAgent:
         self._left, self._shortage = leaving, shortage
         again_in_s = admission.again_in_s if admission.refused else math.inf
         self._register_at = time.monotonic() + again_in_s
-        refused = {held.device_id: _refusal(held, again_in_s) for held in admission.refused}
+        refused = {one.device_id: _refusal(one, again_in_s) for one in admission.refused}
         for device_id in refused.keys() - self._refused.keys():
             log.error("%s", refused[device_id])
         self._refused = refused
@@ -224,7 +234,7 @@ class HostAgent:
     def _obey(self, orders: Orders) -> bool:
         """Start and stop what is ordered; False if all of it was under way already."""
         probing = self._probing.begin(orders.probe, self._devices)
-        new = [job for job in orders.run if job.ref not in self._running]
+        new = [j for j in orders.run if j.ref not in self._running and not self._has_left(j)]
         for job in new:
             self._running[job.ref] = asyncio.create_task(self._attempt(job))
             self._running[job.ref].add_done_callback(partial(self._ended, job.ref))
@@ -235,6 +245,13 @@ class HostAgent:
         for task in stopped:
             task.cancel()
         return bool(new or stopped or probing)
+
+    def _has_left(self, job: Job) -> bool:
+        """Tell whether a job's device has left while the order was under way.
+
+        It isn't begun: the order is repeated until the device is back or the lease has run out.
+        """
+        return job.device_id in self._known - self._devices.keys()
 
     def _ended(self, ref: AttemptRef, task: asyncio.Task[None]) -> None:
         del self._running[ref]
@@ -292,15 +309,26 @@ class HostAgent:
 
     def _tell(self, job: Job, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress)
-        task = asyncio.create_task(self._send(RunProgress(ref=job.ref, progress=progress)))
+        if job.ref in self._untold:
+            self._untold[job.ref] = progress
+            return
+        self._untold[job.ref] = None
+        task = asyncio.create_task(self._send(job.ref, progress))
         self._side_tasks.add(task)
         task.add_done_callback(self._side_tasks.discard)
 
-    async def _send(self, progress: RunProgress) -> None:
+    async def _send(self, ref: AttemptRef, progress: Progress) -> None:
+        """Tell a run's progress, and the newest of what has come meanwhile: a run may say a lot."""
+        following: Progress | None = progress
         try:
-            await self._parts.link.progress(progress)
-        except (ControllerAway, StoreUnavailable):
-            log.info("progress of %s not delivered", progress.ref.run_id)
+            while following:
+                try:
+                    await self._parts.link.progress(RunProgress(ref=ref, progress=following))
+                except (ControllerAway, StoreUnavailable):
+                    log.info("progress of %s not delivered", ref.run_id)
+                following, self._untold[ref] = self._untold[ref], None
+        finally:
+            del self._untold[ref]
 
     async def _stop(self, refs: Sequence[AttemptRef]) -> None:
         tasks = [self._running[ref] for ref in refs]
@@ -309,9 +337,9 @@ class HostAgent:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _refusal(held: HeldDevice, again_in_s: float) -> DeviceHeldElsewhere:
-    return DeviceHeldElsewhere(
-        f"announcing device {held.device_id}",
-        f"agent {held.agent_id} on host {held.host} has it",
-        f"take it away there, or end that agent; this one asks again every {again_in_s:g} s",
+def _refusal(refused: RefusedDevice, again_in_s: float) -> DeviceRefused:
+    return DeviceRefused(
+        f"announcing device {refused.device_id}",
+        refused.seen,
+        f"{refused.remedy}; this agent asks again every {again_in_s:g} s",
     )

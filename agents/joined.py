@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import signal
 import sys
 from functools import partial
@@ -19,7 +18,9 @@ import ray
 
 from agents.actor import AgentActor, AgentOptions
 from controller.contracts.errors import AgentRefused
+from controller.contracts.programs import away_from_current_folder
 from controller.contracts.ray_names import NAMESPACE
+from controller.contracts.terminal import log_visibly
 
 REFUSED = 2
 """Exit status when the controller doesn't want this agent: no use in starting it again."""
@@ -28,7 +29,7 @@ REFUSED = 2
 def main() -> int:
     """Join the cluster as a driver, and be the agent until SIGTERM."""
     options = AgentOptions(**json.loads(sys.stdin.readline()))
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log_visibly()
     return asyncio.run(_live(options))
 
 
@@ -48,7 +49,8 @@ async def _connect() -> None:
         log_to_driver=False,
         logging_level="ERROR",
     )
-    await asyncio.to_thread(join)
+    with away_from_current_folder():
+        await asyncio.to_thread(join)
 
 
 async def _live(options: AgentOptions) -> int:

@@ -26,6 +26,20 @@ has_numactl() { command -v numactl >/dev/null; }
 has_library() { compgen -G "/usr/lib/*-linux-gnu/$1" || compgen -G "$DEPS/root/usr/lib/*-linux-gnu/$1"; } \
   >/dev/null
 
+# Only tests need these: `make test` gets them, `make setup` does not.
+readonly BROWSER_PACKAGE=chromium SYSTEMD_PACKAGE=systemd
+readonly SSH_PACKAGES=(openssh-client openssh-server libwrap0 rsync libpopt0)
+readonly REDIS_PACKAGES=(redis-server redis-tools libatomic1 libjemalloc2 liblzf1)
+
+# All of it, a name a line, for the bill of materials.
+packages_for_setup() {
+  printf '%s\n' "${PACKAGE_FOR[@]}" "$COMPILER_PACKAGE" "${LAUNCH_PACKAGE_FOR[@]}" | sort -u
+}
+packages_for_tests() {
+  printf '%s\n' "$BROWSER_PACKAGE" "$SYSTEMD_PACKAGE" "${SSH_PACKAGES[@]}" "${REDIS_PACKAGES[@]}" |
+    sort -u
+}
+
 has_python() { [[ -n $python ]]; }
 has_pip() { unpacked_pip >/dev/null || "$python" -c 'import ensurepip' 2>/dev/null; }
 has_libgomp() { "$python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null; }
@@ -108,13 +122,12 @@ wish_for_compiler() {
     "run as root: apt-get install -y --no-install-recommends $COMPILER_PACKAGE"
 }
 
-# Only tests need a browser: `make test` asks for it, `make setup` does not.
 has_chromium() { command -v chromium >/dev/null; }
 
 get_chromium() {
   say "getting chromium, for tests"
   if ((EUID == 0)); then
-    install_packages chromium
+    install_packages "$BROWSER_PACKAGE"
   else
     unpack_chromium 2>/dev/null
   fi || say "warning: can't get chromium: without it, tests of reports are skipped;" \
@@ -125,7 +138,7 @@ get_chromium() {
 unpack_chromium() {
   local root=$PWD/$DEPS/chromium bin=$DEPS/root/usr/bin libs
   libs=$root/usr/lib/$(uname -m)-linux-gnu
-  unpack_packages "$root" chromium && mkdir -p "$bin" || return
+  unpack_packages "$root" "$BROWSER_PACKAGE" && mkdir -p "$bin" || return
   cat >"$root/fonts.conf" <<CONF
 <fontconfig><dir>$root/usr/share/fonts</dir><dir>/usr/share/fonts</dir>
 <cachedir>$root/fonts</cachedir></fontconfig>
@@ -146,7 +159,7 @@ has_ssh_server() { [[ -x $DEPS/ssh/usr/sbin/sshd && -x $DEPS/ssh/usr/bin/rsync ]
 get_ssh_server() {
   say "getting an ssh server, for tests"
   { ((EUID != 0)) || apt-get update -qq; } &&
-    unpack "$DEPS/ssh" openssh-client openssh-server libwrap0 rsync libpopt0 2>/dev/null ||
+    unpack "$DEPS/ssh" "${SSH_PACKAGES[@]}" 2>/dev/null ||
     say "warning: can't get openssh-server and rsync: without them, tests of ray up are skipped"
 }
 
@@ -156,8 +169,19 @@ has_redis_server() { [[ -x $DEPS/redis/usr/bin/redis-server ]]; }
 get_redis_server() {
   say "getting a Redis server, for tests"
   { ((EUID != 0)) || apt-get update -qq; } &&
-    unpack "$DEPS/redis" redis-server redis-tools libatomic1 libjemalloc2 liblzf1 2>/dev/null ||
+    unpack "$DEPS/redis" "${REDIS_PACKAGES[@]}" 2>/dev/null ||
     say "warning: can't get redis-server: without it, tests of a head with Redis are skipped"
+}
+
+# For tests of the systemd units. Unpacked in a place of its own: no machine gets another init by it.
+has_systemd_analyze() {
+  command -v systemd-analyze >/dev/null || [[ -x $DEPS/systemd/usr/bin/systemd-analyze ]]
+}
+
+get_systemd_analyze() {
+  say "getting systemd-analyze, for tests"
+  { ((EUID != 0)) || apt-get update -qq; } && unpack_packages "$DEPS/systemd" "$SYSTEMD_PACKAGE" 2>/dev/null ||
+    say "warning: can't get systemd: without it, tests of the systemd units are skipped"
 }
 
 wish_for_launch_packages() {

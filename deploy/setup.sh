@@ -73,7 +73,7 @@ is_current() {
 # What pip says goes to a log, which is shown when it fails. Python compiles a module when it is first
 # imported; most of 15,000 never are.
 pip_install() {
-  "$VENV/bin/python" -m pip install --quiet --no-input --no-compile --require-virtualenv "$@" \
+  "$VENV/bin/python" -P -m pip install --quiet --no-input --no-compile --require-virtualenv "$@" \
     >"$PIP_LOG" 2>&1
 }
 
@@ -87,15 +87,15 @@ create_venv() {
   local wheel
   say "creating $VENV with $("$python" -V)"
   if wheel=$(unpacked_pip); then
-    "$python" -m venv --clear --without-pip "$VENV"
+    "$python" -P -m venv --clear --without-pip "$VENV"
     "$VENV/bin/python" "$wheel/pip" install --quiet --no-index --no-deps "$wheel"
   else
-    "$python" -m venv --clear "$VENV"
+    "$python" -P -m venv --clear "$VENV"
   fi
 }
 
 torch_requirement() {
-  "$python" - <<'PY'
+  "$python" -P - <<'PY'
 import pathlib, tomllib
 project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]
 print(*(pin for pin in project["optional-dependencies"]["torch"] if pin.startswith("torch==")))
@@ -103,7 +103,7 @@ PY
 }
 
 torch_index_answers() {
-  timeout 5 "$python" - "${BENCHFARM_TORCH_INDEX%/}/torch/" 2>/dev/null <<'PY'
+  timeout 5 "$python" -P - "${BENCHFARM_TORCH_INDEX%/}/torch/" 2>/dev/null <<'PY'
 import sys, urllib.request
 urllib.request.urlopen(sys.argv[1]).close()
 PY
@@ -129,9 +129,9 @@ install_torch() {
 
 verify() {
   local problems
-  problems=$("$VENV/bin/python" -m pip check 2>&1) ||
+  problems=$("$VENV/bin/python" -P -m pip check 2>&1) ||
     fail "packages don't fit each other (after a change of pyproject.toml: make lock): $problems"
-  "$VENV/bin/python" - <<'PY'
+  "$VENV/bin/python" -P - <<'PY'
 import platform, torch
 from importlib.metadata import version
 if any(getattr(torch.version, build, None) for build in ("cuda", "hip", "xpu")):
@@ -144,7 +144,7 @@ PY
 
 # Quick when they are up to date, as they are after set_up wherever they can be.
 build_kernels() {
-  "$VENV/bin/python" -m kernels.build 2>"$PIP_LOG" || say "warning: $(<"$PIP_LOG")"
+  "$VENV/bin/python" -P -m kernels.build 2>"$PIP_LOG" || say "warning: $(<"$PIP_LOG")"
 }
 
 set_up() {
@@ -174,6 +174,7 @@ main() {
   fi
   [[ ${1:-} != --for-tests ]] || has_ssh_server || get_ssh_server
   [[ ${1:-} != --for-tests ]] || has_redis_server || get_redis_server
+  [[ ${1:-} != --for-tests ]] || has_systemd_analyze || get_systemd_analyze
 }
 
 main "$@"

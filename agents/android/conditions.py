@@ -35,6 +35,9 @@ done
 """What no service tells in one piece: `NAME: VALUE` lines of what can be read."""
 THERMAL_STATUS = ("NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN")
 """Android's ThrottlingSeverity, by number."""
+_WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
+_LOAD = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ", re.ASCII)
+_ZONE = re.compile(r"mValue=(-?\d{1,9}(?:\.\d{1,9})?), mType=\d+, mName=([^,]{1,64}),", re.ASCII)
 
 
 def battery_facts(dumpsys: str) -> dict[str, Scalar]:
@@ -42,9 +45,9 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
     pairs = (line.partition(":") for line in dumpsys.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}
     facts: dict[str, Scalar] = {}
-    if said.get("level", "").isdigit():
+    if _WHOLE.fullmatch(said.get("level", "")):
         facts["battery_percent"] = int(said["level"])
-    if re.fullmatch(r"-?\d+", said.get("temperature", "")):
+    if _WHOLE.fullmatch(said.get("temperature", "")):
         facts["battery_celsius"] = int(said["temperature"]) / 10
     # AC, USB, Wireless, Dock: whatever this phone knows.
     powered = [value for key, value in said.items() if key.endswith(" powered")]
@@ -56,12 +59,12 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
 def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
     """Read `dumpsys thermalservice`: the status, and the zones now; nothing from old phones."""
     facts: dict[str, Scalar] = {}
-    if status := re.search(r"^\s*Thermal Status: (\d+)", dumpsys, re.MULTILINE):
+    if status := re.search(r"^\s*Thermal Status: (\d{1,9})\b", dumpsys, re.MULTILINE):
         number = int(status[1])
         known = number < len(THERMAL_STATUS)
         facts["thermal_status"] = THERMAL_STATUS[number] if known else str(number)
     current = dumpsys.partition("Current temperatures from HAL:")[2] or dumpsys
-    for celsius, name in re.findall(r"mValue=([-\d.]+), mType=\d+, mName=([^,]+),", current):
+    for celsius, name in _ZONE.findall(current):
         facts.setdefault(f"celsius_{name}", float(celsius))
     return facts
 
@@ -74,13 +77,13 @@ def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
     pairs = (line.partition(": ") for line in text.splitlines())
     said = {key: value.strip() for key, _, value in pairs if value.strip()}
     facts: dict[str, Scalar] = {"cores": cores} if cores else {}
-    if re.match(r"[\d.]+ ", said.get("load", "")):
-        facts["load"] = float(said["load"].split()[0])
+    if load := _LOAD.match(said.get("load", "")):
+        facts["load"] = float(load[1])
     whole = {"current_ua": "battery_current_ua", "charge_uah": "battery_charge_uah"}
     whole |= {"memory_kb": "memory_available_kb", "screen_brightness": "screen_brightness"}
     whole |= {name: name for name in said if name.startswith("khz_cpu")}
     for name, fact in whole.items():
-        if re.fullmatch(r"-?\d+", said.get(name, "")):
+        if _WHOLE.fullmatch(said.get(name, "")):
             facts[fact] = int(said[name])
     if said.get("airplane_mode") in ("0", "1"):
         facts["airplane_mode"] = said["airplane_mode"] == "1"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,16 +13,25 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from agents.android.bundle.build import build_bundle
+from agents.android.bundle.recipe import BundleInterrupted
+from agents.host.oom import offer_to_oom_killer, oom_kills
+from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.tree import Tree
 from controller.contracts.base import Contract, digest
 from controller.contracts.catalog import user_tasks
 from controller.contracts.complaint import COMPLAINED, Complaint
-from controller.contracts.errors import UserError
+from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.inherited import inherited
 from controller.contracts.mobile import OnDevice
+from controller.contracts.programs import SAFE_PATH, python_module
+from controller.contracts.result import Blame, Failure, Outcome
 from models.mobile.store import Store, pins_of
 from models.mobile.work import DEVICE, Prepared, PrepareOrder, Scored, ScoreOrder
 
 Answer = TypeVar("Answer", bound=Contract)
+DEADLINE_S = 1800.0
+"""For getting a task ready, or scoring it: a whole data set is decoded in minutes."""
+LAST_BYTES = 2**14
 
 
 def cache_folder() -> Path:
@@ -59,14 +67,18 @@ class Content:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def bundle(self, runtime: str, arch: str) -> Tree:
-        """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable."""
+        """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable, WorkerFault
+        if a program that builds it was killed."""
         key = f"{runtime} {arch}"
         async with self._making:
             if key not in self._bundles:
                 make: Callable[[], Tree] = lambda: Tree.of(  # noqa: E731
                     build_bundle(self.bundles, runtime, arch).archive, self.folder
                 )
-                self._bundles[key] = await asyncio.to_thread(make)
+                try:
+                    self._bundles[key] = await asyncio.to_thread(make)
+                except BundleInterrupted as error:
+                    raise _fault("signal", str(error)) from error
             return self._bundles[key]
 
     async def task(
@@ -75,7 +87,7 @@ class Content:
         """Return a task whose model and data set have been checked.
 
         Raises UserError, naming file and field: NotInStore, ContentDiffers, ModelUnusable or
-        DatasetUnusable in the process that does the work.
+        DatasetUnusable in the process that does the work. Raises WorkerFault if that was killed.
         """
         # Pins are read each time: what was added anew is another task.
         pins = pins_of(Store(self.store), name, workload, numerics, dataset)
@@ -98,7 +110,7 @@ class Content:
 
 
 async def score_answers(ready: Ready, answers: Path) -> Scored:
-    """Score an accuracy run by LoadGen's log of it; raises UserError."""
+    """Score an accuracy run by LoadGen's log of it; raises UserError, WorkerFault."""
     order = ScoreOrder(
         workload=ready.workload, folder=ready.folder, samples=ready.samples, answers=answers
     )
@@ -106,21 +118,54 @@ async def score_answers(ready: Ready, answers: Path) -> Scored:
 
 
 async def _asked(verb: str, order: Contract, kind: type[Answer]) -> Answer:
-    """Have a process of its own do the work; raises UserError."""
+    """Have a process of its own do the work; raises UserError.
+
+    Raises WorkerFault, blame harness, if it was killed or is not done by its deadline: trying again
+    can help. Blame workload, if the kernel ended it for memory, or if it crashed.
+    """
+    kills = oom_kills()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "models.mobile", verb), stdin=PIPE, stdout=PIPE, stderr=PIPE
+        *python_module("models.mobile", verb),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=inherited(os.environ) | SAFE_PATH,
     )
     try:
-        said, trouble = await process.communicate(order.model_dump_json().encode())
-    except asyncio.CancelledError:
-        process.kill()
-        await process.wait()
-        raise
+        offer_to_oom_killer(process.pid)
+        async with asyncio.timeout(DEADLINE_S):
+            said, trouble = await process.communicate(order.model_dump_json().encode())
+    except TimeoutError as error:
+        message = f"{verb} by models.mobile was not done after {DEADLINE_S:g} s"
+        raise _fault("deadline", message) from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    status, last = process.returncode or 0, _last_line(trouble)
+    if status < 0:
+        ended = WorkerExit(status, None, None, None, oom_kills() > kills, last)
+        raise WorkerFault(_signalled(verb, outcome_of(ended)))
     try:
         if process.returncode == COMPLAINED:
             raise Complaint.model_validate_json(said).error()
         return kind.model_validate_json(said)
     except ValidationError as error:
-        last = (trouble.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-        seen = f"the process ended with status {process.returncode}: {last}"
+        seen = f"the process ended with status {status}: {last}"
         raise UserError(f"{verb} by models.mobile", seen, "see that the model is sound") from error
+
+
+def _last_line(trouble: bytes) -> str:
+    lines = trouble[-LAST_BYTES:].decode(errors="replace").strip().splitlines()
+    return (lines or ["it said nothing"])[-1]
+
+
+def _signalled(verb: str, outcome: Outcome) -> Failure:
+    if not isinstance(outcome, Failure):
+        raise TypeError(f"{verb} by models.mobile: {outcome.type} of a process that was killed")
+    message = f"{verb} by models.mobile: {outcome.message}"
+    return outcome.model_copy(update={"message": message})
+
+
+def _fault(kind: str, message: str) -> WorkerFault:
+    return WorkerFault(Failure(blame=Blame.HARNESS, kind=kind, message=message))

@@ -14,13 +14,13 @@ from agents.android.ladder import PROBES, Remedy, Step, next_step
 from agents.android.power import PowerCycle
 from agents.android.presence import Phone, Presence
 from agents.android.rescue import Rescue
+from agents.transports.adb.addresses import Address
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import Route, is_tcp, recover
 from agents.transports.adb.refusals import DEVICE
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.server import AttachedServer, PrivateServer
-from agents.transports.adb.smart_socket import Address
 from agents.transports.adb.tracker import Change, track
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import (

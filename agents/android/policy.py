@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-import yaml
 from pydantic import Field, PositiveFloat
 
 from agents.android.conditions import THERMAL_STATUS
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.documents import load_yaml, read_limited
 
 FOLDER: Final = Path(__file__).parents[1] / "manifests" / "policies"
 Facts = Mapping[str, Scalar]
@@ -51,7 +51,7 @@ class Policy(Contract):
 @cache
 def load_policy(name: str) -> Policy:
     """Read a policy; the scenarios' knob `policy` names them all."""
-    return Policy.model_validate(yaml.safe_load((FOLDER / f"{name}.yaml").read_text()))
+    return Policy.model_validate(load_yaml(read_limited(FOLDER / f"{name}.yaml")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from controller.contracts.inherited import inherited
+
 PLACEHOLDER = "{serial}"
 """In the command's words: the phone's serial number."""
 VARIABLE = "BENCHFARM_PHONE_SERIAL"
@@ -43,7 +45,7 @@ class PowerCycle:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, VARIABLE: serial},
+            env={**inherited(os.environ), VARIABLE: serial},
             start_new_session=True,
         )
         late = await self._wait(process)

@@ -20,9 +20,10 @@ from agents.android.conditions import (
 from agents.android.phones import Phones
 from agents.android.policy import Policy, Verdict, load_policy, preflight
 from agents.android.quality import invalid, room_celsius
-from agents.host.cores import exclusive_cores
+from agents.host.cores import as_progress, exclusive_cores
+from agents.transports.adb.facts import MAX_SAID
 from agents.transports.protocol import Transport
-from agents.transports.remote import Remote, RemoteFault, failure_of
+from agents.transports.remote import Completed, Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
 from controller.contracts.result import Blame, Failure, Outcome, Result
@@ -55,7 +56,8 @@ class PhoneTransport:
         began, waited_for = time.monotonic(), Verdict()
         try:
             while True:
-                async with exclusive_cores(spec.device.host_cores):
+                cores = spec.device.host_cores
+                async with exclusive_cores(cores, on_wait=as_progress(on_progress)):
                     remote = self.phones.remote_of(spec.device)
                     await self.phones.present.claim(spec.device.id, remote)
                     before = await self._conditions(spec.device, remote)
@@ -113,10 +115,15 @@ async def read_conditions(
     others = await remote.run(OTHERS, ask_s)
     known = cores if isinstance(cores, int) else None
     return {
-        **battery_facts(battery.stdout.decode(errors="replace")),
-        **thermal_facts(thermal.stdout.decode(errors="replace")),
-        **other_facts(others.stdout.decode(errors="replace"), known),
+        **battery_facts(_words(battery)),
+        **thermal_facts(_words(thermal)),
+        **other_facts(_words(others), known),
     }
+
+
+def _words(said: Completed) -> str:
+    """Return what a phone says of its condition, up to what any has to say."""
+    return said.stdout[:MAX_SAID].decode(errors="replace")
 
 
 def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:

@@ -1,40 +1,137 @@
 """The machine-wide lock on cores: two agents on one host never measure on the same core.
 
-The leases already keep one farm's runs apart; this keeps two farms apart.
+The leases already keep one farm's runs apart; this keeps farms apart, those of other users, too.
+Every user has files of their own, which only they can open and so lock. Whether another user's are
+locked, and by whom, the kernel tells without opening them (/proc/locks): nobody can hold a lock of
+ours, and another user's is waited for, but not for ever.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
+import asyncio
+import logging
+import os
+import random
+import stat
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
-from agents.host.locks import exclusive, exclusive_now
+from agents.host import locks
+from agents.host.locks import Holder, exclusive, exclusive_now, flocks, holder_of
+from controller.contracts.wire import Progress
 
-LOCK_DIR = Path(tempfile.gettempdir()) / "benchfarm-cores"
+PLACES = (Path("/run/lock"), Path("/var/tmp"), Path("/tmp"))
+OTHERS_S = 600.0
+"""So long is another user waited for; then it is measured beside them, and the load is recorded."""
+_NAME = "benchfarm-core-{core}.{uid}"
+_log = logging.getLogger(__name__)
+
+
+def lock_folder(places: Collection[Path] = PLACES) -> Path:
+    """Return the folder for every user's files: the first that is root's, and where all may write,
+    but none rename or remove what is another's. No variable of a user's moves it."""
+    return next((place for place in places if _is_everybodys(place)), PLACES[-1])
+
+
+def _is_everybodys(place: Path) -> bool:
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == 0 and found.st_mode & 0o1777 == 0o1777
 
 
 @asynccontextmanager
-async def exclusive_cores(cores: Collection[int], lock_dir: Path = LOCK_DIR) -> AsyncIterator[None]:
-    """Hold the lock of every given core; waits, in a fixed order, until they are free."""
-    _make(lock_dir)
-    async with AsyncExitStack() as held:
-        for core in sorted(cores):
-            await held.enter_async_context(exclusive(lock_dir / f"core-{core}"))
-        yield
+async def exclusive_cores(
+    cores: Collection[int],
+    lock_dir: Path | None = None,
+    on_wait: Callable[[str], None] | None = None,
+    others_s: float = OTHERS_S,
+) -> AsyncIterator[None]:
+    """Hold the lock of every given core; waits until they are free.
+
+    In a fixed order for this user's other farms, however long that takes; for other users at most
+    `others_s`, holding nothing meanwhile. on_wait: told who is waited for, each once.
+    """
+    folder = _made(lock_dir)
+    tell = _Telling(on_wait)
+    give_up: float | None = None
+    while True:
+        async with AsyncExitStack() as held:
+            for core in sorted(cores):
+                file, wait = _own_file(folder, core), partial(tell.waiting_for, core)
+                await held.enter_async_context(exclusive(file, wait))
+            others = _held_by_others(folder, cores)
+            if not others or (give_up is not None and time.monotonic() >= give_up):
+                for core, holder in others.items():
+                    _log.warning("core %d: measuring beside %s", core, holder)
+                yield
+                return
+        give_up = give_up or time.monotonic() + others_s
+        for core, holder in others.items():
+            tell.waiting_for(core, holder)
+        # Unlike theirs: two that have seen each other's locks must not meet again and again.
+        await asyncio.sleep(locks.RETRY_S * random.uniform(1, 2))
 
 
 @contextmanager
-def free_cores(cores: Collection[int], lock_dir: Path = LOCK_DIR) -> Iterator[bool]:
+def free_cores(cores: Collection[int], lock_dir: Path | None = None) -> Iterator[bool]:
     """Hold the lock of every given core if all are free now; gives whether they were."""
-    _make(lock_dir)
+    folder = _made(lock_dir)
     with ExitStack() as held:
-        files = (lock_dir / f"core-{core}" for core in sorted(cores))
-        yield all(held.enter_context(exclusive_now(file)) for file in files)
+        files = (_own_file(folder, core) for core in sorted(cores))
+        yield all(held.enter_context(exclusive_now(file)) for file in files) and not (
+            _held_by_others(folder, cores)
+        )
 
 
-def _make(lock_dir: Path) -> None:
-    if not lock_dir.exists():
-        lock_dir.mkdir(parents=True, exist_ok=True)
-        lock_dir.chmod(0o1777)  # farms of other users lock here too
+def as_progress(on_progress: Callable[[Progress], None]) -> Callable[[str], None]:
+    """Return what tells of a wait as a run's progress."""
+    return lambda said: on_progress(Progress(phase=said, done=0, total=1))
+
+
+class _Telling:
+    """Tells of each holder once."""
+
+    def __init__(self, on_wait: Callable[[str], None] | None) -> None:
+        self._on_wait = on_wait
+        self._told: set[tuple[int, Holder | None]] = set()
+
+    def waiting_for(self, core: int, holder: Holder | None) -> None:
+        if (core, holder) in self._told:
+            return
+        self._told.add((core, holder))
+        said = f"waiting for core {core}, which has {holder or 'somebody'}"
+        _log.warning(said)
+        if self._on_wait:
+            self._on_wait(said)
+
+
+def _made(lock_dir: Path | None) -> Path:
+    if lock_dir is None:
+        return lock_folder()
+    lock_dir.mkdir(parents=True, exist_ok=True)
+    return lock_dir
+
+
+def _own_file(folder: Path, core: int) -> Path:
+    """Return this user's file for a core, made if need be; where somebody has put theirs under its
+    name, another one."""
+    name, number = _NAME.format(core=core, uid=os.geteuid()), 0
+    while not locks.is_own(file := folder / (f"{name}.{number}" if number else name)):
+        number += 1
+    return file
+
+
+def _held_by_others(folder: Path, cores: Collection[int]) -> dict[int, Holder]:
+    """Return who holds which of the cores by another file than ours."""
+    held, found = flocks(), dict[int, Holder]()
+    for core in sorted(cores):
+        own = _own_file(folder, core)
+        for file in folder.glob(_NAME.format(core=core, uid="*")):
+            if file != own and (holder := holder_of(file, held)):
+                found[core] = holder
+    return found

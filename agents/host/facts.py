@@ -11,7 +11,7 @@ import psutil
 
 from agents.host.cpu import cpu_flags, read_cpuinfo, read_instruction_sets
 from controller.contracts.base import digest
-from controller.contracts.device import Device, DeviceKind, Fact
+from controller.contracts.device import HOST_PREFIX, Device, DeviceKind, Fact
 
 
 def machine_id(fallback: Path) -> str:
@@ -44,7 +44,7 @@ def agent_id(machine: str) -> str:
 def cpu_device(machine: str, labels: dict[str, str]) -> Device:
     """Describe this server as a device; it occupies every core this process may use."""
     return Device(
-        id=f"cpu-{digest(machine, 8)}",
+        id=f"{HOST_PREFIX}{digest(machine, 8)}",
         kind=DeviceKind.CPU_HOST,
         virtual=False,
         labels=labels,

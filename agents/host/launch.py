@@ -10,6 +10,8 @@ from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, par
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
 from controller.contracts.errors import WorkerFault
+from controller.contracts.inherited import inherited
+from controller.contracts.programs import SAFE_PATH
 from controller.contracts.result import Blame, Failure
 
 GLIBC_KEEPS = (
@@ -30,13 +32,6 @@ WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}
 SAID_CHARACTERS = 80
 """So much of a list of CPUs is said back."""
 
-_NOT_INHERITED = (
-    *("RAY_", "OMP_", "KMP_", "GOMP_", "GLIBC_TUNABLES", "LD_PRELOAD", "MALLOC_", "TCMALLOC_"),
-    *("MKL_", "DNNL_", "ONEDNN_", "OPENBLAS_", "TORCH", "PYTORCH_", "ATEN_", "IPEX_"),
-    "BENCHFARM_KERNELS",
-)
-"""Prefixes of variables that change how fast a worker runs, or that only concern Ray."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -48,16 +43,17 @@ class Launch:
 
 
 def launch_of(
-    inherited: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device, host: HostTools
+    caller: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device, host: HostTools
 ) -> Launch:
     """Return how a worker starts; what influences speed comes from knobs alone.
+
+    caller: its environment, of which little is handed down.
 
     A knob that is not given counts as its plainest value. Raises WorkerFault, blame user, for
     settings that this host can't give.
     """
     cores = _cores(str(knobs.get("cores", "all")), device, host)
-    environ = {k: v for k, v in inherited.items() if not k.startswith(_NOT_INHERITED)}
-    environ |= {"PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1"}
+    environ = inherited(caller) | SAFE_PATH | {"PYTHONUNBUFFERED": "1"}
     environ["OMP_NUM_THREADS"] = str(_threads(int(knobs.get("threads", 0)), cores))
     malloc, openmp = str(knobs.get("malloc", "glibc")), str(knobs.get("openmp", "gnu"))
     environ |= _allocator(malloc, bool(knobs.get("huge_pages", False)), host)

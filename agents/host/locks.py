@@ -5,21 +5,56 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import pwd
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 RETRY_S = 1.0
+LOCKS = Path("/proc/locks")
+SHOWN = 80
+"""So many characters of a command are told."""
+Flocks = Mapping[tuple[int, int, int], int]
+"""Major and minor number of the device, and inode → process that holds the file's lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A process that holds a lock, in a file of its user's."""
+
+    pid: int
+    """0: of a container that this process can't see into."""
+    uid: int
+
+    def __str__(self) -> str:
+        """Say who it is, with its command if it can be seen."""
+        try:
+            user = pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            user = str(self.uid)
+        try:
+            words = Path(f"/proc/{self.pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            words = []
+        text = b" ".join(words).decode(errors="replace").strip()[:SHOWN]
+        shown = "".join(c if c.isprintable() else "?" for c in text)
+        return f"process {self.pid} of user {user}" + (f" ({shown})" if shown else "")
 
 
 @asynccontextmanager
-async def exclusive(file: Path) -> AsyncIterator[None]:
-    """Hold a file's lock; waits until it is free."""
+async def exclusive(
+    file: Path, on_wait: Callable[[Holder | None], None] | None = None
+) -> AsyncIterator[None]:
+    """Hold a file's lock; waits until it is free. on_wait: told who has it, at every try."""
     descriptor = _open(file)
     try:
         # Tries once a second: nothing of ours is measured meanwhile, and a blocked thread couldn't
         # be cancelled.
         while not _try_lock(descriptor):
+            if on_wait:
+                on_wait(holder_of(file, flocks()))
             await asyncio.sleep(RETRY_S)
         yield
     finally:
@@ -36,14 +71,46 @@ def exclusive_now(file: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _open(file: Path) -> int:
-    # Reading is all that flock needs, and all that another user's file allows.
+def is_own(file: Path) -> bool:
+    """Whether a file is this user's, to be opened by nobody else; makes it if there is none."""
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_NOFOLLOW, 0o600))
+    found = file.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        return False
+    file.chmod(0o600)
+    return True
+
+
+def flocks(table: Path = LOCKS) -> Flocks:
+    """Return all locks of whole files that are held on this machine (proc_locks(5))."""
+    found: dict[tuple[int, int, int], int] = {}
     try:
-        return os.open(file, os.O_RDONLY)
-    except FileNotFoundError:
-        descriptor = os.open(file, os.O_CREAT | os.O_RDONLY, 0o644)
-        os.fchmod(descriptor, 0o644)  # whatever this user's umask
-        return descriptor
+        lines = table.read_text().splitlines()
+    except OSError:
+        return found  # a kernel without /proc/locks: other users' locks are not seen
+    for line in lines:
+        match line.split():
+            case [_, "FLOCK", _, _, pid, place, *_]:
+                major, minor, inode = place.split(":")
+                found[int(major, 16), int(minor, 16), int(inode)] = max(int(pid), 0)
+    return found
+
+
+def holder_of(file: Path, held: Flocks) -> Holder | None:
+    """Return who holds a file's lock, None if nobody does that is known."""
+    try:
+        found = file.lstat()
+    except OSError:
+        return None
+    device = os.major(found.st_dev), os.minor(found.st_dev)
+    pid = held.get((*device, found.st_ino))
+    return None if pid is None else Holder(pid, found.st_uid)
+
+
+def _open(file: Path) -> int:
+    # Reading is all that flock needs.
+    return os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
 
 
 def _try_lock(descriptor: int) -> bool:

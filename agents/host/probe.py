@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,8 +11,9 @@ from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Finding
 from agents.transports.remote import RemoteFault
 from controller.contracts.device import Device
+from controller.contracts.programs import python_module
 
-ARITHMETIC = (sys.executable, "-m", "agents.host.arithmetic")
+ARITHMETIC = python_module("agents.host.arithmetic")
 DEADLINE_S = 120.0
 
 

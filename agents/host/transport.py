@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.android.content import Content
 from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
-from agents.host.cores import exclusive_cores
+from agents.host.cores import as_progress, exclusive_cores
 from agents.pairing.transport import alternating, turn_taking
 from agents.profiling.transport import Profiled
 from agents.stacks.interpreter import stack_worker
@@ -61,7 +61,7 @@ class CpuHost:
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
-        async with exclusive_cores(spec.device.host_cores):
+        async with exclusive_cores(spec.device.host_cores, on_wait=as_progress(on_progress)):
             before = read_conditions()
             outcome = await self.process.run(spec, on_progress)
             after = read_conditions()

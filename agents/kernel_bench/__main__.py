@@ -19,6 +19,8 @@ from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError
 from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import BEST_VARIANT, KernelBench
+from controller.contracts.programs import python_module
+from controller.contracts.terminal import say
 from kernels.bench.cases import operators
 from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
@@ -59,11 +61,11 @@ def main() -> int:
         remedy = "see what there is: benchfarm stacks show torch"
         return _complain(UserError(f"kernels {wanted.verb}", str(error), remedy))
     if wanted.verb == "bench" and compiler() is None:
-        sys.stderr.write(f"without baselines by torch.compile: {MISSING}\n")
+        say(f"without baselines by torch.compile: {MISSING}", err=True)
     knobs = {name: k.default for name, k in load_catalog().launch["cpu_host"].knobs.items()}
     device = cpu_device("here", {})
     launch = launch_of(os.environ, knobs, device, read_host_tools())
-    command = [*launch.prefix, sys.executable, "-m", "agents.kernel_bench.worker", sys.argv[1]]
+    command = (*launch.prefix, *python_module("agents.kernel_bench.worker", sys.argv[1]))
     for variant in chosen:
         done = subprocess.run(command, env={**launch.environ, VARIABLE: variant}, check=False)
         if done.returncode:

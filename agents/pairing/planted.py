@@ -19,6 +19,7 @@ from itertools import product, repeat
 from agents.pairing.interleave import Plan, interleave
 from controller.contracts.bench import PlantedTrial, PlantedTrials
 from controller.contracts.interrupted import quietly_interrupted
+from controller.contracts.programs import python_module
 
 STEP_S = 0.5e-3
 """How long a step of A takes on an undisturbed core."""
@@ -79,7 +80,7 @@ def trials(wanted: PlantedTrials) -> Iterator[PlantedTrial]:
 @contextmanager
 def background(processes: int, seed: int) -> Iterator[None]:
     """Load the host at random while the context lasts."""
-    command = [sys.executable, "-m", "agents.pairing.load"]
+    command = python_module("agents.pairing.load")
     started = [
         subprocess.Popen([*command, f"{seed}/{number}"], stdin=subprocess.PIPE)
         for number in range(processes)

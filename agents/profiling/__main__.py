@@ -23,6 +23,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Knob, StackManifest, load_catalog
 from controller.contracts.errors import NotFound, UserError, WorkerFault
 from controller.contracts.profile import Peaks
+from controller.contracts.terminal import say
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 
 DEADLINE_S = 600.0
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
             machine_peaks(Path(home), stack, json.loads(knobs), again=again == "again")
         )
     except (UserError, WorkerFault) as error:
-        sys.stderr.write(f"benchfarm: {error}\n")
+        say(f"benchfarm: {error}", err=True)
         return 2
     sys.stdout.write(found.model_dump_json() + "\n")
     return 0
@@ -79,7 +80,7 @@ async def machine_peaks(
             return known
         with free_cores(device.host_cores) as free:
             if not free:
-                sys.stderr.write("waiting: something else measures on this host's cores\n")
+                say("waiting: something else measures on this host's cores", err=True)
         async with exclusive_cores(device.host_cores):
             return await profiled.machine_peaks(spec, again=again)
 

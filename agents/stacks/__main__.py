@@ -17,6 +17,7 @@ from agents.stacks.status import details_of, status_of
 from controller.contracts.catalog import StackManifest, load_catalog
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.interrupted import quietly_interrupted
+from controller.contracts.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             _install(_stack(names[0]), stacks)
     except UserError as error:
-        sys.stderr.write(f"benchfarm: {error}\n")
+        say(f"benchfarm: {error}", err=True)
         return 2
     return 0
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +16,8 @@ from pathlib import Path
 
 from agents.stacks.environments import STACKS_VARIABLE, EnvironmentFolder, InstallState
 from controller.contracts.errors import UserError
+from controller.contracts.inherited import inherited_to_fetch
+from controller.contracts.programs import python_module
 
 INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
 WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
@@ -91,7 +93,7 @@ class Installation:
         if state := self.folder.reusable:
             self.say(f"going on after {len(state.done)} packages")
             return state
-        command = [sys.executable, "-m", "venv", "--clear", "--without-pip", str(self.folder.path)]
+        command = python_module("venv", "--clear", "--without-pip", str(self.folder.path))
         self._command(command, "creating the environment")
         state = InstallState(origin=self.folder.origin)
         self.folder.note(state)
@@ -143,22 +145,18 @@ class Installation:
 
     def _can(self, *arguments: str) -> bool:
         command = self._pip_command(*arguments)
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        environ = inherited_to_fetch(os.environ)
+        done = subprocess.run(command, env=environ, capture_output=True, check=False)
+        return done.returncode == 0
 
-    def _pip_command(self, *arguments: str) -> list[str]:
+    def _pip_command(self, *arguments: str) -> tuple[str, ...]:
+        whose = ("--python", str(self.folder.python))
         options = ("--no-input", "--disable-pip-version-check")
-        return [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            str(self.folder.python),
-            *options,
-            *arguments,
-        ]
+        return python_module("pip", *whose, *options, *arguments)
 
-    def _command(self, command: list[str], what: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    def _command(self, command: tuple[str, ...], what: str) -> None:
+        environ = inherited_to_fetch(os.environ)
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or ["no word why"]
             raise self._error(f"{what}: {said[-1]}", "put that right and run it again: it goes on")

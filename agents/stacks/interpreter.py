@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from agents.stacks.environments import EnvironmentFolder
 from controller.contracts.errors import WorkerFault
+from controller.contracts.programs import python_file, python_module
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 
@@ -26,7 +26,7 @@ def stack_worker(stacks: Path, spec: WorkerSpec) -> tuple[str, ...]:
     """
     program, stack = spec.job.program, spec.job.stack
     if not isinstance(program, TrainingProgram) or program.environment is None:
-        return (sys.executable, "-m", WORKER_MODULE)
+        return python_module(WORKER_MODULE)
     folder = EnvironmentFolder(stacks / stack, program.environment)
     if not folder.is_installed:
         seen = "installed for another release" if folder.state else "not installed"
@@ -39,4 +39,4 @@ def command_in(python: Path, module: str) -> tuple[str, ...]:
     """Return the command that runs a module of ours in an interpreter that has none of ours."""
     found = {name: find_spec(name) for name in OUR_PACKAGES}
     folders = {n: list(s.submodule_search_locations or ()) for n, s in found.items() if s}
-    return (str(python), str(_ENTRY), json.dumps(folders), module)
+    return python_file(_ENTRY, json.dumps(folders), module, python=python)

@@ -14,6 +14,8 @@ from agents.stacks.environments import EnvironmentFolder
 from agents.stacks.interpreter import command_in
 from controller.contracts.catalog import StackManifest
 from controller.contracts.errors import UserError
+from controller.contracts.inherited import inherited
+from controller.contracts.programs import PYTHON, SAFE_PATH, python_module
 from controller.contracts.stacks import StackDetails, StackStatus
 
 
@@ -39,7 +41,7 @@ def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
     known = status.model_dump()
     if not status.ready or stack.backend is None:
         return StackDetails(**known)
-    python = _folder(stack, stacks).python if stack.environment else Path(sys.executable)
+    python = _folder(stack, stacks).python if stack.environment else PYTHON
     said = _asked(stack.name, python, own=stack.environment is None)
     return StackDetails(**known, interpreter=str(python), **said)
 
@@ -68,11 +70,11 @@ def _folder(stack: StackManifest, stacks: Path) -> EnvironmentFolder:
 
 def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
     module = "agents.stacks.probe"
-    command = (sys.executable, "-m", module) if own else command_in(python, module)
+    command = python_module(module) if own else command_in(python, module)
     threads = str(len(os.sched_getaffinity(0)))
     done = subprocess.run(
         [*command, stack],
-        env={**os.environ, "OMP_NUM_THREADS": threads},
+        env={**inherited(os.environ), **SAFE_PATH, "OMP_NUM_THREADS": threads},
         capture_output=True,
         text=True,
         check=False,

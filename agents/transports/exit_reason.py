@@ -27,6 +27,11 @@ class WorkerExit:
     """The last lines it printed."""
 
 
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as SIGKILL."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
 def outcome_of(ended: WorkerExit) -> Outcome:
     """Decide what an attempt came to."""
     said = ended.last_message
@@ -50,7 +55,7 @@ def outcome_of(ended: WorkerExit) -> Outcome:
 
 def _signalled(ended: WorkerExit) -> Failure:
     number = -ended.returncode
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    name = signal_name(number)
     if number == signal.SIGKILL and ended.out_of_memory:
         message = "killed by the kernel: the host ran out of memory"
         advice = "make it smaller, or run it on a host with more"

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from controller.contracts.documents import DocumentRefused, checked_json
 from controller.contracts.result import Failure, Result
 from controller.contracts.wire import MESSAGE, Progress, Turn
+
+GARBLED_BYTES = 2**10
+"""So much of a line that is no message is kept."""
 
 
 @dataclass(slots=True)
@@ -25,8 +29,8 @@ class Hearing:
     def take(self, line: bytes) -> None:
         """Take one line."""
         try:
-            message = MESSAGE.validate_json(line)
-        except ValidationError:
+            message = MESSAGE.validate_json(checked_json(line, len(line)))
+        except (DocumentRefused, ValidationError):
             message = None
         if isinstance(message, Progress):
             self.on_progress(message)
@@ -35,4 +39,4 @@ class Hearing:
         elif isinstance(message, Result | Failure):
             self.last = message
         else:
-            self.garbled = self.garbled or line.decode(errors="replace").strip()
+            self.garbled = self.garbled or line[:GARBLED_BYTES].decode(errors="replace").strip()

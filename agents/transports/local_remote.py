@@ -29,6 +29,7 @@ from agents.transports.remote import (
     RemoteFault,
 )
 from agents.transports.tree import Tree, differences, listing_of_folder
+from controller.contracts.inherited import inherited
 from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 _CHUNK = 1 << 16
@@ -68,7 +69,7 @@ class LocalPrograms:
         try:
             with _Pipes.open(stdin) as pipes:
                 kills = oom_kills()
-                process = await pipes.start(argv, {**os.environ, **environment, **marks})
+                process = await pipes.start(argv, {**inherited(os.environ), **environment, **marks})
                 offer_to_oom_killer(process.pid)
                 ended = await _converse(process, pipes, deadline_s, take, token)
                 return replace(ended, out_of_memory=oom_kills() > kills)

@@ -9,6 +9,8 @@ from typing import Generic, Protocol, TypeVar
 from agents.transports.remote import (
     MAX_OUTPUT_BYTES,
     NO_ENVIRONMENT,
+    STREAM_BYTES,
+    STREAM_LINES,
     Completed,
     Ended,
     FaultKind,
@@ -44,15 +46,23 @@ Programs = TypeVar("Programs", bound=Executor)
 
 
 class Lines:
-    """Cuts what comes into lines."""
+    """Cuts what comes into lines, up to so many bytes a line and so many of both in all."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self, limit: int, most_bytes: int = STREAM_BYTES, most_lines: int = STREAM_LINES
+    ) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
+        self._most_lines = most_lines
         self._parts: list[bytes] = []
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are now complete, without their ends; raises OverflowError."""
+        self._most_bytes -= len(data)
+        self._most_lines -= data.count(b"\n")
+        if min(self._most_bytes, self._most_lines) < 0:
+            raise OverflowError("far more than a run has to tell")
         *complete, rest = data.split(b"\n")
         lines = []
         for piece in complete:

@@ -15,6 +15,9 @@ from controller.contracts.result import Blame, Failure
 
 MAX_OUTPUT_BYTES = 64 * 2**20
 """Of a `run`'s standard output, and of one line of a `stream`'s."""
+STREAM_BYTES = 256 * 2**20
+STREAM_LINES = 10**6
+"""Of a `stream`'s standard output in all: a run tells of itself once a second."""
 STDERR_BYTES = 16 * 2**10
 """How much of a stream's standard error is kept: its end."""
 KILLED = 128 + 9

@@ -21,6 +21,7 @@ from controller.cli.common import (
     show_table,
     warn_of_clocks,
 )
+from controller.contracts.terminal import say
 from controller.runtime.options import RECONNECT_TIMEOUT_S
 
 AgentId = Annotated[str, typer.Argument(help="Agent id, as agent list shows it.")]
@@ -44,7 +45,8 @@ def start(
     adb_server: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST:PORT", help="Use the phones of a running adb server; may be repeated."
+            metavar="HOST:PORT|SOCKET",
+            help="Use the phones of a running adb server; may be repeated.",
         ),
     ] = None,
     cpu: Annotated[
@@ -88,7 +90,7 @@ def start(
     from controller.runtime.lifetime import start_agent
 
     started = start_agent(home(), labels, metrics_address or LOOPBACK, command)
-    typer.echo(started.revoked or f"agent {started.id} has registered")
+    say(started.revoked or f"agent {started.id} has registered")
 
 
 def join(
@@ -105,28 +107,29 @@ def join(
     """Be this host's supervisor until SIGTERM."""
     import asyncio
     import os
-    import sys
 
     from controller.contracts.processes import FARM_MARKER
+    from controller.contracts.programs import this_program
     from controller.metrics.exporter import listening
-    from controller.runtime.addresses import Address
+    from controller.runtime.addresses import Address, adb_server_address
     from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
 
     address = Address.parse("--head", head)
-    servers = tuple(str(Address.parse("--adb-server", s, port=None)) for s in adb_servers)
+    servers = tuple(adb_server_address("--adb-server", server) for server in adb_servers)
     if metrics_address:
         listening(metrics_address).close()
     home().prepare()
     if os.environ.get(FARM_MARKER) != instance_of(home()):
         # So that `benchfarm down` finds the supervisor, too: /proc shows what a process began with.
         os.environ[FARM_MARKER] = instance_of(home())
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+        again = this_program()
+        os.execv(again[0], again)
     joining = Joining(
         address, labels, metrics_address, servers, cpu, reconnect_timeout_s, power_cycle
     )
     with sole_supervisor(home()):
         home().adopt_token(token_file)
-        asyncio.run(supervise(home(), joining, typer.echo))
+        asyncio.run(supervise(home(), joining, say))
 
 
 @app.command("list")
@@ -157,14 +160,14 @@ def list_agents(json: Json = False) -> None:
 def revoke(agent: AgentId, why: Why = "by hand") -> None:
     """Refuse all an agent says from now on; its runs go elsewhere at once."""
     lost = _do(agent, "revoke", why)
-    typer.echo(f"agent {agent} is revoked; {lost} runs were queued again")
+    say(f"agent {agent} is revoked; {lost} runs were queued again")
 
 
 @app.command()
 def admit(agent: AgentId) -> None:
     """Let a revoked agent in again; one that still runs is back within 10 s."""
     _do(agent, "admit", "by hand")
-    typer.echo(f"agent {agent} may register again")
+    say(f"agent {agent} may register again")
 
 
 def _do(agent: str, verb: str, why: str) -> int:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, show_json, show_table
+from controller.contracts.terminal import say
 
 app = typer.Typer(
     help="What benchfarm itself costs, and how far to trust it.", no_args_is_help=True
@@ -31,7 +32,7 @@ def harness(
     if json:
         show_json(found)
         return
-    typer.echo(
+    say(
         f"{found.query_s * 1e3:.2f} ms a query, {found.pairs} interleaved pairs: LoadGen and "
         f"our runner take {found.ratio:.4f}× [{found.ratio_low:.4f}, {found.ratio_high:.4f}] (95 %)"
     )
@@ -79,7 +80,33 @@ def compare(
         show_json(found)
         return
     show_table(judged_table(found))
-    typer.echo(
+    say(
         f"{found.trials} comparisons: {found.coverage:.1%} of the intervals hold the truth, "
         f"{found.false_verdicts:.1%} of the verdicts are false"
+    )
+
+
+@app.command()
+def api(
+    seconds: Annotated[float, typer.Option(min=1, max=3600, help="How long they send.")] = 60.0,
+    json: Json = False,
+) -> None:
+    """Measure how long one user waits for the controller while another sends all that is allowed.
+
+    The controller's core runs in a process and on a store of its own; no farm is needed.
+    """
+    from controller.runtime.api_bench import measure_api
+
+    found = measure_api(seconds)
+    if json:
+        show_json(found)
+        return
+    say(
+        f"{found.requests} requests beside {found.hostile_requests} of a hostile user "
+        f"({found.hostile_refused} refused): median {found.median_s * 1e3:.0f} ms, 99 % within "
+        f"{found.p99_s * 1e3:.0f} ms, longest {found.longest_s * 1e3:.0f} ms"
+    )
+    say(
+        f"{found.hostile_bytes / 1e6:.1f} MB sent, the store grew by {found.store_bytes / 1e6:.1f} "
+        f"MB: {found.store_bytes / found.hostile_bytes:.1f}×"
     )

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from controller.contracts.programs import python_module
+
 app = typer.Typer(help="Runtimes that are pushed to devices.", no_args_is_help=True)
 
 
@@ -20,6 +22,6 @@ def build(
     ] = False,
 ) -> None:
     """Build a self-contained bundle from Debian and PyPI packages, or find the one there is."""
-    command = [sys.executable, "-m", "agents.android.bundle", runtime, arch]
-    command += ["--refresh"] if refresh else []
+    options = ["--refresh"] if refresh else []
+    command = python_module("agents.android.bundle", runtime, arch, *options)
     sys.exit(subprocess.run(command, check=False).returncode)

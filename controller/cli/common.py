@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from controller.contracts.terminal import say
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -23,6 +25,9 @@ Model = TypeVar("Model", bound="Contract")
 
 LONGEST = 80
 """So many characters of what a user has typed are said back."""
+
+DAMAGES_SAID = 10
+"""Of damages of the store, so many are named by a command that is about something else."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Labels = Annotated[
@@ -81,7 +86,7 @@ def _exit(number: int, _: object) -> None:
 
 @contextmanager
 def reading() -> Iterator[StoreReader]:
-    """Give the store to read; works whether or not a farm is up.
+    """Give the store to read; works whether or not a farm is up. Say which of it is damaged.
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
@@ -96,24 +101,29 @@ def reading() -> Iterator[StoreReader]:
         tried = f"reading the store of {home().path}"
         raise UserError(tried, f"{URL_VARIABLE} names the farm at {elsewhere}", remedy)
 
-    store = SqliteStore.open_reader(home().store)
+    lines: list[str] = []
+    store = SqliteStore.open_reader(home().store, lines.append)
     try:
         yield store
     finally:
         store.close()
+        for line in lines[:DAMAGES_SAID]:
+            say(f"benchfarm: {line}", err=True)
+        if (more := len(lines) - DAMAGES_SAID) > 0:
+            say(f"benchfarm: and {more} more; see: benchfarm store check", err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console on standard output or error; as wide as it takes where that is no terminal.
 
-    What it prints comes from anywhere, and is no markup.
+    What it prints comes from anywhere: it is no markup, and its control characters are shown.
     """
-    from rich.console import Console
+    from controller.cli.visible_console import VisibleConsole
 
-    plain = Console(stderr=stderr, markup=False, emoji=False)
+    plain = VisibleConsole(stderr=stderr, markup=False, emoji=False)
     if stderr or plain.is_terminal:
         return plain
-    return Console(width=200, markup=False, emoji=False)
+    return VisibleConsole(width=200, markup=False, emoji=False)
 
 
 def show_table(table: Table) -> None:
@@ -128,9 +138,19 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
     from controller.contracts.base import Contract
 
     if isinstance(records, Contract):
-        typer.echo(records.model_dump_json(indent=2))
+        say(records.model_dump_json(indent=2), lines=True)
         return
-    typer.echo(json.dumps([record.model_dump(mode="json") for record in records], indent=2))
+    said = [record.model_dump(mode="json") for record in records]
+    say(json.dumps(said, indent=2), lines=True)
+
+
+def warn_if_away() -> None:
+    """Say on standard error, in a line, that the farm of this home can't answer now, and why."""
+    from controller.runtime.health import FARM_DOWN, why_away
+
+    why = why_away(home())
+    if why and why != FARM_DOWN:  # after `down` there is nothing to warn of
+        say(f"benchfarm: {why}", err=True)
 
 
 def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
@@ -138,7 +158,7 @@ def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
     from controller.runtime.fleet import wrong_clocks
 
     for line in wrong_clocks(agents):
-        typer.echo(line, err=True)
+        say(line, err=True)
 
 
 def write_file(path: Path, text: str) -> None:

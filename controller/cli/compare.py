@@ -9,6 +9,7 @@ import typer
 
 from controller.cli.common import Json, home, reading, show_json, show_table
 from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.sweep import Stopping, Sweep
@@ -80,7 +81,8 @@ def _follow(sweep_id: str, *, json: bool) -> int:
     try:
         show_progress(follow(home(), FarmClient(home()), sweep_id), runs, shown_on)
     except KeyboardInterrupt:
-        typer.echo(f"\nit goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        say(err=True)
+        say(f"it goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
         return 130
     return _show(sweep_id, json=json)
 
@@ -95,8 +97,8 @@ def _show(sweep_id: str, *, json: bool) -> int:
     results = [result for result in results if result.counted]
     if not results:
         for failure in failures:
-            typer.echo(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
-        typer.echo(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
+            say(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+        say(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
         return 1
     metric = load_catalog().scenarios[results[0].scenario].metric
     found = compare_pairs(results, metric)
@@ -112,6 +114,6 @@ def show_comparison(found: Comparison, *, json: bool) -> None:
         show_json(found)
         return
     show_table(comparison_table(found))
-    typer.echo(found.verdict)
+    say(found.verdict)
     for reason in found.reasons:
-        typer.echo(f"{found.validity}: {reason}")
+        say(f"{found.validity}: {reason}")

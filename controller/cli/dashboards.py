@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import make_folder, write_file
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from controller.dashboards.grafana import Credential
 
 app = typer.Typer(help="Grafana dashboards of the fleet.", no_args_is_help=True)
+
+MAX_DASHBOARD_BYTES = 2**24
 
 Url = Annotated[
     str,
@@ -53,7 +56,7 @@ def build(
     for name, text in provisioning_files(place):
         make_folder((output / name).parent)
         write_file(output / name, text)
-        typer.echo(output / name)
+        say(output / name)
 
 
 @app.command()
@@ -78,10 +81,10 @@ def check(
     findings = [finding for dashboard in dashboards for finding in findings_in(dashboard)]
     findings += [] if files else findings_in_alerts()
     for finding in findings:
-        typer.echo(finding, err=True)
+        say(finding, err=True)
     if findings:
         sys.exit(1)
-    typer.echo(f"{len(dashboards)} dashboards name only what is exported")
+    say(f"{len(dashboards)} dashboards name only what is exported")
     if prometheus:
         _ask(dashboards, prometheus)
 
@@ -120,8 +123,8 @@ def push(
     wish = Wish(prometheus, data_source, alerts, overwrite)
     with connected(url, _credential(token_file, user)) as grafana:
         for step in push_all(grafana, wish):
-            typer.echo(f"{step.what}: {step.done}")
-        typer.echo(grafana.address.dashboard(FLEET))
+            say(f"{step.what}: {step.done}")
+        say(grafana.address.dashboard(FLEET))
 
 
 @app.command("open")
@@ -138,26 +141,23 @@ def open_dashboards(
     from controller.dashboards.links import FLEET
 
     address = Address.of(url).dashboard(FLEET)
-    typer.echo(address)
+    say(address)
     if not show:
         webbrowser.open(address)
 
 
 def _read(file: Path) -> Json:
     """Return a dashboard from a file; raises UserError."""
-    import json
-
+    from controller.contracts.documents import DocumentRefused, load_json, read_limited
     from controller.contracts.errors import UserError
 
     tried, remedy = f"reading {file}", "give a dashboard as Grafana exports it"
     try:
-        read = json.loads(file.read_text(encoding="utf-8"))
+        read = load_json(read_limited(file, MAX_DASHBOARD_BYTES), MAX_DASHBOARD_BYTES)
     except OSError as error:
         raise UserError(tried, error.strerror or str(error), remedy) from error
-    except RecursionError as error:
-        raise UserError(tried, "it is nested too deeply", remedy) from error
-    except ValueError as error:
-        raise UserError(tried, f"it is no JSON: {error}", remedy) from error
+    except DocumentRefused as error:
+        raise UserError(tried, str(error), remedy) from error
     dashboard = read.get("dashboard", read) if isinstance(read, dict) else {}
     if not {"title", "panels"} <= dashboard.keys():
         raise UserError(tried, "it has no title and panels", remedy)
@@ -173,9 +173,9 @@ def _ask(dashboards: Sequence[Json], url: str) -> None:
     slowest = max(answers, key=lambda answer: answer.seconds)
     for answer in answers:
         if not answer.series:
-            typer.echo(f"no data: {answer.question.place}")
+            say(f"no data: {answer.question.place}")
     empty = sum(not answer.series for answer in answers)
-    typer.echo(
+    say(
         f"{len(answers)} queries asked, {empty} without data; the slowest took "
         f"{slowest.seconds:.2f} s: {slowest.question.place}"
     )

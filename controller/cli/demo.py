@@ -9,10 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from controller.cli import demo_metrics
 from controller.cli.common import home, unwound
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.runtime.lifetime import FarmUp
@@ -33,7 +32,7 @@ def demo() -> None:
     from controller.runtime.lifetime import UpOptions, bring_down, bring_up
 
     adopt_orphans()
-    typer.echo("starting Ray, the controller and an agent on this machine …")
+    say("starting Ray, the controller and an agent on this machine …")
     farm = bring_up(home(), UpOptions())
     try:
         with ExitStack() as stack:
@@ -46,9 +45,9 @@ def demo() -> None:
     finally:
         if farm.started:
             bring_down(home())
-    typer.echo(f"stored in {home().store}; see also: benchfarm results list")
+    say(f"stored in {home().store}; see also: benchfarm results list")
     for sweep_id in sweep_ids:
-        typer.echo(f"report: {_report(sweep_id)}")
+        say(f"report: {_report(sweep_id)}")
     sys.exit(max(statuses))
 
 
@@ -57,7 +56,7 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
     from controller.contracts.errors import FarmUnavailable, PhoneUnavailable
     from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
 
-    typer.echo(f"starting two virtual phones: {', '.join(PHONES)} …")
+    say(f"starting two virtual phones: {', '.join(PHONES)} …")
     serials = []
     try:
         for profile in PHONES:
@@ -68,7 +67,7 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
             serials.append(str(phone.facts["serial"]))
         await_devices(home(), serials)
     except (PhoneUnavailable, FarmUnavailable) as error:
-        typer.echo(f"no virtual phones in this demo: {error}", err=True)
+        say(f"no virtual phones in this demo: {error}", err=True)
         return False
     return True
 
@@ -82,7 +81,7 @@ def _submit(names: Sequence[str]) -> list[str]:
     sweeps = [parse_sweep(folder.joinpath(name).read_bytes(), name) for name in names]
     submitted = [FarmClient(home()).submit(sweep, again=True) for sweep in sweeps]
     for submission in submitted:
-        typer.echo(f"sweep {submission.sweep_id}: {submission.new_runs} runs")
+        say(f"sweep {submission.sweep_id}: {submission.new_runs} runs")
     return [submission.sweep_id for submission in submitted]
 
 

@@ -8,9 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
 from controller.cli.common import home, reading
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.records import NewestResult
@@ -41,12 +40,12 @@ def begin(stack: ExitStack) -> Watch | None:
         try:
             started = start_beside(home(), Intervals(agent_s=1.0, controller_s=1.0))
         except PrometheusUnavailable as error:
-            typer.echo(f"no Prometheus in this demo: {error}", err=True)
+            say(f"no Prometheus in this demo: {error}", err=True)
             return None
         stack.callback(home().prometheus_url.unlink, missing_ok=True)
         stack.callback(started.stop)
         server = started.server
-    typer.echo(f"Prometheus looks on at {server.url}")
+    say(f"Prometheus looks on at {server.url}")
     return Watch(server, time.time())
 
 
@@ -67,11 +66,11 @@ def conclude(watch: Watch) -> int:
     results = _await_results(watch.server)
     if not (changed and results):
         missing = "newest results as stored" if changed else "a live series that changed"
-        typer.echo(f"Prometheus never saw {missing}", err=True)
+        say(f"Prometheus never saw {missing}", err=True)
         return 1
     devices = len({labels[0] for labels in results})
-    typer.echo(f"Prometheus saw {changed} live series change, {rates}; gone with their runs")
-    typer.echo(f"Prometheus shows {len(results)} newest values of {devices} devices, as stored")
+    say(f"Prometheus saw {changed} live series change, {rates}; gone with their runs")
+    say(f"Prometheus shows {len(results)} newest values of {devices} devices, as stored")
     return 0
 
 

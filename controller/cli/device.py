@@ -13,8 +13,10 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
+    warn_if_away,
     warn_of_clocks,
 )
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.base import Contract
@@ -33,6 +35,7 @@ def list_devices(json: Json = False) -> None:
     from controller.runtime.fleet import agents_now, devices_now
 
     with reading() as store:
+        warn_if_away()
         devices = devices_now(home(), store)
         warn_of_clocks(agents_now(home(), store))
     if json:
@@ -122,7 +125,7 @@ def probe(device: DeviceId, why: Why = "by hand") -> None:
     from controller.contracts.administration import Reason
 
     _do(device, "probe", checked(Reason, why=why))
-    typer.echo(f"what comes of it: benchfarm device history {device}")
+    say(f"what comes of it: benchfarm device history {device}")
 
 
 @app.command()
@@ -192,4 +195,4 @@ def _do(device: str, verb: str, body: Contract) -> None:
 
     path = f"devices/{quote(device, safe='')}/{verb}"
     now = FarmClient(home()).administer(Standing, path, body)
-    typer.echo(f"device {device}: {now.state} ({now.why})")
+    say(f"device {device}: {now.state} ({now.why})")

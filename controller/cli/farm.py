@@ -16,6 +16,8 @@ from controller.cli.common import (
     parse_labels,
     unwound,
 )
+from controller.contracts.quota import Quota
+from controller.contracts.terminal import say
 from controller.runtime.options import QUARANTINE_AFTER
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def up(
         typer.Option(metavar="HOST:PORT", help="Other hosts measure on while the head is lost."),
     ] = None,
     redis_password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of that Redis; needed off loopback.")
+        Path | None, typer.Option(metavar="FILE", help="The password of that Redis; required.")
     ] = None,
     metrics_address: MetricsAddress = None,
     api_port: Annotated[
@@ -53,17 +55,28 @@ def up(
         int,
         typer.Option(min=1, help="Failures in a row of its own blame that quarantine a device."),
     ] = QUARANTINE_AFTER,
+    user_runs: Annotated[
+        int, typer.Option(min=1, help="Open runs a user may have, but for the administrator.")
+    ] = Quota().open_runs,
+    user_bytes: Annotated[
+        int, typer.Option(min=1, help="Bytes of the store that a user's sweeps may take in a day.")
+    ] = Quota().bytes_a_day,
     autoscaling_config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Of `ray up`, which then keeps the other hosts there."),
     ] = None,
     phone_power_cycle: PhonePowerCycle = None,
+    block: Annotated[
+        bool, typer.Option("--block", help="Stay in the foreground; SIGTERM ends the farm.")
+    ] = False,
 ) -> None:
-    """Start a farm on this machine: Ray, the controller, and this host's agent."""
+    """Start a farm on this machine: Ray, the controller, and this host's agent.
+
+    A supervisor starts the farm again when a part of it ends, until `benchfarm down`.
+    """
     from controller.metrics.exporter import LOOPBACK
-    from controller.metrics.prometheus_config import Intervals
-    from controller.runtime.lifetime import UpOptions, bring_up
-    from controller.runtime.prometheus import find_program, running_beside, start_beside
+    from controller.runtime.lifetime import UpOptions, be_supervisor, bring_up
+    from controller.runtime.prometheus import find_program, running_beside
 
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
@@ -76,35 +89,35 @@ def up(
         api_port=api_port,
         head=head,
         quarantine_after=quarantine_after,
+        quota=Quota(user_runs, user_bytes),
         phone_power_cycle=parse_command("--phone-power-cycle", phone_power_cycle),
+        prometheus=prometheus,
+        supervised=True,
+        block=block,
     )
     with unwound():
         farm = bring_up(home(), options)
     _tell(farm, head, waiting=bool(redis))
-    if prometheus:
-        with unwound():
-            server = running_beside(home()) or start_beside(home(), Intervals()).server
-        typer.echo(f"metrics  {server.url}, data {home().prometheus}")
-    typer.echo(
-        f"ray job submit needs:  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={home().ray_token}"
-    )
+    if server := running_beside(home()) if prometheus else None:
+        say(f"metrics  {server.url}, data {home().prometheus}")
+    say(f"ray job submit needs:  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={home().ray_token}")
+    if block:
+        be_supervisor(home())
 
 
 def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
     """waiting: hosts that join are to wait for a head that is lost."""
-    typer.echo(f"farm     {'up' if farm.started else 'was up already'}, home {home().path}")
-    typer.echo(
-        f"ray      {farm.cluster.ray_address}, jobs and dashboard {farm.cluster.dashboard_url}"
-    )
-    typer.echo(f"api      {farm.url}")
-    typer.echo(f"logs     {home().logs}, {farm.cluster.temp_dir}/session_latest/logs")
+    say(f"farm     {'up' if farm.started else 'was up already'}, home {home().path}")
+    say(f"ray      {farm.cluster.ray_address}, jobs and dashboard {farm.cluster.dashboard_url}")
+    say(f"api      {farm.url}")
+    say(f"logs     {home().logs}, {farm.cluster.temp_dir}/session_latest/logs")
     if farm.agent:
-        typer.echo(f"agent    {farm.agent.id}")
+        say(f"agent    {farm.agent.id}")
     if farm.agent and farm.agent.revoked:
-        typer.echo(f"revoked  {farm.agent.revoked}")
+        say(f"revoked  {farm.agent.revoked}")
     if head.listen:
         how = f" --reconnect-timeout {AWAY_S}" if waiting else ""
-        typer.echo(
+        say(
             f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
             f" FILE being a copy of {home().ray_token}"
         )
@@ -138,6 +151,6 @@ def down() -> None:
 
     ended = bring_down(home())
     if ended is None:
-        typer.echo(f"no farm is up in {home().path}")
+        say(f"no farm is up in {home().path}")
     else:
-        typer.echo(f"farm down, {ended} processes ended")
+        say(f"farm down, {ended} processes ended")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.sides import Knobs, knobs_of
+from controller.contracts.programs import python_module
 
 app = typer.Typer(help="What this host can do at best.", no_args_is_help=True)
 
@@ -38,8 +38,8 @@ def peaks(
     from controller.contracts.profile import Peaks
 
     settings = canonical_json(knobs_of(knob or ()))
-    command = [sys.executable, "-m", "agents.profiling", str(home().path), stack, settings]
-    command.append("again" if again else "kept")
+    which = "again" if again else "kept"
+    command = python_module("agents.profiling", str(home().path), stack, settings, which)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)

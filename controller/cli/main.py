@@ -28,11 +28,13 @@ from controller.cli import (
     prometheus,
     results,
     stacks,
+    store,
     sweep,
     token,
 )
 from controller.cli.common import LONGEST
 from controller.contracts.interrupted import INTERRUPTED
+from controller.contracts.terminal import make_visible, say
 
 app = typer.Typer(
     name="benchfarm",
@@ -48,7 +50,7 @@ def _say_version(asked: bool) -> None:
     if asked:
         from controller.contracts.version import installed_version
 
-        typer.echo(f"benchfarm {installed_version()}")
+        say(f"benchfarm {installed_version()}")
         raise typer.Exit
 
 
@@ -86,6 +88,7 @@ app.add_typer(kernels.app, name="kernels")
 app.add_typer(profile.app, name="profile")
 app.add_typer(machine.app, name="machine")
 app.add_typer(token.app, name="token")
+app.add_typer(store.app, name="store")
 
 
 def _complain(error: UsageError) -> None:
@@ -94,7 +97,7 @@ def _complain(error: UsageError) -> None:
         return
     command = error.ctx.command_path if error.ctx else "benchfarm"
     said = " ".join(error.format_message().split())
-    typer.echo(f"benchfarm: {said.rstrip('.')}; see: {command} --help", err=True)
+    say(f"benchfarm: {said.rstrip('.')}; see: {command} --help", err=True)
 
 
 def _require_text(arguments: Sequence[str]) -> None:
@@ -112,11 +115,12 @@ def _require_text(arguments: Sequence[str]) -> None:
 
 def main() -> None:
     """Run the command line; the user's own mistakes are one line and exit status 2."""
+    make_visible()
     try:
         _require_text(sys.argv[1:])
         status = app(prog_name="benchfarm", standalone_mode=False) or 0
         if status == INTERRUPTED:
-            typer.echo("benchfarm: interrupted", err=True)
+            say("benchfarm: interrupted", err=True)
         sys.exit(status)
     except UsageError as error:
         _complain(error)
@@ -126,7 +130,7 @@ def main() -> None:
 
         if not isinstance(error, BenchfarmError):
             raise
-        typer.echo(f"benchfarm: {error}", err=True)
+        say(f"benchfarm: {error}", err=True)
         sys.exit(2 if isinstance(error, UserError) else 1)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli.common import Json, show_json, show_table
+from controller.contracts.programs import python_module
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.models import ModelStatus
@@ -47,7 +48,7 @@ def add(
 
     said = _asked("add", str(path.absolute()), *([key] if key else []))
     for one in TypeAdapter(list[Added]).validate_json(said):
-        typer.echo(f"{one.path}: {one.workload or ', '.join(one.keys)}")
+        say(f"{one.path}: {one.workload or ', '.join(one.keys)}")
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:
@@ -77,7 +78,7 @@ def _asked(*arguments: str) -> str:
     """Return what the models' side prints; raises UserError with its complaint."""
     from controller.contracts.complaint import Complaint
 
-    command = [sys.executable, "-m", "models.mobile", *arguments]
+    command = python_module("models.mobile", *arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 2:
         raise Complaint.model_validate_json(done.stdout).error()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
+from controller.contracts.terminal import say
 
 app = typer.Typer(help="Android phones, real and virtual.", no_args_is_help=True)
 
@@ -18,7 +20,9 @@ Address = Annotated[
 ]
 AdbServer = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Which of the agent's adb servers, if it uses several."),
+    typer.Option(
+        metavar="HOST:PORT|SOCKET", help="Which of the agent's adb servers, if it uses several."
+    ),
 ]
 
 
@@ -53,7 +57,7 @@ def clean(device: Annotated[str, typer.Argument(help="Device id; see device list
     """Remove what runs have put on a phone: bundles, models, data; the next run pushes anew."""
     from controller.runtime.phones import clean_phone
 
-    typer.echo(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
+    say(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
 
 
 @app.command()
@@ -67,15 +71,30 @@ def virtual(
         bool, typer.Option("--connect/--no-connect", help="Join the farm of BENCHFARM_HOME.")
     ] = True,
     adb_server: AdbServer = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The adb keys it lets in, as in adbkey.pub; else that of this host's agent.",
+        ),
+    ] = None,
+    any_key: Annotated[
+        bool, typer.Option("--any-key", help="Let in every user of this host; for tests.")
+    ] = False,
 ) -> None:
     """Be a virtual phone until Ctrl-C; what it measures is marked virtual everywhere."""
-    from controller.runtime.phones import adb_key, connect_phone, started_phone
+    from controller.contracts.errors import UserError
+    from controller.runtime.phones import connect_phone, key_to_let_in, started_phone
 
+    if key and any_key:
+        raise UserError("starting a virtual phone", "--key and --any-key", "give one of them")
     options = [f"--serial={serial}"] if serial else []
     options += [f"--fault={one}" for one in fault or ()]
-    key = adb_key(home(), adb_server) if connect else None
+    options += ["--any-key"] if any_key else []
+    if not key and not any_key:
+        key = key_to_let_in(home(), adb_server)
     with started_phone(profile, key, options=options) as phone:
-        typer.echo(json_module.dumps(phone.facts))
+        say(json_module.dumps(phone.facts))
         if connect:
             _say_joined(connect_phone(home(), phone.address, adb_server), phone.address)
         try:
@@ -85,4 +104,4 @@ def virtual(
 
 
 def _say_joined(device: str, address: str) -> None:
-    typer.echo(f"{device} has joined by {address}; see: benchfarm device list")
+    say(f"{device} has joined by {address}; see: benchfarm device list")

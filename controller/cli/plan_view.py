@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from controller.cli.common import show_table
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.sweep import Sweep
@@ -24,10 +23,10 @@ def show_plan(plan: SweepPlan, sweep: Sweep) -> None:
     show_table(table)
     for lost in plan.unmatched:
         what = f"{lost.workload} on stack {lost.stack}, devices: {lost.selector}"
-        typer.echo(f"no device for {what}: {lost.why}")
+        say(f"no device for {what}: {lost.why}")
     known = [each.hours for each in plan.devices if each.hours is not None]
     cells = sum(each.cells for each in plan.devices)
-    typer.echo(
+    say(
         f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
         f"{plan.shared_cells} of them on any of several; {len(plan.unmatched)} without a device; "
         f"about {max(known, default=0.0):.2f} hours"

@@ -10,6 +10,7 @@ import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.sides import Knobs
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.profiles.model import Profile
@@ -42,7 +43,7 @@ def import_(
         _write(profile, output)
     _show(profile, top, json=json)
     if not json:
-        typer.echo(_reading_line(file.stat().st_size, wall, core))
+        say(_reading_line(file.stat().st_size, wall, core))
 
 
 @app.command()
@@ -109,7 +110,7 @@ def export(
         return
     forms = {Form.COLLAPSED: collapsed_stacks, Form.CHROME: chrome_trace}
     write_file(output, forms[form](profile))
-    typer.echo(f"{form} written to {output}")
+    say(f"{form} written to {output}")
 
 
 def _export_batches(profile: Profile, folder: Path) -> None:
@@ -120,9 +121,9 @@ def _export_batches(profile: Profile, folder: Path) -> None:
     for driver, text in batches.texts.items():
         path = folder / f"{driver}.batch"
         write_file(path, text)
-        typer.echo(f"benchdnn --{driver} --mode=P --batch={path}")
+        say(f"benchdnn --{driver} --mode=P --batch={path}")
     for kind, count in batches.left_out.items():
-        typer.echo(f"left out: {count} distinct {kind}, whose driver takes other problems")
+        say(f"left out: {count} distinct {kind}, whose driver takes other problems")
 
 
 @app.command()
@@ -138,7 +139,7 @@ def report(
 
     path = output or Path(f"{folder.absolute().name}.html")
     write_file(path, profile_html(read(folder), f"Profile {folder.absolute().name}"))
-    typer.echo(f"report written to {path}")
+    say(f"report written to {path}")
 
 
 def _reading_line(size: int, wall_s: float, core_s: float) -> str:
@@ -179,4 +180,4 @@ def _show(profile: Profile, top: int, *, json: bool) -> None:
         if (found := lines_of(profile)).lines:
             show_table(lines_table(found, top))
     for line in summary_lines(profile.summary):
-        typer.echo(line)
+        say(line)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from controller.cli.common import console, home, reading
 from controller.cli.sides import knobs_of
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.device import RegisteredDevice
@@ -45,7 +44,8 @@ def profiled_folder(
     try:
         show_progress(follow(home(), client, sweep_id), runs, shown_on)
     except KeyboardInterrupt:
-        typer.echo(f"\nit goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        say(err=True)
+        say(f"it goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
         return None
     return _folder_of(sweep_id)
 
@@ -109,6 +109,6 @@ def _folder_of(sweep_id: str) -> Path | None:
         if result.counted and "profile" in result.artefacts:
             return Path(result.artefacts["profile"])
     for failure in failures:
-        typer.echo(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
-    typer.echo(f"nothing was profiled; see: benchfarm sweep status {sweep_id}", err=True)
+        say(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+    say(f"nothing was profiled; see: benchfarm sweep status {sweep_id}", err=True)
     return None

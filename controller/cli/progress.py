@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from controller.contracts.run import Run
 from controller.contracts.sweep import Side, side_labels
+from controller.contracts.terminal import visible
 from controller.contracts.wire import RunEvent
 from controller.runtime.watch import SweepView
 
@@ -46,7 +47,7 @@ def _lines(views: Iterable[SweepView], names: Mapping[str, str], console: Consol
             where = f" on {event.device_id}" if event.device_id else ""
             tally = f"[{view.ended}/{len(view.states)}]"
             line = f"{tally} {names.get(event.run_id, event.run_id)}: {event.state}{where}"
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def _bars(views: Iterable[SweepView], names: Mapping[str, str], console: Console) -> None:
@@ -69,13 +70,13 @@ def _update(bars: Progress, running: dict[str, TaskID], event: RunEvent, name: s
     if progress is None:
         return
     if event.run_id not in running:
-        running[event.run_id] = bars.add_task(name, total=progress.total, note="")
+        running[event.run_id] = bars.add_task(visible(name), total=progress.total, note="")
     note = " ".join(f"{key} {value:.4g}" for key, value in progress.values.items())
     bars.update(
         running[event.run_id],
         total=progress.total,
         completed=progress.done,
-        note=f"{progress.phase} {note}",
+        note=visible(f"{progress.phase} {note}"),
     )
 
 
@@ -83,10 +84,10 @@ def _update(bars: Progress, running: dict[str, TaskID], event: RunEvent, name: s
 def _progress(console: Console) -> Iterator[Progress]:
     # No automatic refresh: redrawing ten times a second would take CPU from what is measured.
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console, auto_refresh=False) as progress:
         yield progress

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import home
+from controller.contracts.terminal import say
 
 app = typer.Typer(help="Metrics for a Prometheus of your own.", no_args_is_help=True)
 
@@ -40,4 +41,4 @@ def config(
     files = prometheus_files(discovery, token, Intervals())
     write_files(folder, files)
     for name in files:
-        typer.echo(folder / name)
+        say(folder / name)

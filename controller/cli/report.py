@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import reading, write_file
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.reports.views.common import Made
@@ -32,7 +33,7 @@ def report(subjects: Subjects, output: Output = None) -> None:
     """Write a sweep's report, or a comparison, as one HTML file that needs no network."""
     path = output or Path(f"{'-vs-'.join(subjects)}.html".replace("/", "_"))
     write_report(subjects, path)
-    typer.echo(f"report written to {path}")
+    say(f"report written to {path}")
 
 
 def write_report(subjects: list[str], path: Path) -> None:

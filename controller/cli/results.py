@@ -12,6 +12,7 @@ import typer
 from controller.cli import report
 from controller.cli.common import Json, reading, show_json, show_table, write_file
 from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.records import StoredFailure, StoredResult
@@ -45,7 +46,7 @@ def list_results(
         metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
         show_table(results_table(measured, metric_of))
         if failed:
-            typer.echo(f"{len(failed)} attempts failed: benchfarm results list --failures")
+            say(f"{len(failed)} attempts failed: benchfarm results list --failures")
 
 
 @app.command()
@@ -105,7 +106,7 @@ def compare(
         found = compare_runs(chosen.a, chosen.b, metric)
     show_comparison(found, json=json)
     if unlike:
-        typer.echo(f"compared by force: {unlike}", err=True)
+        say(f"compared by force: {unlike}", err=True)
 
 
 @app.command()
@@ -123,7 +124,7 @@ def export(
     with _reading_of(sweep) as store:
         results = store.results(sweep)
     write_file(output, as_csv(results) if form == "csv" else as_json(results))
-    typer.echo(f"{len(results)} results written to {output}")
+    say(f"{len(results)} results written to {output}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
+from controller.contracts.programs import python_module
 
 app = typer.Typer(help="Software stacks of this host.", no_args_is_help=True)
 
@@ -67,8 +68,8 @@ def install(name: Name) -> None:
     sys.exit(subprocess.run(_command("install", name), check=False).returncode)
 
 
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "agents.stacks", str(home().path), *arguments]
+def _command(*arguments: str) -> tuple[str, ...]:
+    return python_module("agents.stacks", str(home().path), *arguments)
 
 
 def _asked(*arguments: str) -> str:

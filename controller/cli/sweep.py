@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import Json, console, home, reading, show_json, show_table
+from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.sweep import Sweep
@@ -38,7 +39,7 @@ def validate(file: File, json: Json = False) -> None:
         knobs = " ".join(f"{name}={value}" for name, value in cell.knobs.items())
         table.add_row(cell.key, cell.workload, cell.stack, cell.scenario, cell.selector, knobs)
     show_table(table)
-    typer.echo(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no fault found")
+    say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no fault found")
 
 
 @app.command()
@@ -59,12 +60,10 @@ def submit(
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
     submission = FarmClient(home()).submit(sweep, again=again)
-    typer.echo(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", nl=False)
+    say(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", end="")
     if submission.known_runs:
-        typer.echo(
-            f", {submission.known_runs} known already (--again measures them anew)", nl=False
-        )
-    typer.echo()
+        say(f", {submission.known_runs} known already (--again measures them anew)", end="")
+    say()
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
 
@@ -95,7 +94,7 @@ def cancel(sweep_id: SweepId) -> None:
     """Cancel a sweep: what is queued never runs, what runs is stopped."""
     from controller.runtime.client import FarmClient
 
-    typer.echo(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
+    say(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
 
 
 @app.command()
@@ -103,7 +102,7 @@ def resume(sweep_id: SweepId) -> None:
     """Queue a sweep's failed and cancelled runs again, as new attempts."""
     from controller.runtime.client import FarmClient
 
-    typer.echo(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
+    say(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
 
 
 @app.command()
@@ -163,9 +162,8 @@ def watch_to_end(sweep_id: str) -> int:
     try:
         show_progress(follow(home(), client, sweep_id), known, console())
     except KeyboardInterrupt:
-        typer.echo(
-            f"\nthe sweep goes on; follow it with: benchfarm sweep watch {sweep_id}", err=True
-        )
+        say(err=True)
+        say(f"the sweep goes on; follow it with: benchfarm sweep watch {sweep_id}", err=True)
         return 130
     with reading() as store:
         show_summary(store, sweep_id, json=False)
@@ -178,6 +176,6 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
     all_valid = False
     for standing in follow_from_elsewhere(client, sweep_id):
         runs = ", ".join(f"{count} {state}" for state, count in standing.runs.items() if count)
-        typer.echo(f"{sweep_id}: {runs}")
+        say(f"{sweep_id}: {runs}")
         all_valid = standing.all_valid
     return 0 if all_valid else 1

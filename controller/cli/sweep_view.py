@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
-
-import typer
 
 from controller.cli.common import show_json, show_table
 from controller.contracts.base import Contract, Timestamp
@@ -15,10 +13,12 @@ from controller.contracts.errors import NotFound
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
+from controller.contracts.terminal import say
 from controller.store.protocol import StoreReader
 
 if TYPE_CHECKING:
-    from controller.contracts.records import StoredFailure
+    from controller.contracts.records import StoredFailure, StoredResult
+    from controller.contracts.run import Run
     from controller.reports.comparison import Comparison
 
 
@@ -36,8 +36,14 @@ class SweepStatus(Contract):
 
 def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
     """Count a sweep's runs and results."""
-    states = Counter(run.state.value for run in store.runs(record.sweep_id))
-    verdicts = Counter(r.validity.value for r in store.results(record.sweep_id) if r.counted)
+    return _status(record, store.runs(record.sweep_id), store.results(record.sweep_id))
+
+
+def _status(
+    record: SweepRecord, runs: Iterable[Run], results: Iterable[StoredResult]
+) -> SweepStatus:
+    states = Counter(run.state.value for run in runs)
+    verdicts = Counter(result.validity.value for result in results if result.counted)
     return SweepStatus(
         sweep_id=record.sweep_id,
         name=record.sweep.name,
@@ -51,7 +57,8 @@ def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
 def all_valid(store: StoreReader, sweep_id: str) -> bool:
     """Whether every run of a sweep is done, with a VALID result."""
     status = status_of(store, record_of(store, sweep_id))
-    return status.results[Validity.VALID.value] == sum(status.runs.values())
+    valid = status.results[Validity.VALID.value] == sum(status.runs.values())
+    return valid and not store.damage()  # a damaged run is none of these
 
 
 def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
@@ -67,7 +74,12 @@ def show_status(store: StoreReader, *, json: bool) -> None:
     """List all sweeps."""
     from rich.table import Table
 
-    statuses = [status_of(store, record) for record in store.sweeps()]
+    runs_of, results_of = defaultdict(list), defaultdict(list)
+    for run in store.runs():
+        runs_of[run.sweep_id].append(run)
+    for result in store.results():
+        results_of[result.sweep_id].append(result)
+    statuses = [_status(r, runs_of[r.sweep_id], results_of[r.sweep_id]) for r in store.sweeps()]
     if json:
         show_json(statuses)
         return
@@ -106,10 +118,10 @@ def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
     if lines:
         show_table(summary_table(lines, f"{sweep_id}: {runs}"))
     if not (lines or compared):
-        typer.echo(f"{sweep_id}: {runs}; nothing measured yet")
+        say(f"{sweep_id}: {runs}; nothing measured yet")
     for line in lines:
         for reason in line.reasons:
-            typer.echo(f"  {line.device} {line.workload}: {reason}")
+            say(f"  {line.device} {line.workload}: {reason}")
     _show_troubles(compared, failures)
 
 
@@ -117,8 +129,8 @@ def _show_troubles(compared: Sequence[Comparison], failures: Sequence[StoredFail
     """Say what went wrong in paired comparisons."""
     for found in compared:
         for reason in found.reasons:
-            typer.echo(f"  {', '.join(found.device)} {found.workload}: {reason}")
+            say(f"  {', '.join(found.device)} {found.workload}: {reason}")
     for failure in failures:
         if failure.counted and failure.versus:
             said = f"{failure.blame}: {failure.message}"
-            typer.echo(f"  {failure.device} {failure.workload}: {said}")
+            say(f"  {failure.device} {failure.workload}: {said}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, checked, home, show_json, show_table
+from controller.contracts.terminal import say
 
 app = typer.Typer(help="Tokens of those who submit sweeps.", no_args_is_help=True)
 
@@ -20,7 +21,7 @@ def create(name: Name) -> None:
     from controller.runtime.client import FarmClient
 
     made = FarmClient(home()).administer(NewToken, "tokens", checked(TokenRequest, name=name))
-    typer.echo(made.token)
+    say(made.token)
 
 
 @app.command("list")
@@ -49,4 +50,4 @@ def revoke(name: Annotated[str, typer.Argument(help="Whose it is; see token list
     from controller.runtime.client import FarmClient
 
     FarmClient(home()).administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
-    typer.echo(f"the token of {name} is revoked")
+    say(f"the token of {name} is revoked")

@@ -40,7 +40,7 @@ class AdbStatus(Contract):
     """An agent's adb server and what has come of the phones on it."""
 
     server: str | None = None
-    """HOST:PORT."""
+    """The path of its Unix socket, or HOST:PORT."""
     complaint: Complaint | None = None
     """Why there is no server."""
     routes: dict[str, RouteStatus] = {}

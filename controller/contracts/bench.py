@@ -46,3 +46,18 @@ class OverheadSamples(Contract):
 
     pairs: tuple[Pair, ...]
     invokes_per_query: int
+
+
+class ApiLoad(Contract):
+    """How a user was answered while another one sent all that is allowed."""
+
+    requests: int
+    median_s: float
+    p99_s: float
+    longest_s: float
+    hostile_requests: int
+    hostile_refused: int
+    hostile_bytes: int
+    """Sent, heads included."""
+    store_bytes: int
+    """By which the store grew; the other user's are among them."""

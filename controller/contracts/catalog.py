@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
-import yaml
 from pydantic import Field, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.device import DeviceKind
+from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.mobile import OnDevice
 from controller.contracts.unreadable import UNREADABLE, reason
@@ -219,12 +220,11 @@ def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
 def _workloads() -> dict[str, WorkloadManifest]:
     """Return the project's workloads, its mobile tasks, and those the user has added."""
     found: dict[str, WorkloadManifest] = {}
-    for path in (
-        *_manifest_files("workloads"),
-        *_manifest_files("mobile"),
-        *sorted(user_tasks().glob("*.yaml")),
-    ):
+    users = sorted(user_tasks().glob("*.yaml"))
+    for path in (*_workload_files(), *users):
         manifest = _read(WorkloadManifest, path)
+        if path in users:
+            require_no_code(manifest, writers_of(found.values()), path)
         if manifest.name in found:
             raise SweepInvalid(
                 f"reading manifest {path}",
@@ -233,6 +233,37 @@ def _workloads() -> dict[str, WorkloadManifest]:
             )
         found[manifest.name] = manifest
     return found
+
+
+def writers_of(workloads: Iterable[WorkloadManifest]) -> frozenset[str]:
+    """Return the functions that write these tasks' data sets, as `package.module:function`."""
+    devices = (w.on_device for w in workloads if w.on_device)
+    return frozenset(d.writer for o in devices for d in o.datasets.values() if d.writer)
+
+
+@cache
+def registered_writers() -> frozenset[str]:
+    """Return the functions that tasks may name: those that the project's own manifests do."""
+    return writers_of(_read(WorkloadManifest, path) for path in _workload_files())
+
+
+def require_no_code(task: WorkloadManifest, allowed: Collection[str], path: Path) -> None:
+    """Raise SweepInvalid if a user's task names code: it would be imported and called.
+
+    allowed: functions that it may name, as `package.module:function`.
+    """
+    tried = f"reading task {path}"
+    if task.builder is not None:
+        seen = f"key builder: {short(task.builder)} is code, which a task of a user can't name"
+        raise SweepInvalid(tried, seen, "describe it with on_device, see docs/adding.md")
+    if others := sorted(writers_of([task]) - set(allowed)):
+        seen = f"writer {short(others[0])} is none that the project's own tasks name"
+        raise SweepInvalid(tried, seen, f"there are: {', '.join(sorted(allowed))}")
+
+
+def _workload_files() -> Iterator[Path]:
+    yield from _manifest_files("workloads")
+    yield from _manifest_files("mobile")
 
 
 def _by_name(kind: type[Manifest], folder: str) -> dict[str, Manifest]:
@@ -249,7 +280,7 @@ def _manifest_files(folder: str) -> Iterator[Path]:
 
 def _read(kind: type[Manifest], path: Path) -> Manifest:
     try:
-        return kind.model_validate(yaml.safe_load(path.read_text()))
+        return kind.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
         raise SweepInvalid(
             f"reading manifest {path}", reason(error), "mend the file or reinstall benchfarm"

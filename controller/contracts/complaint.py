@@ -48,7 +48,8 @@ class Complaint(Contract):
 
     def error(self) -> UserError:
         """Return the error again; a plain UserError if its class is of one package only."""
-        return _KINDS.get(self.kind, UserError)(self.tried, self.seen, self.remedy)
+        words = map(_short, (self.tried, self.seen, self.remedy))
+        return _KINDS.get(self.kind, UserError)(*words)
 
 
 def _short(text: str) -> str:

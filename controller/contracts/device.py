@@ -14,6 +14,8 @@ CONTROLLER: Final = "controller"
 """Who did what the farm did by itself."""
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 Id = Annotated[str, Field(pattern=ID)]
+HOST_PREFIX: Final = "cpu-"
+"""What the id of every server begins with, and that of no phone: a phone says its own."""
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME)]
 """Of a label or a fact: what selectors can ask for."""
@@ -177,19 +179,19 @@ class Registration(Contract):
     absent: Annotated[tuple[AbsentDevice, ...], Field(max_length=4096)] = ()
 
 
-class HeldDevice(Contract):
-    """A device that stays with the agent that announced it first, while that agent is online."""
+class RefusedDevice(Contract):
+    """A device that the controller does not take from an agent now."""
 
     device_id: str
-    agent_id: str
-    host: str
-    """Of the agent that holds it."""
+    seen: str
+    """What speaks against it: who has it, or what else is known by its id."""
+    remedy: str
 
 
 class Admission(Contract):
     """The controller's answer to a registration."""
 
-    refused: tuple[HeldDevice, ...] = ()
+    refused: tuple[RefusedDevice, ...] = ()
     """What it does not take from this agent now."""
     again_in_s: float
     """When to register again, so that what was refused is taken once it is free."""

@@ -8,16 +8,18 @@ BenchfarmError
 │   ├── NotFound               a sweep, run or device by a name nobody has
 │   ├── Incomparable           things that can't be set against each other
 │   ├── FarmUnavailable        the farm is not running, or did not answer
+│   │   └── FarmRestarting     it has ended, and is being started again
 │   ├── HomeUnusable           BENCHFARM_HOME can't hold the farm's state
 │   ├── PhoneUnavailable       a phone that can't be started, reached or used
 │   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
 │   │   │   └── AdbMissing     the program `adb` is not installed
 │   │   └── PhoneClaimedTwice  one phone that can be reached in two ways
-│   ├── DeviceHeldElsewhere    a device that another agent has announced
+│   ├── DeviceRefused          a device that the controller does not take from an agent
 │   ├── DeviceBooked           a reservation that overlaps another user's
 │   ├── LabelOfAgent           a label that its agent gives, and that was to be taken away
 │   ├── NotProbed              a device that no probe would let out of quarantine
-│   └── NotAllowed             what this caller's token does not open
+│   ├── NotAllowed             what this caller's token does not open
+│   └── OverQuota              more open runs, or more of the store, than one user may have
 ├── AgentRefused               the controller turned an agent away
 │   ├── VersionMismatch        agent and controller come from different releases
 │   ├── SharedMachineId        two hosts speak under one id
@@ -25,6 +27,7 @@ BenchfarmError
 │   └── UnknownAgent           the agent has to register (again) before it may ask
 ├── UnknownAttempt             a report about an attempt that was never handed out
 ├── StoreUnavailable           the store could not read or write: full disk, I/O error, damage
+│   └── StoreDamaged           its file is damaged, and SQLite can't make sense of it
 ├── StoreConflict              what was to be kept contradicts what is stored
 └── WorkerFault                a run could not be done; becomes the Failure of its attempt
 
@@ -89,6 +92,10 @@ class FarmUnavailable(UserError):
     """The farm is not running, or did not answer."""
 
 
+class FarmRestarting(FarmUnavailable):
+    """The farm has ended, and is being started again."""
+
+
 class HomeUnusable(UserError):
     """BENCHFARM_HOME can't hold the farm's state."""
 
@@ -109,8 +116,8 @@ class PhoneClaimedTwice(PhoneUnavailable):
     """One phone that can be reached in two ways; `seen` names both."""
 
 
-class DeviceHeldElsewhere(UserError):
-    """A device that another agent has announced, and keeps while it is online."""
+class DeviceRefused(UserError):
+    """A device that the controller does not take from an agent: another has it, or its id."""
 
 
 class DeviceBooked(UserError):
@@ -127,6 +134,10 @@ class NotProbed(UserError):
 
 class NotAllowed(UserError):
     """What this caller's token does not open: another's sweep, or the administrator's verbs."""
+
+
+class OverQuota(UserError):
+    """More open runs, or more of the store, than one user may have."""
 
 
 @dataclass(eq=False)
@@ -214,6 +225,14 @@ class StoreUnavailable(BenchfarmError):
 
     def __str__(self) -> str:
         return f"store {self.path}: {self.reason}"
+
+
+@dataclass(eq=False)
+class StoreDamaged(StoreUnavailable):
+    """The store's file is damaged, and SQLite can't make sense of it; the call changed nothing."""
+
+    def __str__(self) -> str:
+        return f"store {self.path}: {self.reason}. See what is left: benchfarm store check"
 
 
 @dataclass(eq=False)

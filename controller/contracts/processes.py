@@ -9,7 +9,8 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -41,7 +42,12 @@ def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
 
 
 def end_marked(marker: str, value: str, grace_s: float) -> int:
-    """End all marked processes and their descendants, by SIGTERM and after grace_s by SIGKILL.
+    """End all marked processes and their descendants: see `end_all`."""
+    return end_all(partial(marked_processes, marker, value), grace_s)
+
+
+def end_all(find: Callable[[], Iterator[psutil.Process]], grace_s: float) -> int:
+    """End all processes that are found and their descendants, by SIGTERM and then by SIGKILL.
 
     Returns how many there were. Repeats until none is left, since a dying process may still start
     another. Raises TimeoutError if one survives SIGKILL for UNKILLABLE_S (stuck in the kernel).
@@ -49,7 +55,7 @@ def end_marked(marker: str, value: str, grace_s: float) -> int:
     ended: set[int] = set()
     deadline = time.monotonic() + grace_s
     family: dict[int, psutil.Process] = {}
-    while alive := _live_family(marker, value, family):
+    while alive := _live_family(find, family):
         ended.update(p.pid for p in alive)
         late = time.monotonic() >= deadline
         if time.monotonic() >= deadline + UNKILLABLE_S:
@@ -70,13 +76,15 @@ def adopt_orphans() -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _live_family(marker: str, value: str, known: dict[int, psutil.Process]) -> list[psutil.Process]:
-    """Return who is alive of the marked, their descendants and those known from before.
+def _live_family(
+    find: Callable[[], Iterator[psutil.Process]], known: dict[int, psutil.Process]
+) -> list[psutil.Process]:
+    """Return who is alive of those found, their descendants and those known from before.
 
     Some of Ray's processes overwrite their environment when they set their title: they are found
     as children, and have to be remembered, since they lose their parent on the way.
     """
-    for process in marked_processes(marker, value):
+    for process in find():
         known[process.pid] = process
         try:
             known.update((child.pid, child) for child in process.children(recursive=True))

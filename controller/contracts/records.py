@@ -51,6 +51,8 @@ class SweepTally(Contract):
 
     runs: dict[RunState, int]
     valid: int
+    lost: int = 0
+    """Runs whose state can't be read."""
 
 
 class Took(Contract):

@@ -48,7 +48,6 @@ class Attempt(Contract):
     incarnation: str
     state: AttemptState
     leased_at: float
-    expires_at: float
     ended_at: float | None = None
     late: bool = False
     """An outcome came after the lease was gone; it is kept and doesn't count."""

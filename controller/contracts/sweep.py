@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar, digest
+from controller.contracts.documents import load_yaml
+from controller.contracts.unreadable import UNREADABLE
 
 Placement = Literal["any", "each"] | Annotated[int, Field(strict=True, ge=1, le=1000)]
 """Run a cell once on any matching device, once on each, or once on each of so many."""
@@ -57,8 +58,8 @@ def knob_of(text: str) -> tuple[str, Scalar]:
     if not (name and equals and word):
         raise ValueError(f"{text!r} is not KNOB=VALUE")
     try:
-        value = yaml.safe_load(word)
-    except yaml.YAMLError:
+        value = load_yaml(word)
+    except UNREADABLE:
         value = None
     if not isinstance(value, bool | int | float | str):
         raise ValueError(f"the value of {text!r} is neither a number, a word, true nor false")

@@ -3,42 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable
-from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from controller.contracts.documents import MAX_BYTES, load_yaml, short
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Sweep
-from controller.contracts.unreadable import UNREADABLE, reason
+from controller.contracts.unreadable import LONGEST, UNREADABLE, reason
 
-MAX_BYTES = 2**20
 _EXAMPLE = "a sweep needs at least name, workload, stack and scenario"
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Like SafeLoader, but a key given twice is an error, not the last one's win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(
-                    problem=f"key {key!r} is given twice", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-    def construct_printable_int(self, node: yaml.ScalarNode) -> int:
-        """Raise ValueError for one too long to be said back, which as hexadecimal can be read."""
-        number: int = self.construct_yaml_int(node)
-        str(number)
-        return number
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_printable_int)
 
 
 def parse_sweep(raw: bytes, source: str) -> Sweep:
@@ -54,11 +27,9 @@ def _document(raw: bytes, source: str) -> dict[object, object]:
     if len(raw) > MAX_BYTES:
         raise SweepInvalid(source, f"it has {len(raw)} bytes", f"a sweep has at most {MAX_BYTES}")
     try:
-        document = yaml.load(raw.decode(), Loader=_StrictLoader)
+        document = load_yaml(raw)
     except UNREADABLE as error:
         raise SweepInvalid(source, reason(error), "give a YAML text file") from error
-    except ValueError as error:  # a date that there is not, say
-        raise SweepInvalid(source, f"not YAML: {error}", "mend the file there") from error
     if document is None:
         raise SweepInvalid(source, "the file is empty", _EXAMPLE)
     if not isinstance(document, dict):
@@ -68,7 +39,7 @@ def _document(raw: bytes, source: str) -> dict[object, object]:
 
 def _complaint(error: ValidationError, source: str) -> SweepInvalid:
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"]) or "the whole file"
+    key = ".".join(str(part) for part in first["loc"])[:LONGEST] or "the whole file"
     known = ", ".join(Sweep.model_fields)
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, Sweep.model_fields, n=1)
@@ -76,5 +47,5 @@ def _complaint(error: ValidationError, source: str) -> SweepInvalid:
         return SweepInvalid(f"{source}: key {key}", "there is no such key", f"{hint}keys: {known}")
     if first["type"] == "missing":
         return SweepInvalid(f"{source}: key {key}", "it is missing", _EXAMPLE)
-    seen = f"{str(first['input'])[:60]!r} is not allowed"
+    seen = f"{short(first['input'])} is not allowed"
     return SweepInvalid(f"{source}: key {key}", seen, first["msg"])

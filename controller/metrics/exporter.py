@@ -11,15 +11,25 @@ import hmac
 import ipaddress
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from controller.contracts.errors import UserError
 from controller.metrics.families import Gauge, gauge_text
+from controller.metrics.web_server import (
+    TooManyRequests,
+    WebServer,
+    answered,
+    listen,
+    serve,
+    turned_away,
+)
 
 LOOPBACK = "127.0.0.1"
 METRICS_PATH = "/metrics"
@@ -34,16 +44,23 @@ class Exposition:
     """Counters and histograms."""
 
 
-def listening(address: str) -> socket.socket:
-    """Return a socket that listens on a free port of an IP address of this host.
+def listening(address: str, port: int = 0) -> socket.socket:
+    """Return a socket that listens on an IP address of this host.
 
-    Raises UserError.
+    port: if it is free; else, and for 0, another one that is. Raises UserError.
     """
+    with suppress(UserError):
+        if port:
+            return _listening(address, port)
+    return _listening(address, 0)
+
+
+def _listening(address: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
         if ipaddress.ip_address(address).is_unspecified:
             raise ValueError("Prometheus could not connect to it")
-        return socket.create_server((address, 0), family=family)
+        return listen(address, port, family)
     except (OSError, ValueError) as error:
         raise UserError(
             f"option --metrics-address {address}",
@@ -60,17 +77,14 @@ def address_of(listener: socket.socket) -> str:
 
 async def serve_metrics(
     listener: socket.socket, token: str, expose: Callable[[], Exposition]
-) -> web.AppRunner:
-    """Serve until the runner is cleaned up or the event loop ends.
+) -> WebServer:
+    """Serve until the server is cleaned up or the event loop ends.
 
     expose: called at each scrape, on the event loop; what it returns is read in a thread.
     """
-    app = web.Application()
-    app.add_routes([web.get(METRICS_PATH, _Scrape(expose, token).answer)])
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, listener).start()
-    return runner
+    app = web.Application(middlewares=[_guard(token)])
+    app.add_routes([web.get(METRICS_PATH, _Scrape(expose).answer)])
+    return await serve(app, listener)
 
 
 def is_bearer(request: web.Request, token: str) -> bool:
@@ -79,14 +93,25 @@ def is_bearer(request: web.Request, token: str) -> bool:
     return hmac.compare_digest(given, f"Bearer {token}".encode())
 
 
+def _guard(token: str) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not is_bearer(request, token):
+            need = "this needs the token of the farm's metrics-token file"
+            return await turned_away(request, web.Response(status=401, text=need))
+        try:
+            return await answered(request, "Prometheus", handler)
+        except TooManyRequests as error:
+            return web.Response(status=429, text=str(error))
+
+    return guard
+
+
 @dataclass(frozen=True, slots=True)
 class _Scrape:
     expose: Callable[[], Exposition]
-    token: str
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        if not is_bearer(request, self.token):
-            raise web.HTTPUnauthorized(text="this needs the token of the farm's metrics-token file")
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         body = await asyncio.to_thread(_render, self.expose(), encode)
         return web.Response(body=body, headers={"Content-Type": content_type})

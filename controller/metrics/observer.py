@@ -36,7 +36,7 @@ class Observer:
     def observe(self, before: Run, change: RunChange) -> None:
         """Count what a change of a run was; called once a change, after it was stored."""
         if (granted := granted_by(before, change)) is not None:
-            self._dispatch.observe(granted.leased_at - before.waits_since)
+            self._dispatch.observe(max(0.0, granted.leased_at - before.waits_since))
         if (ended := ended_by(before, change)) is not None:
             self._runs.labels(*ending_of(ended, change)).inc()
             if ended.ended_at is not None and ended.state in (

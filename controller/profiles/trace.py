@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +11,13 @@ from typing import Any, BinaryIO
 
 import ijson
 
+from controller.contracts.documents import DocumentRefused, JsonGuard, shown_json
 from controller.profiles.errors import ProfileUnreadable
 
 HEAD_BYTES = 64 * 2**10
-_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d+)')
+MAX_RECORD_BYTES = 16 * 2**20
+MAX_EXAMPLE = 160
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,20})\b')
 Kind = tuple[str | None, ...]
 """Categories of events."""
 OPS: Kind = ("cpu_op", "user_annotation", None)
@@ -56,13 +60,30 @@ class TraceFacts:
     """The file ends in the middle."""
 
 
+class GuardedJson:
+    """A file that is looked through as it is read, before anything is built of it."""
+
+    def __init__(self, file: BinaryIO, most_a_record: int, records_at: int) -> None:
+        self._file = file
+        self._guard = JsonGuard(most_a_record, records_at)
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next piece; raises DocumentRefused."""
+        piece = self._file.read(size)
+        while piece.endswith(b"\\") and (more := self._file.read(1)):
+            piece += more
+        self._guard.feed(piece)
+        return piece
+
+
 def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterator[Event]:
     """Yield what the profiler saw of a kind, in the order of the file: that of their starts.
 
     Raises ProfileUnreadable if nothing of torch.profiler's has been seen by the end.
     """
     base_s, where = _beginning(file, source)
-    found = ijson.items(file, where, use_float=True)
+    records_at = where.count(".") + 1
+    found = ijson.items(GuardedJson(file, MAX_RECORD_BYTES, records_at), where, use_float=True)
     try:
         for record in found:
             event = _event(record, base_s, kind)
@@ -71,7 +92,9 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
                 yield event
             elif _should_be_one(record, kind):
                 facts.skipped += 1
-                facts.example = facts.example or json.dumps(record)[:160]
+                facts.example = facts.example or shown_json(record, MAX_EXAMPLE)
+    except DocumentRefused as error:
+        raise _unreadable(source, str(error)) from error
     except ijson.JSONError as error:
         if not facts.events:
             raise _unreadable(source, f"broken JSON: {error}") from error
@@ -112,8 +135,8 @@ def _event(
             name=str(record["name"]),
             category=record["cat"],
             thread=int(record["tid"]),
-            start_s=base_s + float(record["ts"]) * 1e-6,
-            seconds=float(record["dur"]) * 1e-6,
+            start_s=base_s + _finite(record["ts"]) * 1e-6,
+            seconds=_finite(record["dur"]) * 1e-6,
             sequence=sequence if isinstance(sequence, int) and sequence < NO_SEQUENCE else None,
             backward=bool(args.get("Fwd thread id")),
             dims=_text(args, "Input Dims"),
@@ -121,8 +144,14 @@ def _event(
             dtypes=_text(args, "Input type"),
             values=_text(args, "Concrete Inputs"),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
+
+
+def _finite(number: Any) -> float:  # noqa: ANN401 - any JSON
+    if not math.isfinite(value := float(number)):
+        raise ValueError("no number that time is told in")
+    return value
 
 
 def _should_be_one(record: Any, kind: Kind) -> bool:  # noqa: ANN401 - any JSON

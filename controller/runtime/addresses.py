@@ -57,6 +57,16 @@ class Address:
             return str(probe.getsockname()[0])
 
 
+def adb_server_address(option: str, text: str) -> str:
+    """Return HOST:PORT, or the path of a Unix socket; raises UserError, naming the option."""
+    if not text.startswith("/"):
+        return str(Address.parse(option, text, port=None))
+    if text.endswith("/") or not text.isprintable():
+        remedy = "write the absolute path of the server's Unix socket"
+        raise UserError(f"option {option} {text!r}", "it is no path of a socket", remedy)
+    return text
+
+
 def web_address(tried: str, text: str) -> str:
     """Return a web server's address without a slash at its end; raises UserError."""
     remedy = "write http://HOST:PORT, or https://"

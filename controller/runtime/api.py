@@ -8,13 +8,15 @@ POST /v1/sweeps/{id}/resume      → Count
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
 For the administrator: see administration.
 GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; its own token will do
-Errors of the user's making come back with status 400 (401, 403) as {"kind", "tried", "seen",
+Errors of the user's making come back with status 400 (401, 403, 429) as {"kind", "tried", "seen",
 "remedy"}.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,15 +25,29 @@ from aiohttp.typedefs import Handler, Middleware
 
 from controller.contracts.administration import ADMINISTRATION, Count, SubmitRequest
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import NotAllowed, SweepInvalid, UserError
+from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, is_bearer
+from controller.metrics.web_server import (
+    TooManyRequests,
+    WebServer,
+    answered,
+    listen,
+    serve,
+    turned_away,
+)
 from controller.runtime.access import Access, require_admin
 from controller.runtime.administration import administration_routes
 from controller.runtime.bodies import MAX_BODY_BYTES, answer, read_body
+from controller.runtime.desk import Desk
 from controller.runtime.farm import Farm
 from controller.runtime.feed import Feed
+from controller.scheduling.limits import MAX_SWEEP_BYTES
 
+MAX_STREAMS: Final = 32
+"""So many sweeps a user may listen to at once."""
+MAX_SUBMISSION_BYTES: Final = 2 * MAX_SWEEP_BYTES
+"""Of a submitted sweep as it may be written; its own limit is of its shortest form."""
 CALLER: Final = web.RequestKey("caller", str)
 """Key of a request: the name of whose token it carries."""
 
@@ -49,8 +65,8 @@ class ApiOptions:
 
 async def serve_api(
     farm: Farm, feed: Feed, targets: Callable[[], list[dict[str, Any]]], options: ApiOptions
-) -> web.AppRunner:
-    """Listen on loopback until the runner is cleaned up or the event loop ends."""
+) -> WebServer:
+    """Listen on loopback until the server is cleaned up or the event loop ends."""
     app = web.Application(middlewares=[_guard(options)], client_max_size=MAX_BODY_BYTES)
     routes = _Routes(farm, feed, targets, options.access)
     app.add_routes(
@@ -65,18 +81,16 @@ async def serve_api(
         ]
     )
     # A watcher who leaves is not waited for until the next event; all else is done at once anyway.
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
-    await runner.setup()
     try:
-        await web.TCPSite(runner, LOOPBACK, options.port).start()
+        listener = listen(LOOPBACK, options.port)
     except OSError:
-        await web.TCPSite(runner, LOOPBACK, 0).start()
-    return runner
+        listener = listen(LOOPBACK)
+    return await serve(app, listener, handler_cancellation=True)
 
 
-def url_of(runner: web.AppRunner) -> str:
-    """Return where a runner listens."""
-    host, port = runner.addresses[0][:2]
+def url_of(server: WebServer) -> str:
+    """Return where a server listens."""
+    host, port = server.address
     return f"http://{host}:{port}"
 
 
@@ -89,35 +103,57 @@ class _Routes:
         access: Access,
     ) -> None:
         self._farm = farm
+        self._desk = Desk(farm.sweeps)
+        self._streams: Counter[str] = Counter()
         self._feed = feed
         self._targets = targets
         self._access = access
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        body = await read_body(SubmitRequest, request, "submitted sweep", SweepInvalid)
-        submission = self._farm.sweeps.submit(body.sweep, user=request[CALLER], again=body.again)
-        return answer(submission)
+        noun = "submitted sweep"
+        if (request.content_length or 0) > MAX_SUBMISSION_BYTES:
+            seen = f"it has more than {MAX_SUBMISSION_BYTES} bytes"
+            raise SweepInvalid(noun, seen, "split it into several")
+        body = await read_body(SubmitRequest, request, noun, SweepInvalid)
+        return answer(await self._desk.submit(body.sweep, request[CALLER], again=body.again))
 
     async def standing(self, request: web.Request) -> web.StreamResponse:
-        return answer(self._farm.sweeps.standing(_sweep_id(request), request[CALLER]))
+        return answer(await self._desk.standing(_sweep_id(request), request[CALLER]))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        return answer(Count(runs=self._farm.sweeps.cancel(_sweep_id(request), request[CALLER])))
+        return answer(Count(runs=await self._desk.cancel(_sweep_id(request), request[CALLER])))
 
     async def resume(self, request: web.Request) -> web.StreamResponse:
-        return answer(Count(runs=self._farm.sweeps.resume(_sweep_id(request), request[CALLER])))
+        return answer(Count(runs=await self._desk.resume(_sweep_id(request), request[CALLER])))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         self._farm.sweeps.require(_sweep_id(request), request[CALLER])
         authorization = request.headers.get("Authorization", "")
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        async with self._feed.watch(_sweep_id(request)) as queue:
+        async with self._listening(request[CALLER]), self._feed.watch(_sweep_id(request)) as events:
             await response.prepare(request)
-            while True:
-                event = await queue.get()
+            while not events.behind:
+                batch = await events.batch()
                 if self._access.caller(authorization) != request[CALLER]:
                     return response  # revoked meanwhile
-                await response.write(event.model_dump_json().encode() + b"\n")
+                lines = (event.model_dump_json().encode() + b"\n" for event in batch)
+                await response.write(b"".join(lines))
+        return response  # the caller begins again, with what the store has by then
+
+    @asynccontextmanager
+    async def _listening(self, user: str) -> AsyncGenerator[None]:
+        """Count who listens for a user; raises TooManyStreams."""
+        if self._streams[user] >= MAX_STREAMS:
+            raise OverQuota(
+                "listening to a sweep",
+                f"{user} listens to {MAX_STREAMS} already",
+                "end one of these first: benchfarm sweep watch, or submit with --wait",
+            )
+        self._streams[user] += 1
+        try:
+            yield
+        finally:
+            self._streams[user] -= 1
 
     async def prometheus_targets(self, _: web.Request) -> web.StreamResponse:
         return web.json_response(self._targets())
@@ -131,11 +167,14 @@ def _guard(options: ApiOptions) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            if not _for_metrics(request, options.metrics_token):
-                request[CALLER] = _admitted(request, options.access)
-            return await handler(request)
+            if _for_metrics(request, options.metrics_token):
+                return await answered(request, "Prometheus", handler)
+            request[CALLER] = _admitted(request, options.access)
+            return await answered(request, request[CALLER], handler)
         except Unauthenticated as error:
-            return _refusal(error, 401)
+            return await turned_away(request, _refusal(error, 401))
+        except TooManyRequests as error:
+            return _refusal(error, 429)
         except NotAllowed as error:
             return _refusal(error, 403)
         except UserError as error:

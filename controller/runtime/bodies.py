@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 from aiohttp import web
 from pydantic import ValidationError
 
 from controller.contracts.base import Contract
+from controller.contracts.documents import DocumentRefused, checked_json
 from controller.contracts.errors import UserError
 
 Body = TypeVar("Body", bound=Contract)
 MAX_BODY_BYTES = 2**20
+BODY_TIMEOUT_S = 30.0
 SHOWN_CHARACTERS = 200
+_REMEDY = "write it as this release's command line does"
 
 
 async def read_body(
@@ -22,15 +26,26 @@ async def read_body(
     error: type[UserError] = UserError,
 ) -> Body:
     """Return a request's body; raises `error`, which names the key."""
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":  # 1 MiB can hide a thousand of them
+        seen = f"it is encoded: Content-Encoding {encoding[:SHOWN_CHARACTERS]!r}"
+        raise error(noun, seen, "send it as plain JSON")
     try:
-        return kind.model_validate_json(await request.read())
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            body = await request.read()
+        return kind.model_validate_json(checked_json(body, MAX_BODY_BYTES))
+    except TimeoutError as late:
+        seen = f"it did not arrive within {BODY_TIMEOUT_S:.0f} s"
+        raise error(noun, seen, "send it at once, or see to the network") from late
+    except DocumentRefused as refused:
+        raise error(noun, str(refused), _REMEDY) from refused
     except ValidationError as refused:
         first = refused.errors()[0]
         place = ".".join(map(str, first["loc"]))[:SHOWN_CHARACTERS]
         raise error(
             f"{noun}, key {place}" if place else noun,
             first["msg"][:SHOWN_CHARACTERS],
-            "write it as this release's command line does",
+            _REMEDY,
         ) from refused
     except web.HTTPRequestEntityTooLarge as refused:
         raise error(noun, "it is too large", f"send at most {MAX_BODY_BYTES} bytes") from (refused)

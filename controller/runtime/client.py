@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,16 +16,19 @@ from pydantic import ValidationError
 from controller.contracts.administration import ADMINISTRATION, Count, SweepStanding
 from controller.contracts.base import Contract
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import FarmUnavailable, UserError
+from controller.contracts.errors import FarmRestarting, FarmUnavailable, UserError
 from controller.contracts.sweep import Sweep
+from controller.contracts.terminal import say
 from controller.contracts.wire import RunEvent, Submission
 from controller.runtime.addresses import web_address
+from controller.runtime.health import RESTARTED, is_hopeless, why_away
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
 RESTART_S = 60.0
 """How long a restarting controller is waited for."""
 RETRY_S = 0.5
+MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
 
 TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
@@ -38,15 +40,21 @@ class Patience:
     """Waits for a controller that restarts, and says so once."""
 
     where: str
+    home: Home | None = None
+    """Whose farm it is, if it is of this host: one that nobody starts again isn't waited for."""
     ends: float = field(default_factory=lambda: time.monotonic() + RESTART_S)
     told: bool = False
 
     def wait(self, error: FarmUnavailable) -> None:
         """Return after a while, to try again; raises the error once it has taken too long."""
+        why = why_away(self.home) if self.home else ""
+        if self.home and is_hopeless(self.home):
+            raise FarmUnavailable(error.tried, why, "run: benchfarm up") from error
         if time.monotonic() >= self.ends:
             raise error
         if not self.told:
-            sys.stderr.write(f"waiting up to {RESTART_S:.0f} s for the controller {self.where}\n")
+            waiting = f"waiting up to {RESTART_S:.0f} s for the controller {self.where}"
+            say(f"{waiting}; {why}" if why else waiting, err=True)
             self.told = True
         time.sleep(RETRY_S)
 
@@ -65,7 +73,7 @@ class FarmClient:
 
     def patience(self) -> Patience:
         """Return how long a controller that is away may yet come back."""
-        return Patience(self._where)
+        return Patience(self._where, None if self.is_elsewhere else self._home)
 
     def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
         """Submit a sweep; raises UserError as the controller puts it. Safe to repeat."""
@@ -104,16 +112,14 @@ class FarmClient:
                 path = f"{_sweep(sweep_id)}/events"
                 response = stack.enter_context(client.stream("GET", path))
                 if response.status_code != httpx.codes.OK:
-                    response.read()
-                    raise _refused(response)
+                    raise _refused(_read(response))
             except httpx.TransportError as error:
                 raise self._away(error) from error
             yield _events_of(response)
 
     def _get(self, kind: type[Answer], path: str) -> Answer:
         try:
-            with self._connect(read_timeout=30.0) as client:
-                return _answer(kind, client.get(path))
+            return _answer(kind, self._ask("GET", path))
         except httpx.TransportError as error:
             raise self._away(error) from error
 
@@ -121,12 +127,20 @@ class FarmClient:
         patience = self.patience()
         while True:
             try:
-                with self._connect(read_timeout=30.0) as client:
-                    return _answer(kind, client.post(path, json=body))
+                return _answer(kind, self._ask("POST", path, body))
+            except FarmRestarting as error:  # so nothing was sent
+                patience.wait(error)
             except httpx.TransportError as error:
                 if not repeat:
                     raise self._away(error) from error
                 patience.wait(self._away(error))
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        with (
+            self._connect(read_timeout=30.0) as client,
+            client.stream(method, path, json=body) as response,
+        ):
+            return _read(response)
 
     @property
     def _where(self) -> str:
@@ -143,13 +157,34 @@ class FarmClient:
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
         given = self._environ.get(URL_VARIABLE)
-        url = web_address(f"{URL_VARIABLE}={given}", given) if given else self._home.endpoint().url
+        url = web_address(f"{URL_VARIABLE}={given}", given) if given else self._own_url()
         return httpx.Client(
             base_url=url,
-            headers={"Authorization": f"Bearer {self._token()}"},
+            headers={
+                "Authorization": f"Bearer {self._token()}",
+                "Accept-Encoding": "identity",
+            },
             timeout=httpx.Timeout(10.0, read=read_timeout),
             trust_env=False,
         )
+
+    def _own_url(self) -> str:
+        """Return where this home's controller listens; raises FarmRestarting, FarmUnavailable."""
+        try:
+            url = self._home.endpoint().url
+        except FarmUnavailable:
+            self._require_whole()
+            raise
+        self._require_whole()  # what lives on of a farm may answer, and do nothing
+        return url
+
+    def _require_whole(self) -> None:
+        tried, why = f"calling the controller {self._where}", why_away(self._home)
+        if why.startswith(RESTARTED):
+            remedy = f"wait, or see {self._home.logs / 'supervisor.log'}"
+            raise FarmRestarting(tried, why, remedy)
+        if is_hopeless(self._home):
+            raise FarmUnavailable(tried, why, "run: benchfarm up")
 
     def _token(self) -> str:
         if given := self._environ.get(TOKEN_VARIABLE, "").strip():
@@ -163,7 +198,7 @@ class FarmClient:
                 f"{TOKEN_VARIABLE} is not set",
                 "set it to the token that the administrator has made for you",
             )
-        return self._home.api_token.read_text().strip()
+        return self._home.read_token(self._home.api_token)
 
 
 def _sweep(sweep_id: str) -> str:
@@ -172,12 +207,31 @@ def _sweep(sweep_id: str) -> str:
 
 def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
     try:
-        for line in response.iter_lines():
+        for line in _lines_of(response):
             yield RunEvent.model_validate_json(line)
     except httpx.TransportError:
         return
     except ValidationError as error:
         raise _stranger(response, "it does not answer in its words") from error
+
+
+def _lines_of(response: httpx.Response) -> Iterator[bytes]:
+    begun = b""
+    for chunk in response.iter_raw():
+        *lines, begun = (begun + chunk).split(b"\n")
+        yield from lines
+        if len(begun) > MAX_ANSWER_BYTES:
+            raise _stranger(response, "it does not answer in its words")
+
+
+def _read(response: httpx.Response) -> httpx.Response:
+    """Return a whole answer, as it came; raises UserError for one too long to be a controller's."""
+    content = b""
+    for chunk in response.iter_raw():
+        content += chunk
+        if len(content) > MAX_ANSWER_BYTES:
+            raise _stranger(response, f"its answer is longer than {MAX_ANSWER_BYTES >> 20} MiB")
+    return httpx.Response(response.status_code, content=content, request=response.request)
 
 
 def _answer(kind: type[Answer], response: httpx.Response) -> Answer:

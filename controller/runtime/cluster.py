@@ -6,30 +6,38 @@ import os
 import secrets
 import shutil
 import signal
-import socket
+import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from controller.contracts.errors import FarmUnavailable
+from controller.contracts.errors import FarmUnavailable, UserError
+from controller.contracts.inherited import inherited_to_fetch
 from controller.contracts.ports import free_ports
 from controller.contracts.processes import FARM_MARKER, end_marked, marked_processes
+from controller.contracts.programs import (
+    PYTHON,
+    SAFE_PATH,
+    away_from_current_folder,
+    installed_beside,
+)
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.runtime.addresses import Address
 from controller.runtime.client import Patience
+from controller.runtime.health import head_processes, home_mark, is_listening, names_of_ended
 from controller.runtime.home import Cluster, Home, write_private
 from controller.runtime.options import RECONNECT_TIMEOUT_S, ControllerOptions
 from controller.runtime.redis import RedisServer
 
-CONNECT_S = 2.0
 OBJECT_STORE_BYTES = 80_000_000
 """Nothing big goes through Ray: results are small, artefacts stay where they were made."""
+
+LONGEST_TEMP_DIR = 43
+"""Bytes: what Ray's `/session_…/sockets/plasma_store` leaves of the 107 of a socket's path."""
 
 RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 NO_PORT = "65536"
@@ -68,14 +76,15 @@ def ray_environment(home: Home) -> dict[str, str]:
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_worker_oom_score_adjustment": "0",
         "BENCHFARM_HOME": str(home.path),
-        "PYTHONSAFEPATH": "1",
+        **SAFE_PATH,
     }
 
 
 def node_environment(home: Home, instance: str) -> dict[str, str]:
-    """Return the whole environment of what a farm starts on a host."""
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, **ray_environment(home), FARM_MARKER: instance, "PATH": programs}
+    """Return the whole environment of what a farm starts on a host, little of it the caller's."""
+    programs = f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    kept = inherited_to_fetch(os.environ)
+    return {**kept, **ray_environment(home), FARM_MARKER: instance, "PATH": programs}
 
 
 def node_ports(*further: str, besides: Container[int] = ()) -> dict[str, int]:
@@ -87,7 +96,7 @@ def node_ports(*further: str, besides: Container[int] = ()) -> dict[str, int]:
 def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
     """Return what starts a Ray node; what sort of node is to be added."""
     return [
-        *(str(Path(sys.executable).with_name("ray")), "start"),
+        *(str(installed_beside("ray")), "start"),
         *(f"--{name}={port}" for name, port in ports.items()),
         *("--num-cpus=0", f"--object-store-memory={OBJECT_STORE_BYTES}", "--disable-usage-stats"),
         *(f"--temp-dir={temp_dir}", "--log-style=record"),
@@ -96,8 +105,45 @@ def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
 
 
 def new_temp_dir() -> str:
-    """Make a folder for Ray's files; its path is short, since Ray puts sockets below it."""
-    return tempfile.mkdtemp(prefix="benchfarm-")
+    """Return a path for Ray's folder, in a new folder that only this user can enter.
+
+    Ray opens its own folder to every user: what keeps them out is the one around it. Raises
+    UserError where others could replace that one, or where sockets in it would have no name.
+    """
+    around = Path(tempfile.mkdtemp(prefix="benchfarm-")).resolve()  # of mode 0700
+    try:
+        require_own(around)
+        if len(os.fsencode(around / "ray")) > LONGEST_TEMP_DIR:
+            seen = f"its path is longer than {LONGEST_TEMP_DIR} bytes: sockets get no name in it"
+            raise _no_folder(around, seen)
+    except UserError:
+        around.rmdir()
+        raise
+    return str(around / "ray")
+
+
+def remove_temp_dir(temp_dir: str) -> None:
+    """Remove what `new_temp_dir` has made, with all that Ray has put there."""
+    shutil.rmtree(temp_dir, ignore_errors=True)
+    with suppress(OSError):  # not there any more, or of a release that put Ray elsewhere
+        Path(temp_dir).parent.rmdir()
+
+
+def require_own(folder: Path) -> None:
+    """Raise UserError unless a folder is this user's alone, and nobody else can replace it."""
+    itself = folder.lstat()
+    if not stat.S_ISDIR(itself.st_mode) or itself.st_uid != os.geteuid() or itself.st_mode & 0o077:
+        raise _no_folder(folder, "others can enter it")
+    for place in folder.resolve().parents:
+        status = place.stat()
+        shared = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+        if shared or status.st_uid not in (0, os.geteuid()):
+            raise _no_folder(folder, f"others can replace what is in {place}")
+
+
+def _no_folder(folder: Path, seen: str) -> UserError:
+    remedy = "set TMPDIR to a folder with a short path that only you can write to"
+    return UserError(f"making folder {folder} for Ray", seen, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +167,15 @@ def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
     temp_dir = new_temp_dir()
     ports = _head_ports(head.listen)
     log = home.logs / "ray-head.log"
+    former = home.cluster()
+    cluster = Cluster(
+        instance=instance,
+        ray_address=str(head.listen or f"127.0.0.1:{ports['port']}"),
+        dashboard_url=f"http://127.0.0.1:{ports[_DASHBOARD]}",
+        temp_dir=temp_dir,
+        redis=head.redis,
+    )
+    write_private(home.cluster_file, cluster.model_dump_json())  # so that `down` finds what starts
     with log.open("wb") as output:
         try:
             subprocess.run(
@@ -132,17 +187,16 @@ def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
                 start_new_session=True,  # a Ctrl-C or a timeout of the caller must not reach Ray
                 check=True,
             )
-            cluster = Cluster(
-                instance=instance,
-                ray_address=str(head.listen) if head.listen else _gcs_address(Path(temp_dir)),
-                dashboard_url=f"http://127.0.0.1:{ports[_DASHBOARD]}",
-                temp_dir=temp_dir,
-                redis=head.redis,
-            )
+            address = cluster.ray_address if head.listen else _gcs_address(Path(temp_dir))
+            started = {"ray_address": address, "head": head_processes(instance)}
+            cluster = cluster.model_copy(update=started)
             write_private(home.cluster_file, cluster.model_dump_json())
         except BaseException as error:
             end_marked(FARM_MARKER, instance, grace_s=2.0)
-            shutil.rmtree(temp_dir, ignore_errors=True)
+            remove_temp_dir(temp_dir)
+            home.cluster_file.unlink()
+            if former:
+                write_private(home.cluster_file, former.model_dump_json())
             if not isinstance(error, subprocess.CalledProcessError):
                 raise
             seen = f"ray start exited with {error.returncode}"
@@ -181,26 +235,22 @@ def is_alive(cluster: Cluster) -> bool:
 
 def has_head(cluster: Cluster) -> bool:
     """Return whether something listens where the cluster's processes find Ray's GCS."""
-    return _listens(cluster.ray_address)
+    return is_listening(cluster.ray_address)
 
 
-def has_controller(home: Home) -> bool:
-    """Return whether something listens where the controller was; a restart is waited for."""
+def has_controller(home: Home, cluster: Cluster) -> bool:
+    """Return whether something listens where the controller was.
+
+    Its restart is waited for, while there is a head that can start it.
+    """
     patience = Patience(f"of {home.path}")
     away = FarmUnavailable(f"benchfarm up in {home.path}", "its controller is away", "wait")
     try:
-        while not _listens(urlsplit(home.endpoint().url).netloc):
+        while not is_listening(home.endpoint().address):
+            if names_of_ended(cluster.head):
+                return False
             patience.wait(away)
     except FarmUnavailable:
-        return False
-    return True
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_S).close()
-    except OSError:
         return False
     return True
 
@@ -211,38 +261,48 @@ def stop(home: Home, cluster: Cluster) -> int:
     What Redis has of it is deleted, too.
     """
     ended = clear(home, cluster)
+    ended += end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
+    home.prometheus_url.unlink(missing_ok=True)
+    home.prometheus_process.unlink(missing_ok=True)
     home.cluster_file.unlink(missing_ok=True)
     if cluster.redis:
         cluster.redis.forget(cluster.instance)
     return ended
 
 
-def clear(home: Home, cluster: Cluster) -> int:
+def clear(home: Home, cluster: Cluster, grace_s: float = 5.0) -> int:
     """End every process of the cluster, workers included; return how many there were."""
-    ended = end_marked(FARM_MARKER, cluster.instance, grace_s=5.0)
-    shutil.rmtree(cluster.temp_dir, ignore_errors=True)
+    ended = end_marked(FARM_MARKER, cluster.instance, grace_s)
+    remove_temp_dir(cluster.temp_dir)
     home.endpoint_file.unlink(missing_ok=True)
-    home.prometheus_url.unlink(missing_ok=True)
     for status in home.adb_statuses():
         status.unlink(missing_ok=True)
     return ended
 
 
+def _forget_others_ray() -> None:
+    """Drop the caller's settings of Ray, by which it would import modules or find another farm."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        del os.environ[name]
+
+
 @contextmanager
 def driver(home: Home, cluster: Cluster) -> Iterator[Any]:
     """Connect this process to the cluster for a while and give the `ray` module."""
+    _forget_others_ray()
     os.environ.update(ray_environment(home))
     import ray
 
     former = signal.getsignal(signal.SIGTERM)
-    ray.init(
-        address=cluster.ray_address,
-        _node_ip_address=cluster.ray_address.rpartition(":")[0],
-        namespace=NAMESPACE,
-        log_to_driver=False,
-        logging_level="ERROR",
-        configure_logging=True,
-    )
+    with away_from_current_folder():
+        ray.init(
+            address=cluster.ray_address,
+            _node_ip_address=cluster.ray_address.rpartition(":")[0],
+            namespace=NAMESPACE,
+            log_to_driver=False,
+            logging_level="ERROR",
+            configure_logging=True,
+        )
     signal.signal(signal.SIGTERM, former)  # Ray has put its own there
     try:
         yield ray

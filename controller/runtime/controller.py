@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import StoreUnavailable
+from controller.contracts.terminal import make_visible
 from controller.contracts.version import installed_version
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 from controller.metrics.discovery import targets
@@ -27,6 +28,7 @@ from controller.metrics.exporter import Exposition, address_of, listening, serve
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
+from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.feed import Feed
 from controller.runtime.home import Endpoint, Home, write_private
@@ -45,6 +47,7 @@ class Controller:
     """Its methods are the controller's interface to agents; users come over HTTP (see api)."""
 
     def __init__(self, options: ControllerOptions) -> None:
+        make_visible()
         self._home = Home(Path(options.home))
         self._options = options
         restarted = self._home.endpoint_file.exists()
@@ -56,17 +59,17 @@ class Controller:
     def _begin(self) -> None:
         options = self._options
         quarantine = QuarantinePolicy(after=options.quarantine_after)
-        self._settings = FarmSettings(quarantine=quarantine)
+        self._settings = FarmSettings(quarantine=quarantine, quota=options.quota)
         self._feed = Feed()
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
-        self._access = Access(store, self._home.api_token.read_text().strip(), time.time)
+        self._access = Access(store, self._home.read_token(self._home.api_token), time.time)
         self._metrics = FarmMetrics(catalog, store.newest_results())
         self._farm = Farm(
             store,
             catalog,
             installed_version(),
             self._settings,
-            time.time,
+            Clock(),
             self._feed.publish,
             self._metrics.observe,
         )
@@ -102,28 +105,33 @@ class Controller:
         self._farm.progress(progress)
 
     async def _listen(self) -> str:
-        metrics_token = self._home.metrics_token.read_text()
-        exporter = listening(self._options.metrics_address)
+        metrics_token = self._home.read_token(self._home.metrics_token)
+        former = self._former()
+        metrics_port = former.metrics_port if former else self._options.metrics_port
+        exporter = listening(self._options.metrics_address, metrics_port)
         await serve_metrics(exporter, metrics_token, self._expose)
         api = ApiOptions(
             access=self._access,
             metrics_token=metrics_token,
-            port=self._options.api_port or self._former_port(),
+            port=self._options.api_port or (urlsplit(former.url).port or 0 if former else 0),
         )
         targets_now = partial(self._targets, exporter)
         url = url_of(await serve_api(self._farm, self._feed, targets_now, api))
-        endpoint = Endpoint(url=url, version=installed_version(), pid=os.getpid())
+        endpoint = Endpoint(
+            url=url,
+            version=installed_version(),
+            pid=os.getpid(),
+            metrics_port=exporter.getsockname()[1],
+        )
         write_private(self._home.endpoint_file, endpoint.model_dump_json())
         return url
 
-    def _former_port(self) -> int:
-        """Return the port this farm's controller had before it was restarted, or 0.
+    def _former(self) -> Endpoint | None:
+        """Return where this controller listened before Ray started it again.
 
-        Prometheus goes on asking there.
+        Users and Prometheus go on asking there.
         """
-        if not self._home.endpoint_file.exists():
-            return 0
-        return urlsplit(self._home.endpoint().url).port or 0
+        return self._home.endpoint() if self._home.endpoint_file.exists() else None
 
     def _expose(self) -> Exposition:
         return self._metrics.expose(self._farm.state())

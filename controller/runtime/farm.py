@@ -18,6 +18,7 @@ from controller.contracts.errors import (
     UnknownAttempt,
     VersionMismatch,
 )
+from controller.contracts.quota import Quota
 from controller.contracts.result import Blame, Outcome, Result
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import (
@@ -31,6 +32,7 @@ from controller.contracts.wire import (
     RunProgress,
 )
 from controller.metrics.collector import FarmState
+from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import Sweeps
@@ -58,6 +60,7 @@ class FarmSettings:
     """How long an agent's question waits for something to do; its heartbeat."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     quarantine: QuarantinePolicy = field(default_factory=QuarantinePolicy)
+    quota: Quota = field(default_factory=Quota)
 
 
 class Farm:
@@ -69,7 +72,7 @@ class Farm:
         catalog: Catalog,
         version: str,
         settings: FarmSettings,
-        clock: Callable[[], float],
+        clock: Clock,
         publish: Callable[[RunEvent], None],
         observe: Callable[[Run, RunChange], None] = lambda *_: None,
     ) -> None:
@@ -88,26 +91,31 @@ class Farm:
             clock,
             Listeners(publish, observe),
         )
-        self.sweeps = Sweeps(store, catalog, self._roster, self._runs, clock)
-        self._seen = {a.agent.id: clock() for a in self._roster.agents.values() if a.online}
-        """When each agent spoke last; after a restart each gets a full term."""
+        self.sweeps = Sweeps(store, catalog, self._roster, self._runs, clock, settings.quota)
+        self._seen = {a.agent.id: clock.steady() for a in self._roster.agents.values() if a.online}
+        """When each agent spoke last, steadily timed; after a restart each gets a full term."""
         self._spoken: set[str] = set()
         """Agents that have said something to this controller itself."""
+        # A damaged record of an agent or a device is left out: it can't end what it has leased.
+        self._runs.apply(
+            (run, LeaseLost()) for run in self._runs.leased() if self._is_ownerless(run)
+        )
 
     # --- what agents say -----------------------------------------------------------------------
 
     def register(self, registration: Registration) -> Admission:
         """Take in an agent and its devices; a restarted agent loses what its former self held.
 
-        A device that another agent has there now is refused. Raises VersionMismatch, AgentRevoked.
+        A device that another agent has there now is refused, and one whose id is another's.
+        Raises VersionMismatch, AgentRevoked.
         """
         agent = registration.agent
         self._roster.require_admitted(agent.id)
         if agent.version != self._version:
             raise VersionMismatch(agent.id, agent.version, self._version)
         self._require_sole(agent)
-        held = self._roster.held_elsewhere(registration.devices, agent)
-        refused = {h.device_id for h in held}
+        objections = self._roster.refused(registration.devices, agent)
+        refused = {objection.device_id for objection in objections}
         taken = [d for d in registration.devices if d.id not in refused]
         self._roster.announced(agent, taken, registration.absent)
         self._hear(agent.id)
@@ -119,7 +127,7 @@ class Farm:
         self._lose_moved(agent)
         self._runs.place()
         self._roster.answered(agent.id)
-        return Admission(refused=tuple(held), again_in_s=self._settings.lease_ttl_s)
+        return Admission(refused=tuple(objections), again_in_s=self._settings.lease_ttl_s)
 
     def exchange(self, question: Exchange) -> Orders:
         """Renew what the agent holds and say what it should run, stop and probe.
@@ -178,8 +186,14 @@ class Farm:
             self._runs.apply([(run, Cooled(ref.attempt, said.phase == COOL_DOWN))], quietly=True)
             self._publish(RunEvent.of(run, said))
 
+    def _is_ownerless(self, run: Run) -> bool:
+        lease, roster = run.lease, self._roster
+        return lease is not None and not (
+            lease.agent_id in roster.agents and lease.device_id in roster.devices
+        )
+
     def _hear(self, agent_id: str) -> None:
-        self._seen[agent_id] = self._clock()
+        self._seen[agent_id] = self._clock.steady()
         self._spoken.add(agent_id)
 
     def _require_sole(self, agent: Agent) -> None:
@@ -187,7 +201,7 @@ class Farm:
         if agent.id not in self._seen:
             return
         known = self._roster.agents[agent.id].agent
-        again_in_s = self._seen[agent.id] + self._settings.lease_ttl_s - self._clock()
+        again_in_s = self._seen[agent.id] + self._settings.lease_ttl_s - self._clock.steady()
         # A boot that only the store tells of most likely ended with the former controller.
         boots = {known.boot_id, agent.boot_id} - {None} if agent.id in self._spoken else set()
         if again_in_s > 0 and (known.host != agent.host or len(boots) > 1):
@@ -230,7 +244,7 @@ class Farm:
         """Do to a device what the administrator says; raises as Roster.happen does."""
         self._roster.happen(device_id, event, who, why)
         self._runs.place()
-        return self._standings(self._clock())[device_id]
+        return self._standings(self._clock.wall())[device_id]
 
     def require_probed(self, device_id: str) -> None:
         """Raise NotFound, or NotProbed if a probe would change nothing."""
@@ -250,7 +264,7 @@ class Farm:
         Raises NotFound.
         """
         self._roster.require_agent(agent_id)
-        hold = Hold(since=self._clock(), who=who, why=why)
+        hold = Hold(since=self._clock.wall(), who=who, why=why)
         self._roster.silent(agent_id, f"agent {agent_id} is revoked: {why}", hold)
         self._seen.pop(agent_id, None)
         doomed = self._runs.leased(agent_id)
@@ -265,38 +279,36 @@ class Farm:
     # --- time ----------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Return the time of the farm's clock."""
-        return self._clock()
+        """Return the date by the farm's clock."""
+        return self._clock.wall()
 
     def tick(self) -> None:
         """Mark silent agents offline and end leases that ran out."""
-        now = self._clock()
+        now = self._clock.steady()
         for agent_id, seen in list(self._seen.items()):
             if seen + self._settings.lease_ttl_s <= now:
                 quiet = f"agent {agent_id} has been silent for {now - seen:.0f} s"
                 self._roster.silent(agent_id, quiet)
                 del self._seen[agent_id]
-        self._runs.apply(
-            (run, LeaseLost())
-            for run in self._runs.leased()
-            if run.lease and run.lease.expires_at <= now
-        )
+        self._runs.apply((run, LeaseLost()) for run in self._runs.expired())
         self._roster.expire()
         self._runs.place()
 
     def next_tick_in(self) -> float:
         """Return in how many seconds something may run out, at most a lease's length."""
-        now, ttl = self._clock(), self._settings.lease_ttl_s
-        leases = [run.lease.expires_at for run in self._runs if run.lease]
-        silent = [seen + ttl for seen in self._seen.values()]
-        ends = [end] if (end := self._roster.next_end()) is not None else []
-        return max(0.0, min([*leases, *silent, *ends, now + ttl]) - now)
+        now, ttl = self._clock.steady(), self._settings.lease_ttl_s
+        silent = min(self._seen.values(), default=now) + ttl
+        lease, booking = self._runs.next_expiry(), self._roster.next_end()
+        ends = [ttl, silent - now]
+        ends += [] if lease is None else [lease - now]
+        ends += [] if booking is None else [booking - self._clock.wall()]
+        return max(0.0, min(ends))
 
     # --- what there is -------------------------------------------------------------------------
 
     def state(self) -> FarmState:
         """Return all agents, devices and open runs as they are now."""
-        now = self._clock()
+        now = self._clock.wall()
         return FarmState(
             now=now,
             agents=tuple(self._roster.agents.values()),

@@ -15,13 +15,11 @@ from controller.contracts.device import (
     Standing,
 )
 from controller.contracts.run import Run
-from controller.runtime.cluster import is_alive
+from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
 from controller.scheduling.device_life import standing
 from controller.store.protocol import StoreReader
-
-FARM_DOWN = "the farm is down"
 
 
 class DeviceStatus(Contract):
@@ -42,19 +40,19 @@ class DeviceStatus(Contract):
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
     """Return all agents; none is online while the farm is down."""
     agents, _ = store.fleet()
-    if _is_up(home):
+    if not why_away(home):
         return agents
     return [known.model_copy(update={"online": False}) for known in agents]
 
 
 def devices_now(home: Home, store: StoreReader) -> list[DeviceStatus]:
     """Return all devices with their present state."""
-    up, now = _is_up(home), time.time()
+    away, now = why_away(home), time.time()
     agents, devices = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
     return [
-        _status(d if up else _down(d), now, leases.get(d.device.id), ahead[d.agent_id])
+        _status(_away(d, away) if away else d, now, leases.get(d.device.id), ahead.get(d.agent_id))
         for d in devices
     ]
 
@@ -84,12 +82,7 @@ def _status(
     )
 
 
-def _down(device: RegisteredDevice) -> RegisteredDevice:
-    down = Standing(state=DeviceState.LOST, since=device.since, who=CONTROLLER, why=FARM_DOWN)
+def _away(device: RegisteredDevice, why: str) -> RegisteredDevice:
+    down = Standing(state=DeviceState.LOST, since=device.since, who=CONTROLLER, why=why)
     life = device.life.model_copy(update={"away": device.life.away or down})
     return device.model_copy(update={"online": False, "life": life})
-
-
-def _is_up(home: Home) -> bool:
-    cluster = home.cluster()
-    return cluster is not None and is_alive(cluster)

@@ -10,16 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILES
 from controller.contracts.base import Contract
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
+from controller.contracts.private_files import read_private, require_private_folder
 from controller.contracts.processes import FARM_MARKER
 from controller.runtime.redis import RedisServer
 
 _TOKEN = re.compile(r"[0-9A-Za-z._-]{16,256}")
+
+
+class Process(Contract):
+    """A process of this host, told from a later one of the same id."""
+
+    pid: int
+    started: int
+    """Clock ticks after the host's start: no step of its clock changes them."""
+    name: str
 
 
 class Cluster(Contract):
@@ -35,6 +46,11 @@ class Cluster(Contract):
     """Where Ray keeps its tables, under the name of the instance; None for in the head's memory."""
     options: dict[str, str] = {}
     """What `up` was told besides, by option."""
+    head: tuple[Process, ...] = ()
+    """What Ray's head node is made of; it is whole while they all run."""
+    api_port: int = 0
+    metrics_port: int = 0
+    """Of the controller, which has them again when the farm is started again."""
 
 
 class Endpoint(Contract):
@@ -43,6 +59,12 @@ class Endpoint(Contract):
     url: str
     version: str
     pid: int
+    metrics_port: int = 0
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT of the URL."""
+        return urlsplit(self.url).netloc
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +87,26 @@ class Home:
     def cluster_file(self) -> Path:
         """The Cluster as JSON."""
         return self.path / "cluster.json"
+
+    @property
+    def wanted(self) -> Path:
+        """The options of `up` as JSON: there while the farm is to be started again if it ends."""
+        return self.path / "up.json"
+
+    @property
+    def up_lock(self) -> Path:
+        """Held by who starts or ends the farm."""
+        return self.path / "up.lock"
+
+    @property
+    def supervisor_lock(self) -> Path:
+        """Held by who starts the farm again when it ends."""
+        return self.path / "supervisor.lock"
+
+    @property
+    def standby_lock(self) -> Path:
+        """Held by who takes over when that supervisor ends."""
+        return self.path / "standby.lock"
 
     @property
     def endpoint_file(self) -> Path:
@@ -97,6 +139,11 @@ class Home:
         return self.prometheus / "url"
 
     @property
+    def prometheus_process(self) -> Path:
+        """The Process as JSON."""
+        return self.prometheus / "process.json"
+
+    @property
     def logs(self) -> Path:
         """Logs of what `up` starts."""
         return self.path / "logs"
@@ -119,9 +166,11 @@ class Home:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            require_private_folder(self.path, f"preparing BENCHFARM_HOME {self.path}")
             self.logs.mkdir(exist_ok=True)
             for token in (self.ray_token, self.api_token):
-                if not token.exists() or not token.stat().st_size:  # empty would let anyone in
+                # An empty one would let anyone in.
+                if not os.path.lexists(token) or not self.read_token(token):
                     write_private(token, secrets.token_hex(32))
             self._derive_metrics_token()
         except OSError as error:
@@ -136,20 +185,23 @@ class Home:
 
         Raises UserError for a file that has none.
         """
-        try:
-            token = file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            seen = getattr(error, "strerror", None) or "it is not text"
-            raise _no_token(file, seen) from error
+        tried = f"option --token-file {file}"
+        remedy = "copy the ray-token file of the head's BENCHFARM_HOME, readable by its owner only"
+        token = read_private(file, tried, remedy)
         if not _TOKEN.fullmatch(token):
-            raise _no_token(file, "it holds no token")
+            raise UserError(tried, "it holds no token", remedy)
         self.prepare()
         write_private(self.ray_token, token)
         self._derive_metrics_token()
 
+    @staticmethod
+    def read_token(file: Path) -> str:
+        """Return what one of the token files holds; raises UserError if it can't be trusted."""
+        return read_private(file, f"reading {file}", "replace it by a file of your own")
+
     def _derive_metrics_token(self) -> None:
         # The same on every host of a farm, and no way back to the other token.
-        key = self.ray_token.read_text().strip().encode()
+        key = self.read_token(self.ray_token).encode()
         derived = hmac.digest(key, b"benchfarm metrics", "sha256").hex()
         if not self.metrics_token.exists() or self.metrics_token.read_text() != derived:
             write_private(self.metrics_token, derived)
@@ -167,11 +219,6 @@ class Home:
         )
 
 
-def _no_token(file: Path, seen: str) -> UserError:
-    remedy = "copy the ray-token file of the head's BENCHFARM_HOME, readable by its owner only"
-    return UserError(f"option --token-file {file}", seen, remedy)
-
-
 def write_private(path: Path, text: str) -> None:
     """Replace a file at once by one that only its owner can read."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -187,7 +234,12 @@ def write_private(path: Path, text: str) -> None:
         raise
 
 
-Model = TypeVar("Model", Cluster, Endpoint)
+def read_process(path: Path) -> Process | None:
+    """Return the process that a file of a home names, if it is there."""
+    return _read(Process, path)
+
+
+Model = TypeVar("Model", Cluster, Endpoint, Process)
 
 
 def _read(model: type[Model], path: Path) -> Model | None:

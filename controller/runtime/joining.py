@@ -12,9 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-import signal
-import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,9 +20,11 @@ from pathlib import Path
 
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.processes import FARM_MARKER, end_marked
+from controller.contracts.programs import python_module
 from controller.runtime import cluster as clusters
 from controller.runtime.addresses import Address
 from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.supervising import Supervision
 
 RETRY_S = 1.0
 """Between looks for the head, and before what has ended is started again."""
@@ -101,21 +101,21 @@ async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) ->
     say: is told in a line what has happened. Raises FarmUnavailable if the controller refuses this
     agent.
     """
-    signals: asyncio.Queue[None] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signals.put_nowait, None)
-    stop = asyncio.create_task(signals.get())
-    supervisor = _Supervisor(home, joining, say, stop, signals)
-    try:
-        while not stop.done():
-            try:
-                await supervisor.live_once()
-            except OSError as error:  # a full disk, say
-                supervisor.say_once(error)
-            await asyncio.wait({stop}, timeout=RETRY_S)
-    finally:
-        stop.cancel()
+    supervision = Supervision(say)
+    supervision.hear()
+    supervisor = _Supervisor(home, joining, say, supervision.stop, supervision.signals)
+
+    async def live_once() -> float:
+        try:
+            lived_s = await supervisor.live_once()
+        except OSError as error:  # a full disk, say
+            seen = error.strerror or error
+            supervision.say_once(f"this host can't join now: {seen}; see {home.path}")
+            return 0.0
+        supervision.say_once("")
+        return lived_s
+
+    await supervision.go_on(live_once, RETRY_S)
 
 
 @dataclass(slots=True)
@@ -125,22 +125,16 @@ class _Supervisor:
     say: Callable[[str], None]
     stop: asyncio.Task[None]
     signals: asyncio.Queue[None]
-    trouble: str = ""
-    """What keeps this host from joining, as told last."""
 
-    def say_once(self, error: OSError) -> None:
-        """Tell what is in the way, though it is tried again every second."""
-        trouble = f"this host can't join now: {error.strerror or error}; see {self.home.path}"
-        if trouble != self.trouble:
-            self.say(trouble)
-        self.trouble = trouble
+    async def live_once(self) -> float:
+        """Wait for the head, start node and agent, and end both when one has or they are to.
 
-    async def live_once(self) -> None:
-        """Wait for the head, start node and agent, and end both when one has or they are to."""
+        Returns for how many seconds both were there.
+        """
         await self._end()
         address = await self._way_to_head()
         if address is None:
-            return
+            return 0.0
         temp_dir = clusters.new_temp_dir()
         instance = instance_of(self.home)
         cluster = Cluster(
@@ -151,11 +145,10 @@ class _Supervisor:
         )
         try:
             write_private(self.home.cluster_file, cluster.model_dump_json())
-            self.trouble = ""
-            await self._node_and_agent(address, temp_dir)
+            return await self._node_and_agent(address, temp_dir)
         finally:
             await self._end()
-            shutil.rmtree(temp_dir, ignore_errors=True)
+            clusters.remove_temp_dir(temp_dir)
             self.home.cluster_file.unlink(missing_ok=True)
 
     async def _end(self) -> None:
@@ -177,18 +170,18 @@ class _Supervisor:
             await asyncio.wait({self.stop}, timeout=RETRY_S)
         return None
 
-    async def _node_and_agent(self, address: str, temp_dir: str) -> None:
+    async def _node_and_agent(self, address: str, temp_dir: str) -> float:
         head = str(self.joining.head)
         join = ("--block", f"--address={head}", f"--node-ip-address={address}")
         command = clusters.node_command(temp_dir, clusters.node_ports())
         node = await self._start("ray-node", *command, *join)
         # It gets ready while the node starts, of which the end of its input tells.
-        python = (sys.executable, "-m", "agents.joined", head, address)
+        python = python_module("agents.joined", head, address)
         agent = await self._start("agent", *python, hears=True)
         if agent.stdin:
             agent.stdin.write(self._options(address))
         try:
-            await self._watch(node, agent, Path(temp_dir))
+            return await self._watch(node, agent, Path(temp_dir))
         finally:
             await asyncio.gather(_ended(node), _ended(agent))
 
@@ -197,13 +190,14 @@ class _Supervisor:
         node: asyncio.subprocess.Process,
         agent: asyncio.subprocess.Process,
         temp_dir: Path,
-    ) -> None:
+    ) -> float:
         node_ended = asyncio.create_task(node.wait())
         agent_ended = asyncio.create_task(agent.wait())
         if not await self._until_up(node_ended, temp_dir):
             if not self.stop.done():
                 self.say(f"Ray's node did not start; see {self.home.logs / 'ray-node.log'}")
-            return
+            return 0.0
+        began = time.monotonic()
         if agent.stdin:
             agent.stdin.close()
         heard = asyncio.create_task(self._hear(agent))
@@ -217,6 +211,7 @@ class _Supervisor:
             who = "the agent" if agent_ended.done() else "Ray's node"
             self.say(f"{who} ended; starting again; see {self.home.logs}")
         heard.cancel()
+        return time.monotonic() - began
 
     def _refusal(self, said: str) -> FarmUnavailable:
         """Return the controller's refusal, which says itself what to do."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 
 from pydantic import TypeAdapter
@@ -11,6 +10,7 @@ from pydantic import TypeAdapter
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+from controller.contracts.programs import python_module
 
 _SAID: TypeAdapter[KernelCheck | KernelRow | Complaint] = TypeAdapter(
     KernelCheck | KernelRow | Complaint
@@ -19,7 +19,7 @@ _SAID: TypeAdapter[KernelCheck | KernelRow | Complaint] = TypeAdapter(
 
 def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
     """Yield what is found as it is found; raises UserError if it can't be run here."""
-    command = [sys.executable, "-m", "agents.kernel_bench", wanted.model_dump_json()]
+    command = python_module("agents.kernel_bench", wanted.model_dump_json())
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             said = _SAID.validate_json(line)

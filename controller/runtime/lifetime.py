@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+from urllib.parse import urlsplit
 
-from controller.contracts.errors import FarmUnavailable, UserError
+from pydantic import TypeAdapter, ValidationError
+
+from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
+from controller.contracts.inherited import inherited_to_fetch
 from controller.contracts.processes import FARM_MARKER, end_marked
+from controller.contracts.programs import python_module
+from controller.contracts.quota import Quota
 from controller.metrics.exporter import LOOPBACK, listening
+from controller.metrics.prometheus_config import CONFIG, Intervals
 from controller.runtime import cluster as clusters
+from controller.runtime import head_supervisor
+from controller.runtime.client import Patience
 from controller.runtime.cluster import Head
+from controller.runtime.health import home_mark, is_supervised, names_of_ended, process_of
 from controller.runtime.home import Cluster, Home, write_private
 from controller.runtime.joining import GRACE_S, instance_of, no_supervisor
 from controller.runtime.options import QUARANTINE_AFTER, ControllerOptions
+from controller.runtime.prometheus import running_beside, start_beside
 from controller.store.sqlite import SqliteStore
+
+SUPERVISOR = "supervisor"
+SUPERVISOR_GRACE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +70,19 @@ class UpOptions:
     """0 for a free one."""
     head: Head = field(default_factory=Head)
     quarantine_after: int = QUARANTINE_AFTER
+    quota: Quota = field(default_factory=Quota)
     """As in controller.runtime.options."""
-    phone_power_cycle: Sequence[str] = ()
+    phone_power_cycle: tuple[str, ...] = ()
     """Words of a command for phones of this host that nothing else brings back."""
+    prometheus: bool = False
+    """Whether a Prometheus looks on."""
+    supervised: bool = False
+    """Whether the farm is started again when a part of it ends."""
+    block: bool = False
+    """Whether this process is to be the supervisor, once the farm is up."""
+
+
+_OPTIONS = TypeAdapter(UpOptions)
 
 
 def bring_up(home: Home, options: UpOptions) -> FarmUp:
@@ -68,21 +93,97 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
     ended again on any exception.
     """
     home.prepare()
-    with _alone(home), no_supervisor(home):
+    with _alone(home, "benchfarm up"), no_supervisor(home):
         former = home.cluster()
         if former and _is_up(home, former):
             require_same(former, options)
-            return FarmUp(former, home.endpoint().url, None, started=False)
-        if former:
-            clusters.clear(home, former)  # the remains of a crash
-        _require_startable(options)
-        SqliteStore.open(home.store).close()  # says what is wrong with it, if anything is
-        return _start(home, options, former.instance if former and former.redis else None)
+            farm = FarmUp(former, home.endpoint().url, None, started=False)
+        else:
+            farm = _start_in_place_of(former, home, options)
+        if options.supervised:
+            _look_after(home, options, farm.cluster)
+        if options.prometheus:
+            _have_prometheus(home, farm)
+        return farm
 
 
-def _start(home: Home, options: UpOptions, lost: str | None) -> FarmUp:
-    """lost: the farm whose hosts Redis knows, and who measure on without their head."""
-    cluster = clusters.start_head(home, options.head, lost if options.head.redis else None)
+def bring_up_as_wanted(home: Home) -> None:
+    """Bring up a farm as `up` was told, if it has not been taken down since; raises as that."""
+    if options := wanted(home):
+        bring_up(home, options)
+
+
+def wanted(home: Home) -> UpOptions | None:
+    """Return how a home's farm is started again; None if it is not to be."""
+    try:
+        return _OPTIONS.validate_json(home.wanted.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        seen = getattr(error, "strerror", None) or "it is damaged"
+        remedy = "end the farm and start it again: benchfarm down, benchfarm up"
+        raise HomeUnusable(f"reading {home.wanted}", seen, remedy) from error
+
+
+def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
+    """Have the farm started again when a part of it ends, with the options it was started with."""
+    before = wanted(home)
+    if before is None or told(options) == cluster.options:
+        before = options
+    both = replace(before, prometheus=before.prometheus or options.prometheus, block=False)
+    write_private(home.wanted, _OPTIONS.dump_json(both).decode())
+    if options.block:  # this process will be it
+        end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=0.0)
+    elif not is_supervised(home):
+        with (home.logs / "supervisor.log").open("ab") as log:
+            subprocess.Popen(
+                python_module(head_supervisor.MODULE),
+                env=supervisor_environment(home),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+
+def be_supervisor(home: Home) -> NoReturn:
+    """Become the supervisor that an `up` with `block` has made room for."""
+    command = python_module(head_supervisor.MODULE, head_supervisor.BLOCK)
+    os.execve(command[0], command, supervisor_environment(home))
+
+
+def supervisor_environment(home: Home) -> dict[str, str]:
+    """Return the environment of who starts a home's farm again."""
+    own = {FARM_MARKER: home_mark(home, SUPERVISOR), "BENCHFARM_HOME": str(home.path)}
+    return {**inherited_to_fetch(os.environ), **own}
+
+
+def _have_prometheus(home: Home, farm: FarmUp) -> None:
+    """Start Prometheus unless one looks on where the controller is; raises as `start_beside`."""
+    config = home.prometheus / CONFIG
+    if running_beside(home):
+        if farm.url in config.read_text():
+            return
+        end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
+    started = start_beside(home, Intervals())
+    write_private(home.prometheus_process, process_of(started.process.pid).model_dump_json())
+
+
+def _start_in_place_of(former: Cluster | None, home: Home, options: UpOptions) -> FarmUp:
+    if former:
+        clusters.clear(home, former, grace_s=0.0)  # the remains of a crash
+    _require_startable(options)
+    SqliteStore.open(home.store).close()  # says what is wrong with it, if anything is
+    return _start(home, options, former)
+
+
+def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
+    """former: the farm that was lost here, if one was."""
+    # Redis knows the hosts of the former, who measure on without their head; a supervisor tries
+    # again whatever goes wrong.
+    kept = former and ((former.redis and options.head.redis) or home.wanted.exists())
+    lost = former.instance if former and kept else None
+    cluster = clusters.start_head(home, options.head, lost)
     try:
         cluster = cluster.model_copy(update={"options": told(options)})
         write_private(home.cluster_file, cluster.model_dump_json())
@@ -91,9 +192,20 @@ def _start(home: Home, options: UpOptions, lost: str | None) -> FarmUp:
         said = (options.labels, address, options.phone_power_cycle)
         starting = _spawn_agent(home, cluster, *said) if options.with_agent else None
         controller = ControllerOptions(
-            str(home.path), address, options.api_port, options.quarantine_after
+            str(home.path),
+            address,
+            options.api_port or _former_port(former),
+            options.quarantine_after,
+            options.quota,
+            former.metrics_port if former else 0,
         )
         url = clusters.start_controller(home, cluster, controller)
+        ports = {
+            "api_port": urlsplit(url).port,
+            "metrics_port": home.endpoint().metrics_port,
+        }
+        cluster = cluster.model_copy(update=ports)
+        write_private(home.cluster_file, cluster.model_dump_json())
         started = _await_agent(home, starting) if starting else None
     except BaseException:
         if cluster.instance == lost:
@@ -105,15 +217,33 @@ def _start(home: Home, options: UpOptions, lost: str | None) -> FarmUp:
     return FarmUp(cluster, url, started, started=True)
 
 
+def _former_port(former: Cluster | None) -> int:
+    """Return where the controller listened before, if that is still free, else 0."""
+    try:
+        _require_free(former.api_port if former else 0)
+    except UserError:
+        return 0
+    return former.api_port if former else 0
+
+
 @contextmanager
-def _alone(home: Home) -> Iterator[None]:
-    """Hold what only one `up` of a home can; raises UserError."""
-    with (home.path / "up.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            seen = "another one is at work here"
-            raise UserError(f"benchfarm up in {home.path}", seen, "wait for its end") from error
+def _alone(home: Home, what: str) -> Iterator[None]:
+    """Hold what only one `up` or `down` of a home can; raises UserError.
+
+    While the farm is being started again, that is waited for.
+    """
+    with home.up_lock.open("a") as lock:
+        patience = Patience(f"of {home.path}, which is being started again")
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                seen = "another one is at work here"
+                at_work = FarmUnavailable(f"{what} in {home.path}", seen, "wait for its end")
+                if not is_supervised(home):
+                    raise at_work from error
+                patience.wait(at_work)
         yield
 
 
@@ -130,12 +260,16 @@ def told(options: UpOptions) -> dict[str, str]:
         "--autoscaling-config": str(head.autoscaling.absolute()) if head.autoscaling else "",
         "--metrics-address": options.metrics_address if options.metrics_address != usual else "",
         "--api-port": str(options.api_port or ""),
-        "--quarantine-after": (
-            str(options.quarantine_after) if options.quarantine_after != QUARANTINE_AFTER else ""
-        ),
+        "--user-runs": _other(options.quota.open_runs, Quota().open_runs),
+        "--user-bytes": _other(options.quota.bytes_a_day, Quota().bytes_a_day),
+        "--quarantine-after": _other(options.quarantine_after, QUARANTINE_AFTER),
         "--phone-power-cycle": shlex.join(options.phone_power_cycle),
     }
     return {option: value for option, value in said.items() if value}
+
+
+def _other(value: int, usual: int) -> str:
+    return str(value) if value != usual else ""
 
 
 def require_same(cluster: Cluster, options: UpOptions) -> None:
@@ -171,17 +305,27 @@ def start_agent(
 
 
 def bring_down(home: Home) -> int | None:
-    """End everything of this home's farm; return how many processes, or None if it was down."""
-    if cluster := home.cluster():
-        return clusters.stop(home, cluster)
-    # A host that has joined another's farm and waits for its head has no cluster.
-    return end_marked(FARM_MARKER, instance_of(home), grace_s=GRACE_S) or None
+    """End everything of this home's farm; return how many processes, or None if it was down.
+
+    Raises FarmUnavailable while a person's `up` is at work.
+    """
+    if not home.path.exists():
+        return None
+    home.wanted.unlink(missing_ok=True)  # from now on nobody starts it again
+    ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
+    with _alone(home, "benchfarm down"):
+        home.wanted.unlink(missing_ok=True)  # it may have come back from who was just ended
+        if cluster := home.cluster():
+            return ended + clusters.stop(home, cluster)
+        # A host that has joined another's farm and waits for its head has no cluster.
+        return ended + end_marked(FARM_MARKER, instance_of(home), grace_s=GRACE_S) or None
 
 
 def _is_up(home: Home, cluster: Cluster) -> bool:
     """Whether a farm runs; what is left of one, or of an `up` that was killed, does not count."""
-    alive = clusters.is_alive(cluster) and clusters.has_head(cluster)
-    return alive and home.endpoint_file.exists() and clusters.has_controller(home)
+    alive = clusters.is_alive(cluster) and not names_of_ended(cluster.head)
+    begun = alive and clusters.has_head(cluster) and home.endpoint_file.exists()
+    return begun and clusters.has_controller(home, cluster)
 
 
 def _require_startable(options: UpOptions) -> None:
@@ -214,7 +358,7 @@ def _spawn_agent(
 ) -> subprocess.Popen[bytes]:
     with (home.logs / "agent-start.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "agents", cluster.ray_address],
+            python_module("agents", cluster.ray_address),
             env=clusters.node_environment(home, cluster.instance),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

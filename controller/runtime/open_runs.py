@@ -15,8 +15,10 @@ from controller.contracts.device import Device
 from controller.contracts.records import Spent, SweepRecord
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
+from controller.runtime.clock import Clock
 from controller.runtime.roster import Roster
-from controller.scheduling.lifecycle import Event, Granted, Renewed, advance
+from controller.scheduling.leases import Leases
+from controller.scheduling.lifecycle import Event, Granted, advance
 from controller.scheduling.placement import place
 from controller.scheduling.policy import RetryPolicy
 from controller.scheduling.turns import HALF_LIFE_S, Claim, Claims, Shares
@@ -52,7 +54,7 @@ class OpenRuns:
         catalog: Catalog,
         roster: Roster,
         settings: RunSettings,
-        clock: Callable[[], float],
+        clock: Clock,
         listeners: Listeners,
     ) -> None:
         self._store = store
@@ -62,16 +64,24 @@ class OpenRuns:
         self._clock = clock
         self._listeners = listeners
         self._claims = {r.sweep_id: _claim(r) for r in store.sweeps()}
-        self._shares = Shares(store.spent(clock() - REMEMBERED_S))
+        self._shares = Shares(self._spent_before())
         self._open = {run.run_id: run for run in store.runs(open_only=True)}
+        self._leases = Leases(settings.lease_ttl_s)
+        self.told_late: set[str] = set()
+        """Runs that have changed after their end, since this was cleared."""
         # Nobody could renew a lease while the controller was away: every owner gets a full term.
-        for run in self.leased():
-            self.renew(run)
+        now = clock.steady()
+        for run_id, began in [(r.run_id, r.lease.leased_at) for r in self.leased() if r.lease]:
+            self._leases.begin(run_id, clock.steady_at(began), now)
 
     # --- what there is -------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Run]:
         return iter(tuple(self._open.values()))
+
+    def open(self, run_id: str) -> Run | None:
+        """Return a run, if it is open."""
+        return self._open.get(run_id)
 
     def get(self, run_id: str) -> Run | None:
         """Return a run that is open, or was: then the store is asked."""
@@ -82,6 +92,18 @@ class OpenRuns:
         held = [run for run in self._open.values() if run.lease]
         return [r for r in held if agent_id is None or (r.lease and r.lease.agent_id == agent_id)]
 
+    def expired(self) -> list[Run]:
+        """Return the runs whose lease has run out."""
+        return [self._open[run_id] for run_id in self._leases.expired(self._clock.steady())]
+
+    def next_expiry(self) -> float | None:
+        """Return when the next lease runs out, on the steady clock, if there is one."""
+        return self._leases.next_end()
+
+    def of_user(self, user: str) -> list[Run]:
+        """Return the open runs of a user's sweeps."""
+        return [r for r in self._open.values() if self._claims[r.sweep_id].user == user]
+
     def user_of(self, sweep_id: str) -> str | None:
         """Return whose a sweep is; None if there is no such sweep."""
         claim = self._claims.get(sweep_id)
@@ -89,34 +111,31 @@ class OpenRuns:
 
     # --- what changes --------------------------------------------------------------------------
 
-    def add(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
-        """Keep a sweep, and queue those of its runs that are new; return these."""
-        new = self._store.add_sweep(record, runs)
+    def add(self, record: SweepRecord, new: Sequence[Run]) -> None:
+        """Queue runs of a sweep that are stored by now."""
         self._claims[record.sweep_id] = _claim(record)
         self._open.update((run.run_id, run) for run in new)
-        return new
 
     def renew(self, run: Run) -> None:
-        """Prolong a run's lease; not stored: after a restart every lease is renewed anyway."""
-        if run.lease:
-            now = self._clock()
-            renewed = Renewed(run.lease.number, now + self._settings.lease_ttl_s)
-            self._open[run.run_id] = advance(run, renewed, now, self._settings.retry).run
+        """Prolong a leased run's lease; not stored: a restart renews every lease anyway."""
+        self._leases.renew(run.run_id, self._clock.steady())
 
     def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
         """Do to each run what has happened; quietly: whoever watches need not hear of it."""
-        now = self._clock()
+        now = self._clock.wall()
         pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
         changed = [(run, change) for run, change in pairs if change.run != run or change.record]
         if not changed:
             return
         self._store.save_runs([change for _, change in changed])
-        for _, change in changed:
-            self._remember(change.run)
+        for run, change in changed:
+            if run.run_id not in self._open:
+                self.told_late.add(run.run_id)
+            self._spend(run, change)
+            self._remember(run, change.run)
             if not quietly:
                 self._listeners.publish(RunEvent.of(change.run))
         for run, change in changed:
-            self._spend(run, change)
             self._listeners.observe(run, change)
 
     def place(self) -> None:
@@ -132,35 +151,44 @@ class OpenRuns:
         for known in map(devices.__getitem__, busy):
             cores[known.agent_id] |= known.device.host_cores
         hosts = {d.device.id: d.agent_id for d in devices.values()}
-        now = self._clock()
-        claims = Claims(self._claims, self._spent_s(now), self._roster.kept_for())
+        claims = Claims(self._claims, self._spent_s(), self._roster.kept_for())
         grants = list(place(queued, free, cores, hosts, self._catalog, claims))
-        self.apply((run, self._grant(device, now)) for run, device in grants)
+        self.apply((run, self._grant(device)) for run, device in grants)
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _grant(self, device: Device, now: float) -> Granted:
+    def _grant(self, device: Device) -> Granted:
         agent = self._roster.agent_of(device.id)
-        expires_at = now + self._settings.lease_ttl_s
-        return Granted(device.id, agent.id, agent.incarnation, expires_at)
+        return Granted(device.id, agent.id, agent.incarnation)
 
-    def _spent_s(self, now: float) -> dict[str, float]:
+    def _spent_before(self) -> Iterator[Spent]:
+        """Return what the store tells of device time, on the steady clock."""
+        for spent in self._store.spent(self._clock.wall() - REMEMBERED_S):
+            at = self._clock.steady_at(spent.ended_at)
+            yield spent.model_copy(update={"ended_at": at})
+
+    def _spent_s(self) -> dict[str, float]:
         leased = [
-            (self._claims[run.sweep_id].user, run.lease.leased_at)
-            for run in self._open.values()
-            if run.lease
+            (self._claims[run.sweep_id].user, self._leases.began(run.run_id))
+            for run in self.leased()
         ]
-        return self._shares.now(now, leased)
+        return self._shares.now(self._clock.steady(), leased)
 
     def _spend(self, before: Run, change: RunChange) -> None:
         """Count a lease that a change has ended for the user who had it."""
         lease = before.lease
         if lease is None or change.run.lease is not None:
             return
-        now, user = self._clock(), self._claims[before.sweep_id].user
-        self._shares.add(Spent(user=user, ended_at=now, seconds=max(0.0, now - lease.leased_at)))
+        now, user = self._clock.steady(), self._claims[before.sweep_id].user
+        seconds = now - self._leases.began(before.run_id)
+        self._shares.add(Spent(user=user, ended_at=now, seconds=seconds))
 
-    def _remember(self, run: Run) -> None:
+    def _remember(self, before: Run, run: Run) -> None:
+        if run.lease is None:
+            self._leases.end(run.run_id)
+        elif before.lease is None:
+            now = self._clock.steady()
+            self._leases.begin(run.run_id, now, now)
         if run.state.terminal:
             self._open.pop(run.run_id, None)
         else:

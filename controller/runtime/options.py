@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
+
+from controller.contracts.quota import Quota
 
 URL_VARIABLE: Final = "BENCHFARM_URL"
 """Where the controller listens, for who is not on its host: the end of an ssh tunnel, say."""
@@ -24,3 +26,7 @@ class ControllerOptions:
     """0 for a free one."""
     quarantine_after: int
     """As QUARANTINE_AFTER."""
+    quota: Quota = field(default_factory=Quota)
+    """Of each user but the administrator."""
+    metrics_port: int = 0
+    """Which the farm had before, if it is still free; 0 for any."""

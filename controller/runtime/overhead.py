@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 from controller.contracts.bench import OverheadSamples
 from controller.contracts.catalog import load_catalog
 from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError
+from controller.contracts.programs import python_module
 
 
 def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSamples:
@@ -21,7 +21,7 @@ def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSample
     module = "agents.android.bench_harness"
     arguments = [workload, numerics, str(pairs)]
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
+        python_module(module, *arguments), capture_output=True, text=True, check=False
     )
     if done.returncode == COMPLAINED:
         raise Complaint.model_validate_json(done.stdout).error()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,7 +20,9 @@ from controller.contracts.errors import (
     PhoneUnavailable,
     UserError,
 )
+from controller.contracts.inherited import inherited
 from controller.contracts.processes import FARM_MARKER
+from controller.contracts.programs import SAFE_PATH, python_module
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
@@ -52,10 +53,10 @@ def started_phone(
 ) -> Iterator[StartedPhone]:
     """Be host to a virtual phone for a while; raises PhoneUnavailable, UserError.
 
-    key: the only host key it lets in; None lets in every local user. instance: of the farm whose
-    end is to end the phone, too.
+    key: a file of the only host keys it lets in; with None it asks its user, who can't answer yet,
+    unless an option says otherwise. instance: of the farm whose end is to end the phone, too.
     """
-    command = [sys.executable, "-m", "agents.android.virtual", f"--profile={profile}", *options]
+    command = [*python_module("agents.android.virtual", f"--profile={profile}", *options)]
     command += [f"--authorized-keys={key}"] if key else []
     marker = {FARM_MARKER: instance} if instance else {}
     process = subprocess.Popen(
@@ -64,7 +65,7 @@ def started_phone(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **marker},
+        env={**inherited(os.environ), **SAFE_PATH, **marker},
     )
     try:
         said = process.stdout.readline() if process.stdout else ""
@@ -89,7 +90,7 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
 
     address: HOST or HOST:PORT. server: the adb server that is to connect to it, where the agent
     follows several. A second way to a phone that is in the farm already is closed again. Raises
-    PhoneUnavailable, DeviceHeldElsewhere, FarmUnavailable, UserError.
+    PhoneUnavailable, DeviceRefused, FarmUnavailable, UserError.
     """
     address = with_port(address)
     agent = _chosen(f"connecting phone {address}", _agents(home), server)
@@ -152,6 +153,19 @@ def adb_key(home: Home, server: str | None = None) -> Path | None:
     return key if key.exists() else None
 
 
+def key_to_let_in(home: Home, server: str | None = None) -> Path:
+    """Return the public key that a virtual phone on this host is to let in; raises UserError."""
+    tried, remedy = "starting a virtual phone", "name the file with the key: --key adbkey.pub"
+    try:
+        key = adb_key(home, server)
+    except FarmUnavailable as error:
+        seen = f"it is to let in this host's agent, and {error.seen}"
+        raise UserError(tried, seen, f"run: benchfarm up; or {remedy}") from error
+    if key is None:
+        raise UserError(tried, "the key of an adb server that others run is not known", remedy)
+    return key
+
+
 def await_devices(home: Home, wanted: Collection[str]) -> None:
     """Return once devices have registered and are ready; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
@@ -188,15 +202,8 @@ class _Agent:
 
     def ask(self, verb: str, phone: str, *more: str) -> Answer:
         """Do something with a phone of its server; raises PhoneUnavailable."""
-        command = [
-            sys.executable,
-            "-m",
-            "agents.transports.adb",
-            verb,
-            str(self.read().server),
-            phone,
-            *more,
-        ]
+        server = str(self.read().server)
+        command = python_module("agents.transports.adb", verb, server, phone, *more)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return Answer.model_validate_json(done.stdout)
@@ -238,7 +245,7 @@ def _chosen(tried: str, agents: Sequence[_Agent], server: str | None) -> _Agent:
         return known[server]
     names = ", ".join(sorted(known))
     seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
-    raise UserError(tried, seen, "say which: --adb-server HOST:PORT")
+    raise UserError(tried, seen, "say which: --adb-server SERVER")
 
 
 def _no_agent(place: Path) -> FarmUnavailable:
@@ -260,5 +267,5 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
     said = process.stderr.read().strip().splitlines() if process.stderr else []
     seen = said[-1] if said else f"it exited with {process.wait()}"
-    remedy = f"start it by itself: python -m agents.android.virtual --profile={profile}"
+    remedy = f"start it by itself: python -P -m agents.android.virtual --profile={profile}"
     return PhoneUnavailable(f"starting a virtual phone {profile}", seen, remedy)

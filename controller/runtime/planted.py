@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 
 from controller.contracts.bench import PlantedTrial, PlantedTrials
 from controller.contracts.errors import UserError
+from controller.contracts.programs import python_module
 
 
 def run_planted(wanted: PlantedTrials) -> Iterator[PlantedTrial]:
     """Yield comparisons as they end; raises UserError if they can't be run here."""
-    command = [sys.executable, "-m", "agents.pairing.planted", wanted.model_dump_json()]
+    command = python_module("agents.pairing.planted", wanted.model_dump_json())
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             yield PlantedTrial.model_validate_json(line)

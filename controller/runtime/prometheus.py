@@ -16,6 +16,7 @@ import psutil
 import yaml
 
 from controller.contracts.errors import UserError
+from controller.contracts.inherited import inherited
 from controller.contracts.processes import FARM_MARKER
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import (
@@ -24,10 +25,13 @@ from controller.metrics.prometheus_config import (
     http_discovery,
     prometheus_files,
 )
+from controller.runtime.health import home_mark
 from controller.runtime.home import Home
 
 START_S = 20.0
 ASK_S = 10.0
+SHOWN_CHARACTERS = 300
+"""So much is said back of what the server there complains of."""
 STOP_S = 10.0
 RETRY_S = 0.05
 Series = Mapping[str, Any]
@@ -72,7 +76,7 @@ class Prometheus:
         if said.get("status") != "success":
             raise PrometheusUnavailable(
                 f"asking Prometheus for {parameters.get('query', path)}",
-                str(said.get("error", answer.status_code)),
+                str(said.get("error", answer.status_code))[:SHOWN_CHARACTERS],
                 "mend the query",
             )
         return said["data"]
@@ -184,11 +188,11 @@ def start_beside(home: Home, intervals: Intervals) -> StartedPrometheus:
 
     Raises PrometheusUnavailable, FarmUnavailable.
     """
-    cluster, endpoint = home.cluster(), home.endpoint()
-    marker = {FARM_MARKER: cluster.instance} if cluster else {}
+    endpoint = home.endpoint()
+    marker = {FARM_MARKER: home_mark(home, "prometheus")}
     discovery = http_discovery(endpoint.url + TARGETS_PATH, home.metrics_token)
     files = prometheus_files(discovery, home.metrics_token, intervals)
-    started = start_prometheus(home.prometheus, files, {**os.environ, **marker})
+    started = start_prometheus(home.prometheus, files, {**inherited(os.environ), **marker})
     home.prometheus_url.write_text(started.server.url)
     return started
 

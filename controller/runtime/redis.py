@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
+from controller.contracts.private_files import read_private
+from controller.contracts.programs import python_code
 from controller.runtime.addresses import Address
 
 ANSWER_S = 3.0
+MAX_LINE = 200
+"""So much of an answer's first line is read: what is there may be no Redis."""
 _FORGET = """
 import json, sys
 from ray._private.gcs_utils import cleanup_redis_storage
@@ -43,17 +46,14 @@ class RedisServer(Contract):
         return f"{self.host}:{self.port}"
 
     def password(self) -> str:
-        """Return the password, "" if there is none; raises UserError."""
+        """Return the password, "" if none was given; raises UserError."""
         if self.password_file is None:
             return ""
-        try:
-            if password := Path(self.password_file).read_text().strip():
-                return password
-            seen = "it is empty"
-        except (OSError, UnicodeDecodeError) as error:
-            seen = getattr(error, "strerror", None) or "it is not text"
         tried = f"option --redis-password-file {self.password_file}"
-        raise UserError(tried, seen, "put the password of Redis there, readable by you only")
+        remedy = "put the password of Redis there, readable by you only"
+        if password := read_private(Path(self.password_file), tried, remedy):
+            return password
+        raise UserError(tried, "it is empty", remedy)
 
     def environment(self, namespace: str) -> dict[str, str]:
         """Return what makes a head of Ray keep its tables there, under a name of their own."""
@@ -65,11 +65,11 @@ class RedisServer(Contract):
         password = self.password()
         stranger = self._ask("PING")
         admitted = self._ask("AUTH", password) if password else stranger
-        if stranger == "+PONG" and not self.host.startswith("127."):
+        if stranger == "+PONG":
             seen = "it serves anyone who can reach it, without a password"
             remedy = "set requirepass there: who can write to it has power over every host"
             raise UserError(tried, seen, remedy)
-        if admitted not in ("+PONG", "+OK"):
+        if admitted != "+OK":
             seen = admitted.lstrip("-").partition(". ")[0] or "it is no Redis"
             raise UserError(tried, seen, "put its password into --redis-password-file")
 
@@ -84,8 +84,7 @@ class RedisServer(Contract):
         whose = {"host": self.host, "port": self.port, "password": self.password()}
         said = json.dumps({**whose, "use_ssl": False, "storage_namespace": namespace})
         # In a process of its own: Ray ends the one that fails, and talks of what it does.
-        command = [sys.executable, "-P", "-c", _FORGET]
-        done = subprocess.run(command, input=said, capture_output=True, text=True)
+        done = subprocess.run(python_code(_FORGET), input=said, capture_output=True, text=True)
         if done.returncode != 0:
             raise UserError(tried, f"it exited with {done.returncode}", remedy)
 
@@ -100,7 +99,7 @@ class RedisServer(Contract):
                 connection.makefile("rb") as answer,
             ):
                 connection.sendall(asked)
-                return answer.readline().decode(errors="replace").strip()
+                return answer.readline(MAX_LINE).decode(errors="replace").strip()
         except OSError as error:
             remedy = "start a Redis there that this host can reach"
             seen = error.strerror or str(error)

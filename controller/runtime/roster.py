@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -14,13 +15,15 @@ from controller.contracts.device import (
     DeviceEvent,
     DeviceLife,
     DeviceState,
-    HeldDevice,
     Hold,
+    RefusedDevice,
     RegisteredAgent,
     RegisteredDevice,
 )
 from controller.contracts.errors import AgentRevoked, NotFound, StoreUnavailable
 from controller.contracts.wire import ProbeOrder, ProbeReport
+from controller.runtime.clock import Clock
+from controller.runtime.identities import announced_twice, objection_to
 from controller.runtime.objections import require_possible
 from controller.scheduling.clocks import Clocks, by_our_clock, moved
 from controller.scheduling.device_life import (
@@ -33,7 +36,7 @@ from controller.scheduling.device_life import (
     current,
     live,
     may_run,
-    probe_due,
+    next_probe,
 )
 from controller.scheduling.policy import QuarantinePolicy
 from controller.store.protocol import Store
@@ -44,14 +47,22 @@ Known = TypeVar("Known", RegisteredAgent, RegisteredDevice)
 class Roster:
     """Every change goes device life → store → memory."""
 
-    def __init__(self, store: Store, clock: Callable[[], float], policy: QuarantinePolicy) -> None:
+    def __init__(self, store: Store, clock: Clock, policy: QuarantinePolicy) -> None:
         self._store = store
         self._clock = clock
         self._policy = policy
         self._clocks = Clocks()
         agents, devices = store.fleet()
         self.agents: dict[str, RegisteredAgent] = {a.agent.id: a for a in agents}
-        self.devices: dict[str, RegisteredDevice] = {d.device.id: d for d in devices}
+        # An agent whose record is damaged is unknown until it registers, and has nothing till then.
+        self.devices: dict[str, RegisteredDevice] = {
+            d.device.id: d if d.agent_id in self.agents else d.model_copy(update={"online": False})
+            for d in devices
+        }
+        self._pauses: dict[str, tuple[float | None, float]] = {}
+        """The date of each device's next probe, and when that is on the steady clock."""
+        for device in devices:
+            self._rested(device)
 
     # --- what there is -------------------------------------------------------------------------
 
@@ -61,22 +72,21 @@ class Roster:
 
     def out(self) -> list[tuple[Device, str]]:
         """Return the devices that take no part in the fleet, as selectors see them, and why."""
-        now = self._clock()
+        now = self._clock.wall()
         absent = (d for d in self.devices.values() if not may_run(d))
         resting = ((d.labelled, at_rest(d, now)) for d in absent)
         return [(device, f"its state, {rest.state} ({rest.why})") for device, rest in resting]
 
     def kept_for(self) -> Mapping[str, str | None]:
         """Return the devices that are booked now, and who may run on each."""
-        now = self._clock()
+        now = self._clock.wall()
         booked = {id_: booking_at(d.life, now) for id_, d in self.devices.items()}
         return {id_: booking.user for id_, booking in booked.items() if booking}
 
     def probes_due(self, agent_id: str) -> list[ProbeOrder]:
         """Return the probes that an agent's devices are due for now."""
-        now = self._clock()
-        own = (d for d in self.devices.values() if d.agent_id == agent_id)
-        return [order for d in own if (order := probe_due(d, now))]
+        own = (d for d in self.devices.values() if d.agent_id == agent_id and self._rested(d))
+        return [order for d in own if (order := next_probe(d))]
 
     def device(self, device_id: str) -> RegisteredDevice:
         """Return a device; raises NotFound."""
@@ -86,20 +96,21 @@ class Roster:
         """Return the agent that has a device, or had it last."""
         return self.agents[self.devices[device_id].agent_id].agent
 
-    def held_elsewhere(self, devices: Iterable[Device], agent: Agent) -> list[HeldDevice]:
-        """Return which devices another agent has there now."""
-        holders = [(d.id, self._holder(d.id, agent)) for d in devices]
-        return [HeldDevice(device_id=d, agent_id=a.id, host=a.host) for d, a in holders if a]
-
-    def _holder(self, device_id: str, agent: Agent) -> Agent | None:
-        known = self.devices.get(device_id)
-        if known is None or not known.online or known.agent_id == agent.id:
-            return None
-        return self.agents[known.agent_id].agent
+    def refused(self, devices: Sequence[Device], agent: Agent) -> list[RefusedDevice]:
+        """Return which devices are not taken from an agent now, each id once."""
+        times = Counter(device.id for device in devices)
+        found = [announced_twice(id_, agent) for id_, n in times.items() if n > 1]
+        for device in devices:
+            known = self.devices.get(device.id)
+            holder = self.agents.get(known.agent_id) if known else None
+            objection = objection_to(device, known, holder.agent if holder else None, agent)
+            if objection and times[device.id] == 1:
+                found.append(objection)
+        return found
 
     def by_our_clock(self, agent_id: str, said: float, earliest: float) -> float:
         """Return what an agent's time is by the controller's clock: from `earliest` until now."""
-        return by_our_clock(said, self.agents[agent_id].clock_ahead_s, earliest, self._clock())
+        return by_our_clock(said, self.agents[agent_id].clock_ahead_s, earliest, self._clock.wall())
 
     def require_agent(self, agent_id: str) -> None:
         """Raise NotFound if no such agent has ever registered."""
@@ -117,7 +128,7 @@ class Roster:
         self, agent: Agent, devices: Sequence[Device], absent: Sequence[AbsentDevice] = ()
     ) -> None:
         """Keep an agent and what it has; what it had and has no more goes offline."""
-        now = self._clock()
+        now = self._clock.wall()
         seen = {a.device_id: a for a in absent}
         present = {d.id: self._present(d, agent, now) for d in devices}
         gone = {
@@ -129,7 +140,7 @@ class Roster:
 
     def silent(self, agent_id: str, why: str, revoked: Hold | None = None) -> None:
         """Take an agent for lost, with all its devices."""
-        now, agent = self._clock(), self.agents[agent_id].agent
+        now, agent = self._clock.wall(), self.agents[agent_id].agent
         lost = Vanished(DeviceState.LOST, revoked.who if revoked else CONTROLLER, why)
         gone = {
             id_: self._gone(d, lost, now)
@@ -140,13 +151,13 @@ class Roster:
 
     def answered(self, agent_id: str) -> None:
         """Note that an agent is given an answer now, after which it asks."""
-        self._clocks.answered(agent_id, self._clock())
+        self._clocks.answered(agent_id, self._clock.steady())
 
     def asked(self, agent_id: str, asked_at: float) -> None:
         """Measure an agent's clock by its question, which is answered now; keep what is news."""
-        now, known = self._clock(), self.agents[agent_id]
-        ahead_s = self._clocks.heard(agent_id, asked_at, now)
-        self._clocks.answered(agent_id, now)
+        steady, known = self._clock.steady(), self.agents[agent_id]
+        ahead_s = self._clocks.heard(agent_id, asked_at, self._clock.wall(), steady)
+        self._clocks.answered(agent_id, steady)
         if ahead_s is not None and moved(known.clock_ahead_s, ahead_s):
             measured = known.model_copy(update={"clock_ahead_s": ahead_s})
             with suppress(StoreUnavailable):  # measured again at the next question
@@ -167,7 +178,7 @@ class Roster:
 
         Raises NotFound, DeviceBooked, LabelOfAgent.
         """
-        now, known = self._clock(), self.device(device_id)
+        now, known = self._clock.wall(), self.device(device_id)
         require_possible(known, event)
         life = live(current(known.life, now), event, now, self._policy)
         changed = known.model_copy(update={"life": life})
@@ -179,6 +190,7 @@ class Roster:
         events = [DeviceEvent(device_id=device_id, at=now, state=after.state, **said)]
         self._store.save_devices([changed], [] if same and not why else events)
         self.devices[device_id] = changed
+        self._rested(changed)
         return changed
 
     def probed(self, agent_id: str, report: ProbeReport) -> None:
@@ -190,7 +202,7 @@ class Roster:
 
     def expire(self) -> None:
         """End the bookings whose time is over."""
-        now = self._clock()
+        now = self._clock.wall()
         ended = [
             d.model_copy(update={"life": life})
             for d in self.devices.values()
@@ -204,6 +216,15 @@ class Roster:
         """Return when the next booking ends, if there is one."""
         ends = [b.ends for d in self.devices.values() for b in d.life.bookings]
         return min(ends, default=None)
+
+    def _rested(self, device: RegisteredDevice) -> bool:
+        """Tell whether the pause before a device's probe is over, whatever the clock is set to."""
+        id_, date, now = device.device.id, device.life.probe_at, self._clock.steady()
+        known = self._pauses.get(id_)
+        if known is None or known[0] != date:
+            left_s = max(0.0, (date or 0.0) - self._clock.wall())
+            known = self._pauses[id_] = (date, now + min(left_s, self._policy.probe_longest_s))
+        return known[1] <= now
 
     def _present(self, device: Device, agent: Agent, now: float) -> RegisteredDevice:
         known = self.devices.get(device.id)

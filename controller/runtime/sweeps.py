@@ -1,24 +1,56 @@
-"""What users say of sweeps: submit, watch, cancel, resume."""
+"""What users say of sweeps: submit, watch, cancel, resume.
+
+What takes long is divided so that the event loop need not do it at one go: see `desk`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from controller.contracts.administration import SweepStanding
+from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
+from controller.contracts.device import Device
 from controller.contracts.errors import NotAllowed, NotFound
+from controller.contracts.quota import Quota
 from controller.contracts.records import ADMIN, SweepRecord
-from controller.contracts.run import RunState
-from controller.contracts.sweep import Sweep
+from controller.contracts.run import Run, RunState
+from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.wire import Submission
+from controller.runtime.clock import Clock
 from controller.runtime.open_runs import OpenRuns
 from controller.runtime.roster import Roster
-from controller.scheduling.binding import place_cells, runs_of
+from controller.scheduling.binding import Out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
+from controller.scheduling.limits import most_cells, require_within_limits
+from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
+BATCH: Final = 25
+"""So many runs are changed at one go."""
+MAX_ATTEMPTS: Final = 100
+"""A run with so many is not resumed: it would only grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A sweep, and the fleet that it is to be placed on; any thread may call it."""
+
+    sweep: Sweep
+    devices: Sequence[Device]
+    out: Out
+    catalog: Catalog
+
+    def __call__(self) -> list[Cell]:
+        """Return its cells; raises SweepInvalid, NoMatchingDevice."""
+        cells = cells_of(self.sweep, self.catalog, self.sweep.name)
+        return place_cells(self.sweep, cells, self.devices, self.catalog, self.out)
 
 
 class Sweeps:
@@ -30,43 +62,105 @@ class Sweeps:
         catalog: Catalog,
         roster: Roster,
         runs: OpenRuns,
-        clock: Callable[[], float],
+        clock: Clock,
+        quota: Quota,
     ) -> None:
         self._store = store
         self._catalog = catalog
         self._roster = roster
         self._runs = runs
         self._clock = clock
+        self._quota = quota
+        self._ledger = Ledger()
+        self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        """Of each sweep by the digest of what it says: the user of each generation."""
+        self._taken: set[str] = set()
+        """The ids of sweeps that are being stored."""
+        for record in store.sweeps():
+            self._generations[_identity(record.sweep)][record.generation] = record.user
+            if record.submitted_at > clock.wall() - DAY_S:
+                at = clock.steady_at(record.submitted_at)
+                self._ledger.add(record.user, _least_size(record.sweep), at)
 
     def submit(self, sweep: Sweep, *, user: str = ADMIN, again: bool = False) -> Submission:
         """Queue a sweep's runs; those it already has are left alone.
 
         again: submit as a new generation, measured anew; so is what another user submitted. Raises
-        SweepInvalid, NoMatchingDevice, NotAllowed.
+        SweepInvalid, NoMatchingDevice, NotAllowed, OverQuota.
         """
+        if known := self.known(sweep, user, again=again):
+            return known
+        cells = self.expansion(sweep, user)()
+        record = self.record(sweep, cells, user, again=again)
+        with self.taken(record):
+            new = self.keep(record, cells)
+        return self.queue(record, cells, new)
+
+    # --- the steps of a submission -------------------------------------------------------------
+
+    def expansion(self, sweep: Sweep, user: str) -> Expansion:
+        """Return what expands a sweep on the fleet as it is now; raises NotAllowed."""
         _check_priority(sweep, user)
-        now = self._clock()
-        cells = cells_of(sweep, self._catalog, sweep.name)
-        same = [r for r in self._store.sweeps() if r.sweep == sweep]
-        mine = [r.generation for r in same if r.user == user]
-        if mine and not again and isinstance(sweep.run_on, int):
-            # Its devices were chosen then; others may be there now.
-            sweep_id = sweep.sweep_id(max(mine))
-            known = len(self._store.runs(sweep_id))
-            return Submission(sweep_id=sweep_id, new_runs=0, known_runs=known)
-        roster = self._roster
-        bound = place_cells(sweep, cells, roster.placeable(), self._catalog, roster.out())
-        newest = max((r.generation for r in same), default=0)
+        return Expansion(sweep, self._roster.placeable(), self._roster.out(), self._catalog)
+
+    def known(self, sweep: Sweep, user: str, *, again: bool) -> Submission | None:
+        """Return what a user submitted before, if no device is to be chosen anew for it.
+
+        Raises SweepInvalid if it is beyond the limits.
+        """
+        require_within_limits(sweep, sweep.name)
+        mine = self._mine(sweep, user)
+        if again or not mine or not isinstance(sweep.run_on, int):
+            return None
+        sweep_id = sweep.sweep_id(max(mine))  # its devices were chosen then; others may be there
+        return Submission(sweep_id=sweep_id, new_runs=0, known_runs=self._stored_runs(sweep_id))
+
+    def record(self, sweep: Sweep, cells: Sequence[Cell], user: str, *, again: bool) -> SweepRecord:
+        """Return the sweep as it is to be stored; raises OverQuota."""
+        mine = self._mine(sweep, user)
+        newest = max(self._generations[_identity(sweep)], default=0)
         generation = max(mine) if mine and not again else newest + 1
-        sweep_id = sweep.sweep_id(generation)
-        runs = runs_of(sweep, sweep_id, bound, now)
-        record = SweepRecord(
-            sweep_id=sweep_id, sweep=sweep, generation=generation, submitted_at=now, user=user
+        while generation not in mine and self._is_taken(sweep.sweep_id(generation)):
+            generation += 1  # another sweep of the same name has that id
+        sweep_id, tried = sweep.sweep_id(generation), f"submitting sweep {sweep.name}"
+        runs = len(cells) * sweep.repeats
+        new_runs = runs - (self._stored_runs(sweep_id) if generation in mine else 0)
+        require_room(user, tried, self._runs.of_user(user), cells, new_runs, self._quota)
+        more = size_of(sweep, cells, new_runs) if new_runs else 0
+        now = self._clock.steady()
+        require_bytes(user, tried, self._ledger.of(user, now), more, self._quota)
+        at = self._clock.wall()
+        return SweepRecord(
+            sweep_id=sweep_id, sweep=sweep, generation=generation, submitted_at=at, user=user
         )
-        new = self._runs.add(record, runs)
+
+    @contextmanager
+    def taken(self, record: SweepRecord) -> Iterator[None]:
+        """Let nobody else have a sweep's id while it is being stored."""
+        self._taken.add(record.sweep_id)
+        try:
+            yield
+        finally:
+            self._taken.remove(record.sweep_id)
+
+    def keep(self, record: SweepRecord, cells: Sequence[Cell]) -> list[Run]:
+        """Store a sweep; return those of its runs that are new; any thread may."""
+        runs = runs_of(record.sweep, record.sweep_id, cells, record.submitted_at)
+        return self._store.add_sweep(record, runs)
+
+    def queue(self, record: SweepRecord, cells: Sequence[Cell], new: Sequence[Run]) -> Submission:
+        """Queue what is stored by now."""
+        sweep, user = record.sweep, record.user
+        self._generations[_identity(sweep)][record.generation] = user
+        if new:
+            size = size_of(sweep, cells, len(new))
+            self._ledger.add(user, size, self._clock.steady())
+        self._runs.add(record, new)
         self._runs.place()
-        known = len(runs) - len(new)
-        return Submission(sweep_id=sweep_id, new_runs=len(new), known_runs=known)
+        known = len(cells) * sweep.repeats - len(new)
+        return Submission(sweep_id=record.sweep_id, new_runs=len(new), known_runs=known)
+
+    # --- of what is there ----------------------------------------------------------------------
 
     def require(self, sweep_id: str, user: str = ADMIN) -> None:
         """Raise NotFound if there is no such sweep, NotAllowed if it is another user's."""
@@ -80,27 +174,68 @@ class Sweeps:
             sweep_id=sweep_id,
             user=owner,
             runs={state.value: runs for state, runs in tally.runs.items()},
-            all_valid=tally.valid == sum(tally.runs.values()),
+            all_valid=tally.valid == sum(tally.runs.values()) + tally.lost,
         )
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return how many. Raises NotFound, NotAllowed."""
+        return sum(self.cancelling(sweep_id, user))
+
+    def cancelling(self, sweep_id: str, user: str) -> Iterator[int]:
+        """Cancel them batch by batch; yield how many each time."""
         self.require(sweep_id, user)
-        doomed = [run for run in self._runs if run.sweep_id == sweep_id]
-        self._runs.apply((run, Cancelled()) for run in doomed)
+        # What is under way comes last, so that its device takes none that is to be cancelled.
+        doomed = sorted((r for r in self._runs if r.sweep_id == sweep_id), key=_is_leased)
+        for start in range(0, len(doomed), BATCH):
+            batch = (self._runs.open(r.run_id) for r in doomed[start : start + BATCH])
+            ended = [run for run in batch if run]
+            self._runs.apply((run, Cancelled()) for run in ended)
+            yield len(ended)
         self._runs.place()
-        return len(doomed)
 
     def resume(self, sweep_id: str, user: str = ADMIN) -> int:
         """Queue a sweep's failed and cancelled runs again; return how many.
 
-        Raises NotFound, NotAllowed.
+        Raises NotFound, NotAllowed, OverQuota.
         """
         self.require(sweep_id, user)
-        ended = [r for r in self._store.runs(sweep_id) if r.state in RESUMABLE]
-        self._runs.apply((run, Resumed()) for run in ended)
+        return sum(self.resuming(sweep_id, self.resumable(sweep_id), user))
+
+    def resumable(self, sweep_id: str) -> list[Run]:
+        """Return the runs that can be queued again; any thread may, one at a time."""
+        self._runs.told_late.clear()
+        ended = (run for run in self._store.runs(sweep_id) if run.state in RESUMABLE)
+        return [run for run in ended if len(run.attempts) < MAX_ATTEMPTS]
+
+    def resuming(self, sweep_id: str, ended: Sequence[Run], user: str) -> Iterator[int]:
+        """Queue them batch by batch; yield how many each time. Raises OverQuota."""
+        owner = self._owner(sweep_id, user)
+        tried = f"resuming sweep {sweep_id}"
+        cells = [run.cell for run in ended]
+        require_room(user, tried, self._runs.of_user(owner), cells, len(ended), self._quota)
+        for start in range(0, len(ended), BATCH):
+            batch = [self._as_it_is(run) for run in ended[start : start + BATCH]]
+            self._runs.apply((run, Resumed()) for run in batch)
+            yield len(batch)
         self._runs.place()
-        return len(ended)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _as_it_is(self, run: Run) -> Run:
+        """Return an ended run, to which a late outcome may have been added meanwhile."""
+        if run.run_id in self._runs.told_late:
+            return self._runs.get(run.run_id) or run
+        return run
+
+    def _is_taken(self, sweep_id: str) -> bool:
+        return sweep_id in self._taken or self._runs.user_of(sweep_id) is not None
+
+    def _mine(self, sweep: Sweep, user: str) -> list[int]:
+        known = self._generations[_identity(sweep)].items()
+        return [generation for generation, owner in known if owner == user]
+
+    def _stored_runs(self, sweep_id: str) -> int:
+        return sum(self._store.tally(sweep_id).runs.values())
 
     def _owner(self, sweep_id: str, user: str) -> str:
         owner = self._runs.user_of(sweep_id)
@@ -110,6 +245,19 @@ class Sweeps:
         if user not in (ADMIN, owner):
             raise NotAllowed(tried, "it is another user's", "ask that user, or the administrator")
         return owner
+
+
+def _identity(sweep: Sweep) -> str:
+    return digest(sweep.model_dump(mode="json", exclude_none=True), 64)
+
+
+def _least_size(sweep: Sweep) -> int:
+    """Return what a sweep takes in the store at least, if its cells are not known any more."""
+    return size_of(sweep, (), most_cells(sweep) * sweep.repeats)
+
+
+def _is_leased(run: Run) -> bool:
+    return run.lease is not None
 
 
 def _check_priority(sweep: Sweep, user: str) -> None:

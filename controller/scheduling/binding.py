@@ -10,10 +10,13 @@ from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep
-from controller.scheduling.placement import objections
+from controller.scheduling.limits import require_placed
+from controller.scheduling.placement import asked, objections
 
 Out = Sequence[tuple[Device, str]]
 """Devices that take no part in the fleet now, each with why."""
+Judged = dict[tuple[str, ...], dict[str, list[str]]]
+"""What cells ask for → what keeps them off each device."""
 
 
 def place_cells(
@@ -25,10 +28,16 @@ def place_cells(
 ) -> list[Cell]:
     """Bind cells to the fleet: `each` gives one cell a device, a number gives so many.
 
-    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go.
+    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go, and
+    SweepInvalid if there are too many.
     """
-    bound = [found for cell in cells for found in bind(sweep, cell, devices, catalog, out)]
-    return shared_order(list({cell.key: cell for cell in bound}.values()), catalog)
+    bound: dict[str, Cell] = {}
+    judged: Judged = {}
+    for cell in cells:
+        found = bind(sweep, cell, devices, catalog, out, judged)
+        require_placed(sweep, len(bound) + len(found) if sweep.run_on != "any" else 0)
+        bound.update((each.key, each) for each in found)
+    return shared_order(list(bound.values()), catalog)
 
 
 def bind(
@@ -37,9 +46,16 @@ def bind(
     devices: Sequence[Device],
     catalog: Catalog,
     out: Out = (),
+    judged: Judged | None = None,
 ) -> list[Cell]:
-    """Return what one cell becomes on a fleet; raises NoMatchingDevice."""
-    excluded = {d.id: objections(cell, d, catalog) for d in devices}
+    """Return what one cell becomes on a fleet; raises NoMatchingDevice.
+
+    judged: what was found of the same devices before.
+    """
+    judged = {} if judged is None else judged
+    if (asks := asked(cell)) not in judged:
+        judged[asks] = {d.id: objections(cell, d, catalog) for d in devices}
+    excluded = judged[asks]
     matching = sorted((d for d in devices if not excluded[d.id]), key=lambda d: d.id)
     wanted = sweep.run_on if isinstance(sweep.run_on, int) else 1
     if len(matching) < wanted:
@@ -75,10 +91,11 @@ def _group(cell: Cell, catalog: Catalog) -> object:
 
 def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
     """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
-    ordered = [(repeat, cell) for repeat in range(sweep.repeats) for cell in cells]
+    keyed = [(cell, cell.key) for cell in cells]
+    ordered = [(repeat, *cell) for repeat in range(sweep.repeats) for cell in keyed]
     return [
         Run(
-            run_id=digest([sweep_id, cell.key, repeat], 12),
+            run_id=digest([sweep_id, key, repeat], 12),
             sweep_id=sweep_id,
             position=position,
             repeat=repeat,
@@ -87,7 +104,7 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
             created_at=now,
             state=RunState.QUEUED,
         )
-        for position, (repeat, cell) in enumerate(ordered)
+        for position, (repeat, cell, key) in enumerate(ordered)
     ]
 
 

@@ -18,28 +18,32 @@ OFF_S: Final = 2.0
 
 
 class Clocks:
-    """What the controller has heard of its agents' clocks; seconds since the epoch throughout."""
+    """What the controller has heard of its agents' clocks.
+
+    steady: seconds by a clock of the controller's that nobody sets, so that its own wall clock may
+    be set between an answer and a question.
+    """
 
     def __init__(self) -> None:
         self._answered: dict[str, float] = {}
         self._read: dict[str, float] = {}
 
-    def answered(self, agent_id: str, now: float) -> None:
+    def answered(self, agent_id: str, steady: float) -> None:
         """Note that an agent is given an answer now, after which it asks again."""
-        self._answered[agent_id] = now
+        self._answered[agent_id] = steady
 
-    def heard(self, agent_id: str, asked_at: float, now: float) -> float | None:
+    def heard(self, agent_id: str, asked_at: float, now: float, steady: float) -> float | None:
         """Return how many seconds an agent's clock is ahead, by a question that comes in now.
 
-        asked_at: by that clock. None if it can't be told: it is the first question, one that has
-        been heard before, or one that was long on its way.
+        asked_at: by that clock; now: by the controller's. None if it can't be told: it is the
+        first question, one that has been heard before, or one that was long on its way.
         """
         answered = self._answered.get(agent_id)
         heard_before = self._read.get(agent_id) == asked_at
         self._read[agent_id] = asked_at
-        if answered is None or heard_before or not 0.0 <= now - answered <= WIDE_S:
+        if answered is None or heard_before or steady - answered > WIDE_S:
             return None
-        return asked_at - (answered + now) / 2
+        return asked_at - (now - (steady - answered) / 2)
 
 
 def moved(before: float | None, after: float) -> bool:

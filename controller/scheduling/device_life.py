@@ -171,12 +171,11 @@ def is_probed(life: DeviceLife) -> bool:
     return life.quarantine is not None and life.quarantine.who == CONTROLLER
 
 
-def probe_due(device: RegisteredDevice, now: float) -> ProbeOrder | None:
-    """Return the probe that a device is due for now."""
-    life = device.life
-    if not (device.online and is_probed(life) and (life.probe_at or 0.0) <= now):
+def next_probe(device: RegisteredDevice) -> ProbeOrder | None:
+    """Return the probe that a device waits for, if it is there and waits for one."""
+    if not (device.online and is_probed(device.life)):
         return None
-    return ProbeOrder(device_id=device.device.id, number=life.probes)
+    return ProbeOrder(device_id=device.device.id, number=device.life.probes)
 
 
 def current(life: DeviceLife, now: float) -> DeviceLife:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, Knob
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Cell, Paired, Side, Sweep, Versus, choices
+from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import program_of, rival_of
 from controller.scheduling.selector import parse_selector
 
-MAX_RUNS = 100_000
-"""The most runs a sweep may ask for, so that a slip of the pen can't fill the store."""
 SAID = 80
 """So many characters of a knob's value are said back."""
 
 
 def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell]:
     """Expand a sweep's axes; raises SweepInvalid naming source, key and what is allowed."""
+    require_within_limits(sweep, source)
     for key, names, known in (
         ("workload", sweep.workload, catalog.workloads),
         ("stack", sweep.stack, catalog.stacks),
@@ -83,15 +82,10 @@ def _paired_cells(sweep: Sweep, paired: Paired, catalog: Catalog, source: str) -
 
 
 def _check_shape(sweep: Sweep, source: str) -> None:
-    stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stack)
-    axes = (sweep.workload, sweep.scenario, sweep.devices, *sweep.knobs.values())
     if sweep.paired is None and not sweep.stack:
         raise SweepInvalid(f"{source}: key stack", "it is missing", "name one, or give paired")
     if sweep.paired:
         _check_paired(sweep, sweep.paired, source)
-    runs = stacks * math.prod(map(len, axes)) * max(1, len(sweep.recipes)) * sweep.repeats
-    if runs > MAX_RUNS:
-        raise SweepInvalid(source, f"it asks for {runs} runs", f"the most is {MAX_RUNS}")
     for recipe, given in sweep.recipes.items():
         if both := sorted(set(given) & set(sweep.knobs)):
             raise SweepInvalid(

@@ -2,7 +2,7 @@
 
 Invariants, held by property tests: nothing leaves a terminal state but a failed or cancelled run
 that a user resumes; at most one outcome of a run counts as its result; a LEASED run has exactly
-one live attempt, which has an owner and an expiry; any other run has none.
+one live attempt, which has an owner; any other run has none.
 """
 
 from __future__ import annotations
@@ -22,15 +22,6 @@ class Granted:
     device_id: str
     agent_id: str
     incarnation: str
-    expires_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """The attempt's agent says it still holds the attempt."""
-
-    attempt: int
-    expires_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +56,7 @@ class Resumed:
     """A user wants a failed or cancelled run to be tried again."""
 
 
-Event = Granted | Renewed | Cooled | Reported | LeaseLost | Cancelled | Resumed
+Event = Granted | Cooled | Reported | LeaseLost | Cancelled | Resumed
 
 
 def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChange:
@@ -76,8 +67,6 @@ def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChang
     match event:
         case Granted():
             return _grant(run, event, now)
-        case Renewed():
-            return _renew(run, event)
         case Cooled():
             return _cool(run, event)
         case Reported():
@@ -100,17 +89,9 @@ def _grant(run: Run, event: Granted, now: float) -> RunChange:
         incarnation=event.incarnation,
         state=AttemptState.LEASED,
         leased_at=now,
-        expires_at=event.expires_at,
     )
     attempts = (*run.attempts, attempt)
     return RunChange(run.model_copy(update={"state": RunState.LEASED, "attempts": attempts}))
-
-
-def _renew(run: Run, event: Renewed) -> RunChange:
-    lease = run.lease
-    if lease is None or lease.number != event.attempt or event.expires_at <= lease.expires_at:
-        return RunChange(run)
-    return RunChange(_with_attempt(run, lease.model_copy(update={"expires_at": event.expires_at})))
 
 
 def _cool(run: Run, event: Cooled) -> RunChange:
@@ -177,7 +158,8 @@ def _resume(run: Run, now: float) -> RunChange:
 
 
 def _ended(run: Run, attempt: Attempt, ending: AttemptState, state: RunState, now: float) -> Run:
-    ended = attempt.model_copy(update={"state": ending, "ended_at": now})
+    # The clock may have been set back meanwhile.
+    ended = attempt.model_copy(update={"state": ending, "ended_at": max(now, attempt.leased_at)})
     return _with_attempt(run, ended).model_copy(update={"state": state})
 
 

@@ -28,6 +28,12 @@ def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     return found
 
 
+def asked(cell: Cell) -> tuple[str, ...]:
+    """Return all of a cell that objections go by."""
+    other = (cell.versus.stack,) if cell.versus else ()
+    return (cell.selector, cell.workload, cell.stack, *other)
+
+
 def place(
     queued: Iterable[Run],
     free: Sequence[Device],
@@ -82,10 +88,8 @@ class _Takers:
 
     def of(self, cell: Cell) -> list[Device]:
         """Return them, in order."""
-        other = (cell.versus.stack,) if cell.versus else ()
-        asked = (cell.selector, cell.workload, cell.stack, *other)  # all that objections go by
-        if asked not in self._known:
-            self._known[asked] = [
+        if (asks := asked(cell)) not in self._known:
+            self._known[asks] = [
                 device for device in self._devices if not objections(cell, device, self._catalog)
             ]
-        return self._known[asked]
+        return self._known[asks]

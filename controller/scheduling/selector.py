@@ -41,8 +41,13 @@ NAME: /(?!(and|or|not|has|any|true|false)(?![A-Za-z0-9_.-]))[A-Za-z_][A-Za-z0-9_
 
 MAX_DEPTH = 50
 """How deep clauses may nest."""
+MAX_CLAUSES = 64
+"""How many a selector has at most: all are asked of every device."""
 MAX_SHOWN = 200
 """Characters of a selector that an error repeats."""
+
+_EXAMPLE = 'write clauses such as kind == "cpu_host" and cores >= 8, or: any'
+_CLAUSES = ("comparison", "membership", "everything")
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -191,7 +196,7 @@ def _parser() -> Lark:
     return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def parse_selector(text: str) -> Selector:
     """Parse a selector; raises SelectorInvalid with the place where it stopped making sense."""
     try:
@@ -200,14 +205,21 @@ def parse_selector(text: str) -> Selector:
         raise _invalid(text, _complaint(error)) from error
     if _depth(tree) > MAX_DEPTH:
         raise _invalid(text, f"its clauses nest more than {MAX_DEPTH} deep")
+    clauses = sum(part.data in _CLAUSES for part in tree.iter_subtrees())
+    if clauses > MAX_CLAUSES:
+        raise _invalid(
+            text,
+            f"it has {clauses} clauses, the most is {MAX_CLAUSES}",
+            "label the devices that it means, and select by the label",
+        )
     return _Build(text).transform(tree)
 
 
-def _invalid(text: str, seen: str) -> SelectorInvalid:
+def _invalid(text: str, seen: str, remedy: str = _EXAMPLE) -> SelectorInvalid:
     return SelectorInvalid(
         f"device selector {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '…'!r}",
         seen,
-        'write clauses such as kind == "cpu_host" and cores >= 8, or: any',
+        remedy,
     )
 
 

@@ -67,7 +67,7 @@ class Turns:
 
 
 class Shares:
-    """Device time that users have had, older time counting less."""
+    """Device time that users have had, older time counting less; on a clock that nobody sets."""
 
     def __init__(self, spent: Iterable[Spent]) -> None:
         self._spent: dict[str, tuple[float, float]] = {}

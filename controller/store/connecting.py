@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.exc import DatabaseError, IntegrityError
 
-from controller.contracts.errors import HomeUnusable, StoreConflict, StoreUnavailable
-from controller.store.tables import REVISION
+from controller.contracts.errors import HomeUnusable, StoreConflict, StoreDamaged, StoreUnavailable
+from controller.store.scanning import is_damage
+from controller.store.tables import REVISION, metadata
 
 APPLICATION_ID = 0x62656E63
 """SQLite's mark of whose file it is, `PRAGMA application_id`: "benc"."""
 
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for SQLite's own short locks, as while a killed writer's log is recovered."""
+
+UNREADABLE = object()
+"""What a column holds that is no JSON; no checksum covers it."""
+
+MALFORMED = "database disk image is malformed"
+"""SQLite's words, which it has not for everything that is."""
 
 Mode = Literal["ro", "rwc"]
 
@@ -45,8 +54,8 @@ def stored_revision(path: Path) -> str | None:
                     "it is a database of another program",
                     "point BENCHFARM_HOME at a directory of benchfarm's own",
                 )
-            (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    except (OSError, sqlite3.Error) as error:
+            revision = _revision(connection)
+    except (OSError, sqlite3.Error, MemoryError, UnicodeDecodeError) as error:
         raise unusable(path, error) from error
     if revision > REVISION:
         raise HomeUnusable(
@@ -54,15 +63,37 @@ def stored_revision(path: Path) -> str | None:
             f"its schema {revision} is newer than this release's {REVISION}",
             "install the release of benchfarm that wrote it",
         )
-    return str(revision)
+    return revision
+
+
+def _revision(connection: sqlite3.Connection) -> str:
+    """Return a store's schema; where its number is damaged, by the columns that are there.
+
+    Raises sqlite3.Error.
+    """
+    try:
+        found = connection.execute("SELECT version_num FROM alembic_version NOT INDEXED").fetchall()
+    except (sqlite3.Error, MemoryError, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            raise
+        found = []
+    if len(found) == 1 and re.fullmatch("[0-9]{4}", str(found[0][0])):
+        return str(found[0][0])
+    for table in metadata.sorted_tables:
+        columns = connection.execute(f"PRAGMA table_info({table.name})").fetchall()
+        if [column[1] for column in columns] != [column.name for column in table.columns]:
+            raise sqlite3.DatabaseError("the number of its schema is damaged")
+    return REVISION
 
 
 def unusable(path: Path, error: Exception) -> HomeUnusable:
     """Say that a store can't be opened, in the words of whoever refused."""
+    remedy = "make it readable and writable, restore it from a backup"
+    if is_damage(error):
+        remedy = "restore it from a backup, or save what is left: benchfarm store salvage NEWFILE"
+    seen = " ".join(ascii(str(getattr(error, "orig", error)))[1:-1].split())
     return HomeUnusable(
-        f"opening the store {path}",
-        str(getattr(error, "orig", error)),
-        "make it readable and writable, restore it from a backup, or set another BENCHFARM_HOME",
+        f"opening the store {path}", seen, f"{remedy}, or set another BENCHFARM_HOME"
     )
 
 
@@ -80,7 +111,9 @@ def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
                 raise sqlite3.OperationalError("its file system can't hold a write-ahead log")
         return connection
 
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+    engine = create_engine(
+        "sqlite://", creator=connect, poolclass=QueuePool, json_deserializer=_parse
+    )
     begin = "BEGIN IMMEDIATE" if mode == "rwc" else "BEGIN"
 
     # The driver would begin only at the first write: reads would see several snapshots.
@@ -91,21 +124,37 @@ def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
     return engine
 
 
+def _parse(raw: Any) -> Any:  # noqa: ANN401 - of a column of type JSON, where anything may be
+    try:
+        return json.loads(raw)
+    except (TypeError, ValueError, RecursionError):
+        return UNREADABLE
+
+
 def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
         check_same_thread=False,  # the pool hands a connection to one thread at a time
     )
+    if mode == "ro":
+        connection.execute("PRAGMA writable_schema = ON")  # else a file cut short is refused whole
+    return connection
+
+
+def _damage(error: DatabaseError) -> str:
+    said = ascii(str(error.orig))[1:-1]
+    return said if MALFORMED in said else f"{MALFORMED}: {said}"
 
 
 @contextmanager
 def transaction(engine: Engine, path: Path) -> Iterator[Connection]:
     """Do everything inside in one transaction, or nothing.
 
-    Raises StoreConflict where a key or a constraint forbids it, else StoreUnavailable.
+    Raises StoreConflict where a key or a constraint forbids it, StoreDamaged where SQLite can't
+    make sense of the file, else StoreUnavailable.
     """
     try:
         with engine.begin() as connection:
@@ -113,4 +162,8 @@ def transaction(engine: Engine, path: Path) -> Iterator[Connection]:
     except IntegrityError as error:
         raise StoreConflict(str(path), str(error.orig)) from error
     except DatabaseError as error:
+        if is_damage(error):
+            raise StoreDamaged(str(path), _damage(error)) from error
         raise StoreUnavailable(str(path), str(error.orig)) from error
+    except (MemoryError, UnicodeDecodeError) as error:
+        raise StoreDamaged(str(path), MALFORMED) from error

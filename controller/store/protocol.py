@@ -61,7 +61,14 @@ class StoreWriter(Protocol):
 
 
 class StoreReader(Protocol):
-    """Everyone's side; consistent at each call, never blocked by the writer."""
+    """Everyone's side; consistent at each call, never blocked by the writer.
+
+    What is damaged is left out and named; StoreDamaged is raised where nothing can be read.
+    """
+
+    def damage(self) -> list[str]:
+        """Return what could not be read so far, and why; called where all has to be there."""
+        ...
 
     def sweeps(self) -> list[SweepRecord]:
         """Return every sweep, oldest first."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, func, null, select
+from sqlalchemy import Connection, Table, func, null, select
 
 from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
+from controller.contracts.errors import StoreDamaged
 from controller.contracts.records import (
-    ADMIN,
     PRECISION_KNOBS,
     NewestResult,
     Spent,
@@ -27,80 +28,87 @@ from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
 from controller.store.rows import (
-    Row,
     agent_of,
     attempt_event_of,
     device_of,
     event_of,
     failure_of,
+    newest_among,
     newest_of,
     result_of,
     run_of,
+    spent_of,
     sweep_of,
+    token_of,
     took_of,
 )
+from controller.store.scanning import Only, Row
+from controller.store.snapshot import Measured, Snapshot, named
 
-OPEN_STATES = tuple(state.value for state in RunState if not state.terminal)
+log = logging.getLogger(__name__)
 
-_ORIGINS = (
-    select(
-        tables.outcomes,
-        tables.outcomes.c.device_id.label("device"),
-        tables.attempts.c.device_kind,
-        tables.attempts.c.virtual,
-        tables.runs.c.sweep_id,
-        tables.runs.c.cell_key,
-        tables.runs.c.repeat,
-        tables.runs.c.knobs,
-        tables.runs.c.versus,
-    )
-    .join_from(tables.outcomes, tables.attempts)
-    .join(tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
-)
+Item = TypeVar("Item")
+
+# A damaged state is neither: such a run is looked at with the open ones, and noted.
+_OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
 _NEWEST = (
     select(func.max(tables.outcomes.c.number))
     .join_from(tables.outcomes, tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
+    .join(tables.cells)
     .where(
         tables.outcomes.c.type == "result",
         tables.outcomes.c.counted,
-        tables.runs.c.versus.is_(null()),
+        tables.cells.c.versus.is_(null()),
     )
     .group_by(
         *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
-        func.coalesce(*(tables.runs.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
+        func.coalesce(*(tables.cells.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
         tables.outcomes.c.validity,
-        tables.runs.c.profiled,
+        tables.cells.c.profiled,
     )
 )
 
 
 class SqliteReader:
-    """Reads a store through connections of its own; implements StoreReader."""
+    """Reads a store through connections of its own; implements StoreReader.
 
-    def __init__(self, path: Path) -> None:
+    What is damaged is left out; `tell` is given a line about each, once.
+    """
+
+    def __init__(self, path: Path, tell: Callable[[str], None] = log.error) -> None:
         self._path = path
         self._readers = make_engine(path, "ro")
+        self._tell = tell
+        self._told: dict[tuple[str, str], None] = {}
+
+    def damage(self) -> list[str]:
+        """Return what could not be read so far, and why."""
+        return [f"{what}: {why}" for what, why in self._told]
 
     def sweeps(self) -> list[SweepRecord]:
         """Return every sweep, oldest first."""
-        rows = self._rows(select(tables.sweeps).order_by(tables.sweeps.c.number))
-        return [sweep_of(row) for row in rows]
+        with self._snapshot() as (snapshot, _):
+            rows = snapshot.sweeps()
+        return self._made(rows, sweep_of, "sweep", "sweep_id")
 
     def runs(self, sweep_id: str | None = None, *, open_only: bool = False) -> list[Run]:
         """Return runs in queue order (submission, then position); all, or those not terminal."""
-        wanted = _of_sweep(sweep_id)
-        if open_only:
-            wanted.append(tables.runs.c.state.in_(OPEN_STATES))
-        return self._runs(wanted)
+        of_sweep = None if sweep_id is None else Only("sweep_id", [sweep_id])
+        with self._snapshot() as (snapshot, _):
+            found = snapshot.runs(_OPEN if open_only and not of_sweep else of_sweep)
+        runs = self._made(found, run_of, "run", "run_id")
+        return [run for run in runs if not (open_only and run.state.terminal)]
 
     def run(self, run_id: str) -> Run | None:
         """Return one run, or None if there is no such run."""
-        return next(iter(self._runs([tables.runs.c.run_id == run_id])), None)
+        with self._snapshot() as (snapshot, _):
+            found = snapshot.run(run_id)
+        return next(iter(self._made([found] if found else [], run_of, "run", "run_id")), None)
 
     def tally(self, sweep_id: str) -> SweepTally:
         """Return how many runs of a sweep are in each state, and how many have a VALID result."""
-        runs, outcomes = tables.runs, tables.outcomes
+        runs, outcomes, sweeps = tables.runs, tables.outcomes, tables.sweeps
         by_state = (
             select(runs.c.state, func.count().label("runs"))
             .where(runs.c.sweep_id == sweep_id)
@@ -114,28 +122,19 @@ class SqliteReader:
                 outcomes.c.validity == Validity.VALID.value,
             )
         )
-        with transaction(self._readers, self._path) as connection:
-            counts = {row["state"]: row["runs"] for row in _read(connection, by_state)}
-            (found,) = _read(connection, valid)
+        said = select(sweeps.c.runs).where(sweeps.c.sweep_id == sweep_id)
+        with self._snapshot() as (_, connection):
+            counts = {row.state: row.runs for row in connection.execute(by_state)}
+            found = connection.execute(valid).scalar_one()
+            expected = connection.execute(said).scalar() or 0
         states = {state: counts.get(state.value, 0) for state in RunState}
-        return SweepTally(runs=states, valid=found["valid"])
+        return SweepTally(runs=states, valid=found, lost=max(0, expected - sum(states.values())))
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return results that count, oldest first (and the late ones, `counted` false, after)."""
-        wanted = [tables.outcomes.c.type == "result", *_of_sweep(sweep_id)]
-        found = _ORIGINS.where(*wanted)
-        measured = (
-            select(tables.measurements)
-            .join(tables.runs, tables.runs.c.run_id == tables.measurements.c.run_id)
-            .where(*_of_sweep(sweep_id))
-        )
-        newest_last = (tables.outcomes.c.counted.desc(), tables.outcomes.c.number)
-        with transaction(self._readers, self._path) as connection:
-            named = _read(connection, measured.order_by(tables.measurements.c.name))
-            rows = _read(connection, found.order_by(*newest_last))
-        key = ("run_id", "attempt", "counted")
-        metrics = _by_key(named, key)
-        return [result_of(row, metrics[_key(row, key)]) for row in rows]
+        rows = self._outcomes("result", sweep_id)
+        found = self._made(rows, result_of, "the result of run", "run_id")
+        return sorted(found, key=lambda result: not result.counted)
 
     def newest_results(self) -> list[NewestResult]:
         """Return the newest VALID and the newest INVALID result that count, oldest first.
@@ -143,109 +142,107 @@ class SqliteReader:
         Of each device, workload, stack, scenario and number format; paired comparisons are no
         result of one.
         """
-        found = _ORIGINS.where(tables.outcomes.c.number.in_(_NEWEST))
-        measured = (
-            select(*(c for c in tables.measurements.c if c.name != "samples"))
-            .join_from(tables.measurements, tables.outcomes)
-            .where(tables.outcomes.c.number.in_(_NEWEST))
-        )
-        with transaction(self._readers, self._path) as connection:
-            named = _read(connection, measured)
-            rows = _read(connection, found.order_by(tables.outcomes.c.number))
-        metrics = _by_key(named, ("run_id", "attempt"))
-        return [newest_of(row, metrics[row["run_id"], row["attempt"]]) for row in rows]
+        before = len(self._told)
+        try:
+            with self._snapshot() as (snapshot, connection):
+                numbers = connection.scalars(_NEWEST).all()
+                rows = snapshot.outcomes("result", numbers=numbers)
+        except StoreDamaged:
+            rows = []
+        if not rows or len(self._told) > before:
+            rows = newest_among(self._outcomes("result", None))  # of what is left
+        return self._made(rows, newest_of, "the result of run", "run_id")
 
     def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
         """Return every failed attempt's failure, oldest first."""
-        wanted = [tables.outcomes.c.type == "failure", *_of_sweep(sweep_id)]
-        found = self._rows(_ORIGINS.where(*wanted).order_by(tables.outcomes.c.number))
-        return [failure_of(row) for row in found]
+        rows = [row for row, _ in self._outcomes("failure", sweep_id)]
+        return self._made(rows, failure_of, "the failure of run", "run_id")
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
         """Return all agents and devices ever registered, by id."""
-        with transaction(self._readers, self._path) as connection:
-            hosts = _read(connection, select(tables.agents).order_by(tables.agents.c.agent_id))
-            found = _read(connection, select(tables.devices).order_by(tables.devices.c.device_id))
-        return [agent_of(row) for row in hosts], [device_of(row) for row in found]
+        with self._snapshot() as (snapshot, _):
+            hosts = snapshot.records(tables.agents, "agent", "agent_id")
+            found = snapshot.records(tables.devices, "device", "device_id")
+        agents = self._made(hosts, agent_of, "agent", "agent_id")
+        devices = self._made(found, device_of, "device", "device_id")
+        return sorted(agents, key=lambda a: a.agent.id), sorted(devices, key=lambda d: d.device.id)
 
     def history(self, device_id: str) -> list[DeviceEvent]:
         """Return what is known of a device's past, oldest first; its attempts among it."""
-        events, tries = tables.device_events, tables.attempts
-        told = select(events).where(events.c.device_id == device_id).order_by(events.c.number)
-        tried = select(tries).where(tries.c.device_id == device_id)
-        with transaction(self._readers, self._path) as connection:
-            found = [event_of(row) for row in _read(connection, told)]
-            found += [attempt_event_of(row) for row in _read(connection, tried)]
+        what = "an event of device"
+        with self._snapshot() as (snapshot, _):
+            # What is of no device is damaged, and may be of this one.
+            only = Only("device_id", snapshot.other_devices(device_id), none_of=True)
+            told = snapshot.events(only)
+            tried = snapshot.records(tables.attempts, "an attempt of run", "run_id", only)
+        told, tried = ([r for r in rows if r["device_id"] == device_id] for rows in (told, tried))
+        found = self._made(told, event_of, what, "device_id")
+        found += self._made(tried, attempt_event_of, "an attempt of run", "run_id")
         return sorted(found, key=lambda event: event.at)
+
+    def events(self) -> int:
+        """Return how many events there are in the histories of all devices."""
+        with self._snapshot() as (snapshot, _):
+            return len(snapshot.events())
+
+    def sound_rows(self) -> dict[Table, list[Row]]:
+        """Return the rows of all that is sound, each table after those it refers to."""
+        with self._snapshot() as (snapshot, _):
+            return snapshot.sound_rows()
 
     def tokens(self) -> list[Token]:
         """Return every token that was ever made, by name."""
-        rows = self._rows(select(tables.tokens).order_by(tables.tokens.c.name))
-        return [Token.model_validate(dict(row)) for row in rows]
+        with self._snapshot() as (snapshot, _):
+            rows = snapshot.records(tables.tokens, "the token of", "name")
+        found = self._made(rows, token_of, "the token of", "name")
+        return sorted(found, key=lambda token: token.name)
 
     def spent(self, since: float) -> list[Spent]:
         """Return the device time of each attempt that has ended since then, oldest first."""
-        tries = tables.attempts
-        found = (
-            select(tries.c.leased_at, tries.c.ended_at, tables.sweeps.c.user)
-            .join_from(tries, tables.runs, tables.runs.c.run_id == tries.c.run_id)
-            .join(tables.sweeps)
-            .where(tries.c.ended_at > since)
-            .order_by(tries.c.ended_at)
-        )
-        return [
-            Spent(
-                user=row["user"] or ADMIN,
-                ended_at=row["ended_at"],
-                seconds=row["ended_at"] - row["leased_at"],
-            )
-            for row in self._rows(found)
-        ]
+        with self._snapshot() as (snapshot, _):
+            rows = snapshot.ended(since)
+        return self._made(rows, spent_of, "an attempt of run", "run_id")
 
     def took(self) -> list[Took]:
         """Return how long each attempt that ended in a result took, oldest first."""
-        tries = tables.attempts
-        found = (
-            select(tries, tables.runs)
-            .join_from(tries, tables.runs, tables.runs.c.run_id == tries.c.run_id)
-            .where(tries.c.state == AttemptState.SUCCEEDED.value)
-            .order_by(tries.c.ended_at)
-        )
-        return [took_of(row) for row in self._rows(found)]
+        with self._snapshot() as (snapshot, _):
+            runs = snapshot.runs()
+        tries = [{**run, **attempt} for run, attempts in runs for attempt in attempts]
+        done = [row for row in tries if row["state"] == AttemptState.SUCCEEDED]
+        in_order = sorted(done, key=lambda row: row["ended_at"])
+        return self._made(in_order, took_of, "an attempt of run", "run_id")
 
     def close(self) -> None:
         """Release the store's file; called once, last."""
         self._readers.dispose()
 
-    def _runs(self, wanted: Sequence[ColumnElement[bool]]) -> list[Run]:
-        tries = select(tables.attempts).join(tables.runs).where(*wanted)
-        found = select(tables.runs).join(tables.sweeps).where(*wanted)
-        in_order = (tables.sweeps.c.number, tables.runs.c.position, tables.runs.c.run_id)
+    # --- inside --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[tuple[Snapshot, Connection]]:
         with transaction(self._readers, self._path) as connection:
-            numbered = _read(connection, tries.order_by(tables.attempts.c.number))
-            rows = _read(connection, found.order_by(*in_order))
-        attempts = _by_key(numbered, ("run_id",))
-        return [run_of(row, attempts[row["run_id"],]) for row in rows]
+            yield Snapshot(connection, self._note), connection
 
-    def _rows(self, query: Select[*tuple[Any, ...]]) -> list[Row]:
-        with transaction(self._readers, self._path) as connection:
-            return _read(connection, query)
+    def _note(self, what: str, why: str) -> None:
+        if (what, why) not in self._told:
+            self._told[what, why] = None
+            self._tell(f"cannot read {what}: {why}. It is left out; see: benchfarm store check")
 
+    def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
+        with self._snapshot() as (snapshot, _):
+            ids = None if sweep_id is None else snapshot.ids_of(sweep_id)
+            return snapshot.outcomes(kind, ids)
 
-def _read(connection: Connection, query: Select[*tuple[Any, ...]]) -> list[Row]:
-    return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def _of_sweep(sweep_id: str | None) -> list[ColumnElement[bool]]:
-    return [] if sweep_id is None else [tables.runs.c.sweep_id == sweep_id]
-
-
-def _by_key(rows: Iterable[Row], key: tuple[str, ...]) -> defaultdict[tuple[Any, ...], list[Row]]:
-    groups: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[_key(row, key)].append(row)
-    return groups
-
-
-def _key(row: Row, names: tuple[str, ...]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in names)
+    def _made(
+        self, rows: Iterable[Any], make: Callable[[Any], Item], noun: str, key: str
+    ) -> list[Item]:
+        """Return what sound rows say to this release; note those that it does not understand."""
+        found = []
+        for said in rows:
+            try:
+                found.append(make(said))
+            except (ValueError, TypeError, ArithmeticError) as error:
+                row = said[0] if isinstance(said, tuple) else said
+                why = f"this release does not understand it: {' '.join(str(error).split())}"
+                self._note(f"{noun} {named(row[key])}", why)
+        return found

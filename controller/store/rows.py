@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from sqlalchemy import Table
 
 from controller.contracts.device import (
     Agent,
@@ -16,15 +18,19 @@ from controller.contracts.device import (
 from controller.contracts.records import (
     ADMIN,
     NewestResult,
+    Spent,
     StoredFailure,
     StoredResult,
     SweepRecord,
+    Token,
     Took,
     precision_of,
 )
 from controller.contracts.result import Result
 from controller.contracts.run import Attempt, OutcomeRecord, Run
 from controller.contracts.sweep import Cell
+from controller.store import tables
+from controller.store.sealing import seal_of_outcome, seal_of_row, seal_of_run
 
 Row = Mapping[str, Any]
 """A row by column name; what a contract says goes through its own validation on the way back."""
@@ -33,16 +39,18 @@ OUTCOME_COLUMNS = ("type", "validity", "blame", "kind", "message")
 """What an outcome says that has a column of its own; the rest is its document."""
 
 
-def sweep_row(record: SweepRecord) -> Row:
-    """Return the row of `sweeps`."""
-    return {
+def sweep_row(record: SweepRecord, runs: int) -> Row:
+    """Return the row of `sweeps`; runs: how many it has."""
+    row = {
         "sweep_id": record.sweep_id,
         "name": record.sweep.name,
         "generation": record.generation,
         "submitted_at": record.submitted_at,
         "document": record.sweep.model_dump(mode="json"),
         "user": record.user,
+        "runs": runs,
     }
+    return _sealed(tables.sweeps, row)
 
 
 def sweep_of(row: Row) -> SweepRecord:
@@ -56,17 +64,22 @@ def sweep_of(row: Row) -> SweepRecord:
     )
 
 
-def run_row(run: Run) -> Row:
-    """Return the row of `runs`."""
-    return {
-        **run.model_dump(mode="json", exclude={"cell", "attempts"}),
-        **run.cell.model_dump(mode="json"),
-        "cell_key": run.cell.key,
-    }
+def cell_row(cell: Cell) -> Row:
+    """Return the row of `cells`, which the checksums of its runs cover."""
+    return {**cell.model_dump(mode="json"), "cell_key": cell.key}
 
 
-def run_of(row: Row, attempts: list[Row]) -> Run:
+def run_row(run: Run, cell: Row) -> Row:
+    """Return the row of `runs`; cell: the row of its cell."""
+    said = run.model_dump(mode="json", exclude={"cell", "attempts"})
+    row = {**said, "cell_key": cell["cell_key"]}
+    attempts = [attempt["checksum"] for attempt in attempt_rows(run)]
+    return {**row, "checksum": seal_of_run({**cell, **row}, attempts)}
+
+
+def run_of(tried: tuple[Row, list[Row]]) -> Run:
     """Return the run of a row of `runs` and its rows of `attempts`, in order."""
+    row, attempts = tried
     return Run.model_validate(
         {
             **_only(row, Run.model_fields),
@@ -78,14 +91,17 @@ def run_of(row: Row, attempts: list[Row]) -> Run:
 
 def attempt_rows(run: Run) -> list[Row]:
     """Return the rows of `attempts`, without what the store knows of their devices."""
-    return [{"run_id": run.run_id, **attempt.model_dump(mode="json")} for attempt in run.attempts]
+    # When a lease runs out is the living controller's to know: nothing reads that column.
+    kept = {"run_id": run.run_id, "expires_at": 0.0}
+    rows = [{**kept, **attempt.model_dump(mode="json")} for attempt in run.attempts]
+    return [_sealed(tables.attempts, row) for row in rows]
 
 
-def outcome_row(run: Run, record: OutcomeRecord) -> Row:
-    """Return the row of `outcomes`."""
+def outcome_row(run: Run, record: OutcomeRecord, leased: Row) -> Row:
+    """Return the row of `outcomes`; leased: the attempt's row, which knows what its device was."""
     said = record.outcome.model_dump(mode="json", exclude={"metrics"})
     columns = {name: said.pop(name, None) for name in OUTCOME_COLUMNS}
-    return {
+    row = {
         **record.model_dump(mode="json", exclude={"outcome"}),
         **columns,
         "device_id": run.attempts[record.attempt - 1].device_id,
@@ -94,6 +110,9 @@ def outcome_row(run: Run, record: OutcomeRecord) -> Row:
         "scenario": run.cell.scenario,
         "document": said,
     }
+    cell = cell_row(run.cell)
+    origin = {**leased, **cell, **run_row(run, cell)}
+    return {**row, "checksum": seal_of_outcome(row, origin, measurement_rows(record))}
 
 
 def measurement_rows(record: OutcomeRecord) -> list[Row]:
@@ -107,15 +126,28 @@ def measurement_rows(record: OutcomeRecord) -> list[Row]:
     ]
 
 
-def result_of(row: Row, measurements: list[Row]) -> StoredResult:
-    """Return the result of a row that joins `outcomes`, `attempts` and `runs`."""
+def result_of(measured: tuple[Row, list[Row]]) -> StoredResult:
+    """Return a result: a row that joins `outcomes`, `attempts`, `runs`, and its `measurements`."""
+    row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit", "samples")) for m in measurements}
     fields = _only(row, StoredResult.model_fields)
     return StoredResult.model_validate({**fields, **row["document"], "metrics": metrics})
 
 
-def newest_of(row: Row, measurements: list[Row]) -> NewestResult:
-    """Return what stays of the result of a row that joins `outcomes`, `attempts` and `runs`."""
+def newest_among(results: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
+    """Return the newest of each kind among results by age: see SqliteReader.newest_results."""
+    series = ("device_id", "workload", "stack", "scenario", "validity", "profiled")
+    newest: dict[tuple[Any, ...], tuple[Row, list[Row]]] = {}
+    for row, measurements in results:
+        if row["counted"] and row["versus"] is None:
+            key = (*(row[name] for name in series), precision_of(row["knobs"]))
+            newest[key] = row, measurements
+    return sorted(newest.values(), key=lambda result: result[0]["number"])
+
+
+def newest_of(measured: tuple[Row, list[Row]]) -> NewestResult:
+    """Return what stays of a result, see `result_of`."""
+    row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
     fields = _only(row, NewestResult.model_fields)
     precision = precision_of(row["knobs"])
@@ -124,7 +156,7 @@ def newest_of(row: Row, measurements: list[Row]) -> NewestResult:
 
 
 def failure_of(row: Row) -> StoredFailure:
-    """Return the failure of a row that joins `outcomes`, `attempts` and `runs`."""
+    """Return the failure of a row that joins an outcome, its attempt, run and cell."""
     fields = _only(row, StoredFailure.model_fields)
     return StoredFailure.model_validate({**fields, **row["document"]})
 
@@ -133,13 +165,14 @@ def agent_row(registered: RegisteredAgent) -> Row:
     """Return the row of `agents`."""
     agent = registered.agent.model_dump(mode="json", exclude={"id"})
     revoked = registered.revoked.model_dump() if registered.revoked else None
-    return {
+    row = {
         "agent_id": registered.agent.id,
         **agent,
         **_presence(registered),
         "revoked": revoked,
         "clock_ahead_s": registered.clock_ahead_s,
     }
+    return _sealed(tables.agents, row)
 
 
 def agent_of(row: Row) -> RegisteredAgent:
@@ -150,13 +183,14 @@ def agent_of(row: Row) -> RegisteredAgent:
 
 def device_row(registered: RegisteredDevice) -> Row:
     """Return the row of `devices`."""
-    return {
+    row = {
         **registered.device.model_dump(mode="json", exclude={"id"}),
         "device_id": registered.device.id,
         "agent_id": registered.agent_id,
         **_presence(registered),
         "life": registered.life.model_dump(mode="json", exclude_defaults=True),
     }
+    return _sealed(tables.devices, row)
 
 
 def device_of(row: Row) -> RegisteredDevice:
@@ -168,6 +202,11 @@ def device_of(row: Row) -> RegisteredDevice:
         since=row["since"],
         life=row["life"] or {},
     )
+
+
+def event_row(event: DeviceEvent) -> Row:
+    """Return the row of `device_events`."""
+    return _sealed(tables.device_events, dict(event))
 
 
 def event_of(row: Row) -> DeviceEvent:
@@ -188,11 +227,34 @@ def attempt_event_of(row: Row) -> DeviceEvent:
     )
 
 
+def spent_of(row: Row) -> Spent:
+    """Return the device time of an ended attempt's row, with the user of its sweep."""
+    return Spent(
+        user=row["user"] or ADMIN,
+        ended_at=row["ended_at"],
+        seconds=row["ended_at"] - row["leased_at"],
+    )
+
+
 def took_of(row: Row) -> Took:
-    """Return how long the attempt of a row that joins `attempts` and `runs` took."""
+    """Return how long the attempt of a row that joins it, its run and cell took."""
     seconds = row["ended_at"] - row["leased_at"]
     fields = _only({**row, "device": row["device_id"]}, Took.model_fields)
     return Took.model_validate({**fields, "seconds": seconds})
+
+
+def token_of(row: Row) -> Token:
+    """Return the token of a row of `tokens`."""
+    return Token.model_validate(_only(row, Token.model_fields))
+
+
+def token_row(token: Token) -> Row:
+    """Return the row of `tokens`."""
+    return _sealed(tables.tokens, dict(token))
+
+
+def _sealed(table: Table, row: Row) -> Row:
+    return {**row, "checksum": seal_of_row(table, row)}
 
 
 def _presence(registered: RegisteredAgent | RegisteredDevice) -> Row:

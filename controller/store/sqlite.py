@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
-from sqlalchemy import Connection, Table, bindparam, select
+from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DatabaseError
 
@@ -24,17 +26,21 @@ from controller.store.connecting import (
     transaction,
     unusable,
 )
-from controller.store.reading import SqliteReader
+from controller.store.reading import SqliteReader, log
 from controller.store.rows import (
     Row,
     agent_row,
     attempt_rows,
+    cell_row,
     device_row,
+    event_row,
     measurement_rows,
     outcome_row,
     run_row,
     sweep_row,
+    token_row,
 )
+from controller.store.sealing import seal_of_row
 
 
 class SqliteStore(SqliteReader):
@@ -44,6 +50,7 @@ class SqliteStore(SqliteReader):
         super().__init__(path)
         self._lock = lock
         self._writers = make_engine(path, "rwc")
+        self._writing = threading.Lock()
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -65,9 +72,10 @@ class SqliteStore(SqliteReader):
             raise
 
     @staticmethod
-    def open_reader(path: Path) -> SqliteReader:
+    def open_reader(path: Path, tell: Callable[[str], None] = log.error) -> SqliteReader:
         """Open a store to read, whether or not its writer lives; changes nothing.
 
+        tell: given a line about each thing in it that is damaged.
         Raises NotFound if nothing was stored yet, HomeUnusable if the file is not a store of
         this release's schema.
         """
@@ -84,22 +92,26 @@ class SqliteStore(SqliteReader):
                 f"its schema {revision} is older than this release's {tables.REVISION}",
                 "start the farm once with this release: benchfarm up",
             )
-        return SqliteReader(path)
+        return SqliteReader(path, tell)
 
     def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
-        """Keep a sweep and those of its runs that are new; returns the new ones."""
-        with transaction(self._writers, self._path) as connection:
-            connection.execute(
-                insert(tables.sweeps).on_conflict_do_nothing(index_elements=["sweep_id"]),
-                sweep_row(record),
-            )
-            known = set(
-                connection.scalars(
-                    select(tables.runs.c.run_id).where(tables.runs.c.sweep_id == record.sweep_id)
-                )
-            )
+        """Keep a sweep and those of its runs that are new; returns the new ones.
+
+        Raises StoreConflict if another sweep has a run of the same id, StoreUnavailable.
+        """
+        of_sweep = tables.runs.c.sweep_id == record.sweep_id
+        # Before the transaction, which keeps all other writers waiting.
+        cells = _cell_rows(runs)
+        rows = {run.run_id: run_row(run, cells[id(run.cell)]) for run in runs}
+        with self._transaction() as connection:
+            known = set(connection.scalars(select(tables.runs.c.run_id).where(of_sweep)))
             new = [run for run in runs if run.run_id not in known]
-            _keep_runs(connection, new)
+            _keep_sweep(connection, record, len(known) + len(new))
+            distinct = list({row["cell_key"]: row for row in cells.values()}.values())
+            # Of a cell that is there already, damage is written over.
+            _execute(connection, _upsert(tables.cells), distinct)
+            _execute(connection, insert(tables.runs), [rows[run.run_id] for run in new])
+            _keep_attempts(connection, new)
         return new
 
     def save_runs(self, changes: Sequence[RunChange]) -> None:
@@ -107,7 +119,7 @@ class SqliteStore(SqliteReader):
 
         An outcome is never overwritten: the same one again is kept once, another is refused.
         """
-        with transaction(self._writers, self._path) as connection:
+        with self._transaction() as connection:
             _keep_runs(connection, [change.run for change in changes])
             for change in changes:
                 if change.record:
@@ -120,7 +132,7 @@ class SqliteStore(SqliteReader):
         events: Sequence[DeviceEvent] = (),
     ) -> None:
         """Keep an agent and its devices as they are now, and what happened to these."""
-        with transaction(self._writers, self._path) as connection:
+        with self._transaction() as connection:
             _execute(connection, _upsert(tables.agents), [agent_row(agent)])
             _keep_devices(connection, devices, events)
 
@@ -128,13 +140,13 @@ class SqliteStore(SqliteReader):
         self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
     ) -> None:
         """Keep devices as they are now, and what happened to them."""
-        with transaction(self._writers, self._path) as connection:
+        with self._transaction() as connection:
             _keep_devices(connection, devices, events)
 
     def save_token(self, token: Token) -> None:
         """Keep a token as it is now."""
-        with transaction(self._writers, self._path) as connection:
-            _execute(connection, _upsert(tables.tokens), [dict(token)])
+        with self._transaction() as connection:
+            _execute(connection, _upsert(tables.tokens), [token_row(token)])
 
     def close(self) -> None:
         """Release the store and its lock; called once, last."""
@@ -142,8 +154,19 @@ class SqliteStore(SqliteReader):
         self._writers.dispose()
         self._lock.close()
 
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        # Threads take turns here: SQLite lets those who wait sleep, however short the others are.
+        with self._writing, transaction(self._writers, self._path) as connection:
+            yield connection
+
     def _keep_outcome(self, connection: Connection, run: Run, record: OutcomeRecord) -> None:
-        row, measured = outcome_row(run, record), measurement_rows(record)
+        tries = tables.attempts
+        leased = select(tries.c.device_kind, tries.c.virtual).where(
+            tries.c.run_id == record.run_id, tries.c.number == record.attempt
+        )
+        (attempt,) = connection.execute(leased).mappings()
+        row, measured = outcome_row(run, record, dict(attempt)), measurement_rows(record)
         key = ["run_id", "attempt", "counted"]
         new = connection.execute(
             insert(tables.outcomes).on_conflict_do_nothing(index_elements=key), row
@@ -164,12 +187,35 @@ def _keep_devices(
     connection: Connection, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
 ) -> None:
     _execute(connection, _upsert(tables.devices), [device_row(d) for d in devices])
-    told = [dict(event) for event in events]
-    _execute(connection, insert(tables.device_events), told)
+    _execute(connection, insert(tables.device_events), [event_row(event) for event in events])
+
+
+def _keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
+    """Insert a sweep; of one that is there already, only the number of its runs can change."""
+    sweeps = tables.sweeps
+    mine = sweeps.c.sweep_id == record.sweep_id
+    stored = connection.execute(select(sweeps).where(mine)).mappings().first()
+    if stored is None:
+        connection.execute(insert(sweeps), sweep_row(record, runs))
+    elif stored["runs"] != runs and stored["checksum"] == seal_of_row(sweeps, dict(stored)):
+        grown = {**stored, "runs": runs}
+        changed = {"runs": runs, "checksum": seal_of_row(sweeps, grown)}
+        connection.execute(update(sweeps).where(mine).values(changed))
 
 
 def _keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
-    _execute(connection, _upsert(tables.runs), [run_row(run) for run in runs])
+    cells = _cell_rows(runs)
+    rows = [run_row(run, cells[id(run.cell)]) for run in runs]
+    _execute(connection, _upsert(tables.runs), rows)
+    _keep_attempts(connection, runs)
+
+
+def _cell_rows(runs: Sequence[Run]) -> dict[int, Row]:
+    """Return the row of each cell by its identity: made once for all runs that share it."""
+    return {id_: cell_row(cell) for id_, cell in {id(run.cell): run.cell for run in runs}.items()}
+
+
+def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
     # What its device was is read at an attempt's first save, and kept.
     device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
     attempts = _upsert(tables.attempts, keep=("device_kind", "virtual")).values(

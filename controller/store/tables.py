@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0008"
+REVISION = "0010"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
 
 # Named, so that a migration can drop a constraint on SQLite.
@@ -47,6 +47,8 @@ agents = Table(
     # Seconds by which its clock is ahead of the controller's.
     Column("clock_ahead_s", Float),
     Column("boot_id", String),
+    # Of all it says, see sealing.py; without one a row counts as damaged.
+    Column("checksum", String),
 )
 
 devices = Table(
@@ -63,6 +65,7 @@ devices = Table(
     Column("since", Float, nullable=False),
     # Quarantine, bookings, failures in a row, a person's labels.
     Column("life", JSON(none_as_null=True)),
+    Column("checksum", String),
 )
 
 device_events = Table(
@@ -75,6 +78,7 @@ device_events = Table(
     Column("state", String, nullable=False),
     Column("who", String, nullable=False),
     Column("why", Text, nullable=False),
+    Column("checksum", String),
 )
 
 tokens = Table(
@@ -84,6 +88,7 @@ tokens = Table(
     Column("digest", String, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    Column("checksum", String),
 )
 
 sweeps = Table(
@@ -98,6 +103,24 @@ sweeps = Table(
     Column("document", JSON, nullable=False),
     # Whose token it was submitted with; unknown of those before there were any.
     Column("user", String),
+    # How many runs it has, so that a lost one is missed.
+    Column("runs", Integer),
+    Column("checksum", String),
+)
+
+# Each once, however many runs it has: what a cell asks for can be long.
+cells = Table(
+    "cells",
+    metadata,
+    Column("cell_key", String, primary_key=True),
+    Column("workload", String, nullable=False),
+    Column("stack", String, nullable=False),
+    Column("scenario", String, nullable=False),
+    Column("knobs", JSON, nullable=False),
+    Column("selector", Text, nullable=False),
+    # Side B of a paired comparison.
+    Column("versus", JSON(none_as_null=True)),
+    Column("profiled", Boolean),
 )
 
 runs = Table(
@@ -107,23 +130,15 @@ runs = Table(
     Column("sweep_id", ForeignKey(sweeps.c.sweep_id), nullable=False),
     Column("position", Integer, nullable=False),
     Column("repeat", Integer, nullable=False),
-    Column("cell_key", String, nullable=False, index=True),
-    Column("workload", String, nullable=False),
-    Column("stack", String, nullable=False),
-    Column("scenario", String, nullable=False),
-    Column("knobs", JSON, nullable=False),
-    Column("selector", Text, nullable=False),
+    Column("cell_key", ForeignKey(cells.c.cell_key), nullable=False, index=True),
     Column("deadline_s", Float, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("state", String, nullable=False, index=True),
-    # Side B of a paired comparison.
-    Column("versus", JSON(none_as_null=True)),
-    Column("profiled", Boolean),
     # How many attempts it had when it was queued again.
     Column("resumed_after", Integer),
     Column("queued_at", Float),
+    Column("checksum", String),
     Index("ix_runs_queue", "sweep_id", "position"),
-    Index("ix_runs_series", "workload", "stack", "scenario"),
 )
 
 attempts = Table(
@@ -144,6 +159,7 @@ attempts = Table(
     Column("late", Boolean, nullable=False),
     # Whether it waits for its device to cool.
     Column("cooling", Boolean),
+    Column("checksum", String),
 )
 
 outcomes = Table(
@@ -168,6 +184,7 @@ outcomes = Table(
     Column("recorded_at", Float, nullable=False),
     # What the outcome says beyond these columns and its measurements.
     Column("document", JSON, nullable=False),
+    Column("checksum", String),
     ForeignKeyConstraint(["run_id", "attempt"], [attempts.c.run_id, attempts.c.number]),
     # An attempt given up as lost counts as a failure; what it reports later is kept beside that.
     UniqueConstraint("run_id", "attempt", "counted"),

@@ -13,7 +13,13 @@ from typing import Any, Final
 import yaml
 from pydantic import ValidationError
 
-from controller.contracts.catalog import WorkloadManifest, load_catalog
+from controller.contracts.catalog import (
+    WorkloadManifest,
+    load_catalog,
+    registered_writers,
+    require_no_code,
+)
+from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
@@ -216,9 +222,10 @@ def _task_of(name: str, path: Path) -> dict[str, Any]:
 
 def _read_task(store: Store, path: Path) -> WorkloadManifest:
     try:
-        task = WorkloadManifest.model_validate(yaml.safe_load(path.read_text()))
+        task = WorkloadManifest.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
         raise UserError(f"reading task {path}", reason(error), "see docs/adding.md") from error
+    require_no_code(task, registered_writers(), path)
     if task.on_device is None:
         raise UserError(f"reading task {path}", "it has no on_device", "see docs/adding.md")
     _require_new(task.name, path)

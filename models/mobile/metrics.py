@@ -5,10 +5,10 @@ An answer is the bytes that the runner gave LoadGen: see agents/android/runner/a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.contracts.documents import load_json
 from controller.contracts.mobile import ClassMap, Detections, OutputKind, Span, Top1, Upscaled
 from controller.contracts.result import Measurement
 from controller.contracts.units import Unit
@@ -25,6 +26,8 @@ from models.mobile.spans import best_text
 
 UNKNOWN: Final = 255
 """The class of pixels that no annotation covers."""
+MAX_ENTRY_BYTES: Final = 2**28
+"""Of a line of LoadGen's log: an answer in hex."""
 MANY: Final = 10_000
 """The side of an image whose size its truth does not tell. COCO leaves out areas above 10^10."""
 
@@ -39,15 +42,15 @@ class Answers:
 
 
 def read_answers(path: Path, samples: int) -> Answers:
-    """Read `mlperf_log_accuracy.json`; raises ValueError, KeyError, OSError.
+    """Read `mlperf_log_accuracy.json`; raises ValueError, KeyError, TypeError, OSError.
 
     An entry has the number of its sample, the answer in hex, and a line of its own: one is held
     in memory at a time beside the answers.
     """
     found: dict[int, bytes] = {}
     twice = 0
-    with path.open() as lines:
-        for entry in _entries(lines):
+    with path.open() as log:
+        for entry in _entries(iter(partial(log.readline, MAX_ENTRY_BYTES), "")):
             twice += entry["qsl_idx"] in found
             found[int(entry["qsl_idx"])] = bytes.fromhex(entry["data"])
     reasons = []
@@ -62,7 +65,7 @@ def _entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     for line in lines:
         if (text := line.strip().rstrip(",")) not in ("[", "]", ""):
             # LoadGen closes the array on the line of its last entry.
-            yield json.loads(text.removesuffix("]").strip().removeprefix("["))
+            yield load_json(text.removesuffix("]").strip().removeprefix("["), MAX_ENTRY_BYTES)
 
 
 def score(

@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
 
 FOLDER_MARK: Final = "benchfarm folder"
 CHUNK_BYTES: Final = 1 << 20
+MAX_LISTING_BYTES: Final = 1 << 28
+"""Of what an object says of a folder."""
 
 
 def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -212,7 +215,7 @@ def _listing(path: Path) -> dict[str, Any] | None:
         if file.read(1) != b"{":
             return None
     try:
-        content = json.loads(path.read_bytes())
+        content = load_json(read_limited(path, MAX_LISTING_BYTES), MAX_LISTING_BYTES)
     except ValueError:
         return None
     marked = isinstance(content, dict) and content.get("kind") == FOLDER_MARK

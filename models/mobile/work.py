@@ -105,9 +105,9 @@ def scored(order: ScoreOrder) -> Scored:
         )
     try:
         answers = read_answers(order.answers, order.samples)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DatasetUnusable(
-            f"reading {order.answers}", repr(error), "see the runner's output"
+            f"reading {order.answers}", repr(error)[:200], "see the runner's output"
         ) from error
     metrics = score(order.workload.output, answers.by_sample, truths)
     return Scored(metrics=metrics, objections=answers.objections)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+import stat
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from pathlib import Path
 
@@ -12,23 +16,30 @@ import pytest
 
 from agents.android.virtual import faults
 from agents.transports.adb import server as server_module
+from agents.transports.adb import smart_socket
+from agents.transports.adb.addresses import HostPort, UnixSocket
 from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.server import (
     SERVER_MARKER,
+    SOCKET,
     AttachedServer,
-    PortTaken,
     PrivateServer,
+    find_adb,
+    server_environment,
 )
-from agents.transports.adb.smart_socket import Address, ask
+from agents.transports.adb.smart_socket import ask
 from agents.transports.adb.tracker import Change, track
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbMissing, AdbUnavailable
+from controller.contracts.ports import free_ports
 from controller.contracts.processes import marked_processes
 from tests.support.remotes import Phone
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
+HERE = "127.0.0.1"
+MANY = 50
 
 
 def processes_of(server: PrivateServer) -> list[psutil.Process]:
@@ -51,11 +62,14 @@ async def test_it_is_found_again_and_ends_when_told(own: PrivateServer) -> None:
     assert process.ppid() != psutil.Process().pid, "it outlives its agent"
 
 
-async def test_it_listens_on_loopback_only_and_never_where_adb_does(own: PrivateServer) -> None:
+async def test_it_listens_on_its_socket_and_nowhere_else(own: PrivateServer) -> None:
+    await ask(own.address, "host:version")
     (process,) = processes_of(own)
-    listening = [c.laddr for c in process.net_connections("tcp") if c.status == "LISTEN"]
-    assert [(a.ip, a.port) for a in listening] == [("127.0.0.1", own.address.port)]
-    assert own.address.port != 5037
+    assert process.net_connections("inet") == []
+    assert {str(c.laddr) for c in process.net_connections("unix")} - {""} == {SOCKET}
+    for path, mode in ((own.folder, 0o700), (own.folder / SOCKET, 0o700)):
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert all(stat.S_IMODE(f.stat().st_mode) & 0o077 == 0 for f in own.folder.rglob("adb*"))
 
 
 async def test_its_keys_are_its_own(own: PrivateServer) -> None:
@@ -63,7 +77,7 @@ async def test_its_keys_are_its_own(own: PrivateServer) -> None:
     assert (own.folder / ".android" / "adbkey").is_file()
 
 
-async def test_killed_it_comes_back_on_the_same_port(own: PrivateServer) -> None:
+async def test_killed_it_comes_back_on_the_same_socket(own: PrivateServer) -> None:
     (process,) = processes_of(own)
     process.kill()
     psutil.wait_procs([process], timeout=PATIENCE_S)
@@ -80,11 +94,103 @@ async def test_frozen_it_is_replaced(own: PrivateServer, monkeypatch: pytest.Mon
     assert processes_of(own) != [process]
 
 
-async def test_a_port_that_is_in_use(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with pytest.raises(PortTaken, match=f"{port}: the port is in use; name another"):
-            await PrivateServer.start(tmp_path / "adb", port)
+async def test_frozen_it_keeps_nobody_waiting_for_ever(
+    own: PrivateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (process,) = processes_of(own)
+    process.suspend()
+    with monkeypatch.context() as hasty:
+        hasty.setattr(smart_socket, "ANSWER_S", 0.5)
+        asked = (ask(own.address, "host:version") for _ in range(MANY))  # more than it has room for
+        faults = await asyncio.gather(*asked, return_exceptions=True)
+    assert {getattr(fault, "kind", fault) for fault in faults} == {FaultKind.ADB_SERVER}
+    waiting = [asyncio.create_task(ask(own.address, "host:version")) for _ in range(MANY)]
+    process.resume()
+    assert len(set(await asyncio.gather(*waiting))) == 1, "all are answered, and alike"
+
+
+async def test_in_a_folder_with_a_long_name(tmp_path: Path) -> None:
+    server = await PrivateServer.start(tmp_path / ("x" * 200) / "adb")
+    try:
+        assert await ask(server.address, "host:version")
+        assert await PrivateServer.start(server.folder) == server
+        assert len(processes_of(server)) == 1
+    finally:
+        await server.stop()
+
+
+async def test_a_process_that_only_carries_the_marker_is_no_server(own: PrivateServer) -> None:
+    marked = {"PATH": os.defpath, SERVER_MARKER: str(own.folder)}
+    with subprocess.Popen(["sleep", "1000"], env=marked) as other:
+        before = await asyncio.to_thread(processes_of, own)
+        assert await PrivateServer.start(own.folder) == own
+        assert processes_of(own) == before
+        await own.stop()
+        assert [p.pid for p in processes_of(own)] == [other.pid]
+        await own.ready()
+        assert await ask(own.address, "host:version")
+        other.kill()
+
+
+@pytest.mark.parametrize("where", ["tcp:localhost:{port}", "localfilesystem:{socket}"])
+async def test_another_server_of_its_user_is_ended(own: PrivateServer, where: str) -> None:
+    """One of an earlier release, or one that `adb -L` has started where ours was not."""
+    spec = where.format(port=free_ports(1, HERE)[0], socket=own.folder / SOCKET)
+    marked = spec.startswith("tcp")
+    environment = server_environment(os.environ, own.folder, None)
+    if not marked:
+        await own.stop()
+        del environment[SERVER_MARKER]
+    heard, said = os.pipe()
+    command = [find_adb(), "-L", spec, "fork-server", "server", "--reply-fd", str(said)]
+    with (
+        subprocess.Popen(command, env=environment, pass_fds=(said,)) as other,
+        os.fdopen(heard) as reply,
+    ):
+        os.close(said)
+        assert await asyncio.to_thread(reply.readline) == "OK\n"
+        before = processes_of(own)
+        await own.ready()
+        other.wait(PATIENCE_S)
+    (process,) = processes_of(own)
+    assert process in before or not marked
+    assert await ask(own.address, "host:version")
+
+
+def folder_of_another(folder: Path) -> None:
+    os.chown(folder, 65534, 65534)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "seen"),
+    [
+        (lambda folder: folder.chmod(0o770), r"others may write to it \(mode 0770\); remove it"),
+        pytest.param(
+            folder_of_another,
+            r"belongs to uid 65534, not to 0; remove it",
+            marks=pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root"),
+        ),
+    ],
+)
+async def test_a_folder_that_others_may_have_put_something_into(
+    tmp_path: Path, spoil: Callable[[Path], None], seen: str
+) -> None:
+    folder = tmp_path / "adb"
+    folder.mkdir(mode=0o700)
+    spoil(folder)
+    with pytest.raises(AdbUnavailable, match=f"keep an adb server in {folder}: .*{seen}"):
+        await PrivateServer.start(folder)
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_folder_of_an_earlier_release_is_closed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "adb"
+    folder.mkdir(mode=0o755)
+    await (await PrivateServer.start(folder)).stop()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "was open to others (mode 0755): closed" in caplog.text
 
 
 async def test_without_adb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,11 +204,13 @@ async def test_somebody_else_s_server(own: PrivateServer) -> None:
     assert await AttachedServer(own.address).ready() == own.address
 
 
-async def test_a_server_that_is_not_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
+async def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with socket.create_server((HERE, 0)) as probe:
         port = probe.getsockname()[1]
-    with pytest.raises(AdbUnavailable, match="adb start-server"):
-        await AttachedServer(Address("127.0.0.1", port)).ready()
+    nowhere = UnixSocket(tmp_path / "nothing"), UnixSocket(tmp_path / "no folder" / "nothing")
+    for address in (HostPort(HERE, port), *nowhere):
+        with pytest.raises(AdbUnavailable, match="adb start-server"):
+            await AttachedServer(address).ready()
 
 
 async def test_nobody_answers_where_a_phone_should_be(own: PrivateServer) -> None:

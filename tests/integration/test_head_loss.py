@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from controller.contracts.run import AttemptState, RunState
+from controller.runtime.home import write_private
 from tests.integration.farm import training_sweep
+from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.hosts import Host, Lab, Program, lab
 from tests.support.redis import PORT, serve_redis
@@ -20,7 +22,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 PASSWORD = "a-secret-of-two-hosts"
 PASSWORD_FILE = "/root/redis-password"
-Record = Callable[[str, object], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def test_up_refuses_a_redis_it_cannot_use(
     place: Place, password: str, port: int, complaint: str
 ) -> None:
-    place.head.path(PASSWORD_FILE).write_text(password)
+    write_private(place.head.path(PASSWORD_FILE), password)
     said = place.head.run([BENCHFARM, *place.up(port)])
     assert said.returncode == 2
     assert complaint in said.stderr
     assert said.stderr.count("\n") == 1
 
 
-def test_a_run_elsewhere_goes_on_while_the_head_is_lost(
-    place: Place, record_property: Record
-) -> None:
+def test_a_run_elsewhere_goes_on_while_the_head_is_lost(place: Place, figure: Figure) -> None:
     """Ray's node and the agent live on, and no lease is lost: nothing is measured again."""
-    place.head.path(PASSWORD_FILE).write_text(PASSWORD)
+    write_private(place.head.path(PASSWORD_FILE), PASSWORD)
     fleet = place.fleet
     fleet.cli(*place.up())
     with place.switch.host("node") as node:
@@ -82,7 +81,7 @@ def test_a_run_elsewhere_goes_on_while_the_head_is_lost(
         place.head.cut_power()
         place.head.restore_link()
         away_s = seconds_until(lambda: fleet.cli(*place.up()), "the head is up again")
-        record_property("seconds from the head's loss to its return with Redis", away_s)
+        figure("seconds from the head's loss to its return with Redis", away_s, "none")
 
         fleet.cli("sweep", "watch", sweep_id)
         assert lasting(node) == before

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
+from controller.contracts import inherited
 from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
 from controller.contracts.sweep import Cell
@@ -59,6 +60,8 @@ def stacks() -> Path:
 def _importable() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
+        # A worker inherits no such path from who started the farm; these find the builder there.
+        patch.setattr(inherited, "KEPT", inherited.KEPT | {"PYTHONPATH"})
         yield
 
 

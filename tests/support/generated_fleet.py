@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from agents.metrics import AgentMetrics
@@ -56,6 +55,7 @@ from controller.metrics.exporter import (
 )
 from controller.metrics.newest import NewestResults
 from controller.metrics.observer import Observer
+from controller.metrics.web_server import WebServer
 from controller.scheduling.binding import runs_of
 from controller.scheduling.device_life import standing
 from controller.scheduling.lifecycle import Cancelled, Event, Granted, LeaseLost, Reported, advance
@@ -248,19 +248,19 @@ def served(fleet: GeneratedFleet, folder: Path) -> Iterator[Served]:
     loop = asyncio.new_event_loop()
     listeners = [listening(LOOPBACK) for _ in range(2)]
 
-    async def serve() -> list[web.AppRunner]:
+    async def serve() -> list[WebServer]:
         exposed = zip(listeners, (fleet.of_controller, fleet.of_agents), strict=True)
         return [await serve_metrics(listener, token, expose) for listener, expose in exposed]
 
     async def end() -> None:
-        for runner in runners:
-            await runner.cleanup()
+        for server in servers:
+            await server.cleanup()
         await loop.shutdown_default_executor()
 
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        runners = asyncio.run_coroutine_threadsafe(serve(), loop).result()
+        servers = asyncio.run_coroutine_threadsafe(serve(), loop).result()
         controller, agents = map(address_of, listeners)
         yield Served(controller, agents, token_file)
         asyncio.run_coroutine_threadsafe(end(), loop).result()
@@ -362,7 +362,7 @@ def _cell(device: Device, i: int) -> Cell:
 
 
 def _grant(known: RegisteredDevice) -> Granted:
-    return Granted(known.device.id, known.agent_id, "1", expires_at=2e9)
+    return Granted(known.device.id, known.agent_id, "1")
 
 
 def _change(run: Run, event: Event, now: float) -> RunChange:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -26,15 +25,16 @@ from agents.android.probe import PhoneProbe
 from agents.android.transport import PhoneTransport
 from agents.host.cores import exclusive_cores
 from agents.transports.adb.__main__ import connected
+from agents.transports.adb.addresses import Address, parse_address
 from agents.transports.adb.programs import Link
 from agents.transports.adb.server import PrivateServer
-from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import Remote
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.run import Run
 from controller.contracts.wire import RunEvent
+from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.home import Cluster, Home, write_private
 from controller.store.sqlite import SqliteStore
@@ -61,7 +61,7 @@ class LoopFarm:
             load_catalog(),
             builders.VERSION,
             settings or FarmSettings(),
-            time.time,
+            Clock(),
             lambda event: self.on_event(event),
         )
 
@@ -100,7 +100,7 @@ class LoopAgent:
     @property
     def server(self) -> Address:
         """Where its adb server listens."""
-        return Address.parse(str(self.status().server))
+        return parse_address(str(self.status().server))
 
     async def connect(self, address: str) -> None:
         """Have its adb server connect to a phone."""

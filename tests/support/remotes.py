@@ -14,9 +14,10 @@ from random import Random
 
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
+from agents.transports.adb.addresses import Address
 from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.smart_socket import Address, ask
+from agents.transports.adb.smart_socket import ask
 from agents.transports.local_remote import LocalRemote
 from agents.transports.remote import Remote, RemoteFault
 from controller.contracts.processes import WORKER_MARKER, marked_processes

@@ -28,6 +28,10 @@ SetEnv {environment}
 """
 
 
+PROGRAMS = HOME / "bin"
+"""Where a host finds programs that were unpacked for tests, with their libraries."""
+
+
 def _environment() -> dict[str, str]:
     """Return what ssh's and benchfarm's programs need; skips the test if there is no server."""
     folders = [Path(sys.executable).parent, UNPACKED / "usr/bin", UNPACKED / "usr/sbin"]
@@ -42,12 +46,20 @@ def _environment() -> dict[str, str]:
 def serve_ssh(hosts: Sequence[Host]) -> dict[str, str]:
     """Start the servers; return the environment in which the hosts find ssh and benchfarm."""
     environment = _environment()
+    found = {name: shutil.which(name, path=environment["PATH"]) for name in ("ssh", "rsync")}
+    environment["PATH"] = f"{PROGRAMS}:{environment['PATH']}"
     key = hosts[0].folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     pairs = " ".join(f'"{name}={value}"' for name, value in environment.items())
     exports = "".join(f'export {name}="{value}"\n' for name, value in environment.items())
     for host in hosts:
         host.path(KEY.parent).mkdir(mode=0o700)
+        host.path(PROGRAMS).mkdir()
+        for name, real in found.items():  # a farm hands no LD_LIBRARY_PATH on
+            program = host.path(PROGRAMS / name)
+            libraries = environment["LD_LIBRARY_PATH"]
+            program.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH="{libraries}" exec {real} "$@"\n')
+            program.chmod(0o755)
         for name in (KEY.name, "host_key"):
             shutil.copy(key, host.path(KEY.parent / name))  # keeps its mode, 0600
         shutil.copy(key.with_suffix(".pub"), host.path(KEY.parent / "authorized_keys"))

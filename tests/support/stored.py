@@ -107,7 +107,7 @@ def failure(blame: Blame = Blame.WORKLOAD) -> Failure:
 
 def grant(run: Run, device: RegisteredDevice = CPU, now: float = 2000.0) -> RunChange:
     """Lease a queued run to a device."""
-    event = Granted(device.device.id, device.agent_id, "first", expires_at=now + 30)
+    event = Granted(device.device.id, device.agent_id, "first")
     return change(run, event, now)
 
 

@@ -7,8 +7,7 @@ import json
 import os
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +17,11 @@ import adbutils
 from agents.android.virtual import control
 from agents.android.virtual.faults import Fault
 from controller.contracts.ports import free_ports
+from controller.contracts.programs import python_module
 from tests.support.waiting import PATIENCE_S, eventually
 
 ROOT = Path(__file__).parents[2]
-PHONE = (sys.executable, "-m", "agents.android.virtual", "--until-stdin-closes")
+PHONE = python_module("agents.android.virtual", "--until-stdin-closes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,21 @@ class RunningPhone:
 
 
 @contextmanager
-def running_phone(profile: str, folder: Path, *options: str) -> Iterator[RunningPhone]:
+def running_phone(
+    profile: str,
+    folder: Path,
+    *options: str,
+    command: Sequence[str] = PHONE,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[RunningPhone]:
+    """Have a phone that lets in every adb server, if no option names its keys."""
     cores = str(min(os.sched_getaffinity(0)))
+    named = any(option.startswith("--authorized-keys") for option in options)
+    usual = ["--profile", profile, "--folder", str(folder), "--cores", cores]
     with subprocess.Popen(
-        [*PHONE, "--profile", profile, "--folder", str(folder), "--cores", cores, *options],
+        [*command, *usual, *([] if named else ["--any-key"]), *options],
         cwd=ROOT,
+        env={**os.environ, **(environment or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -110,7 +120,7 @@ def adb_server(home: Path) -> Iterator[Adb]:
         "ANDROID_ADB_SERVER_PORT": str(port),
         "HOME": str(home),  # where it keeps its key; adb 36 doesn't ask ANDROID_USER_HOME
         "ADB_MDNS_AUTO_CONNECT": "0",
-        "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",  # else it looks for emulators from 5555 on
+        "ADB_EMU": "0",  # else it looks for emulators from 5555 on
     }
     home.mkdir()
     with (
@@ -124,6 +134,15 @@ def adb_server(home: Path) -> Iterator[Adb]:
             yield Adb(port, env)
         finally:
             server.terminate()
+
+
+def public_key(server: Adb, folder: Path) -> Path:
+    """Return a file with the key by which phones know an adb server."""
+    key = Path(server.env["HOME"]) / ".android/adbkey"
+    eventually(key.exists, "the adb server has made its key")
+    public = folder / "key.pub"
+    public.write_bytes(server("pubkey", str(key)).stdout)
+    return public
 
 
 def read_all(connection: socket.socket) -> bytes:

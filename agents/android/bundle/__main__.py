@@ -7,6 +7,7 @@ import sys
 from agents.android.bundle.build import build_bundle
 from agents.android.content import cache_folder
 from controller.contracts.errors import UserError
+from controller.contracts.terminal import say
 
 
 def main() -> int:
@@ -15,7 +16,7 @@ def main() -> int:
     try:
         bundle = build_bundle(cache_folder(), sys.argv[1], sys.argv[2], refresh)
     except UserError as error:
-        sys.stderr.write(f"benchfarm: {error}\n")
+        say(f"benchfarm: {error}", err=True)
         return 2
     size = bundle.archive.stat().st_size / 2**20
     sys.stdout.write(f"{bundle.name}: {bundle.archive}, {size:.0f} MiB\n")

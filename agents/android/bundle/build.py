@@ -25,8 +25,15 @@ from pydantic import ValidationError
 
 import agents.android.runner
 from agents.android.bundle.fetch import fetched
-from agents.android.bundle.recipe import FOLDER, BundleUnbuildable, Recipe, load_recipe
+from agents.android.bundle.recipe import (
+    FOLDER,
+    BundleUnbuildable,
+    Recipe,
+    load_recipe,
+    raise_if_killed,
+)
 from controller.contracts.base import Contract
+from controller.contracts.programs import PYTHON, python_module
 
 RUN: Final = "run"
 """The script in a bundle's root: `run SPEC.json`."""
@@ -113,6 +120,7 @@ def _unpack_deb(package: Path, folder: Path) -> None:
     done = subprocess.run(
         ("dpkg-deb", "--extract", package, folder), capture_output=True, text=True, check=False
     )
+    raise_if_killed(f"unpacking {package}", done.returncode)
     if done.returncode != 0:
         raise BundleUnbuildable(
             f"unpacking {package}", done.stderr.strip(), "build again with a refresh"
@@ -157,21 +165,24 @@ def _compile(recipe: Recipe, bundle: Path) -> None:
     one content has one name.
     """
     environment = {"PYTHONHASHSEED": "0"}
-    python: tuple[str | Path, ...] = (sys.executable,)
+    loader: tuple[str, ...] = ()
+    python = PYTHON
     if f"{sys.version_info.major}.{sys.version_info.minor}" != recipe.python:
         # Another version's bytecode would be of no use: the bundle's own, if it runs here.
         environment |= {"PYTHONHOME": str(bundle / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
-        loader = bundle / "lib" / recipe.loader
-        program = bundle / "python/bin" / f"python{recipe.python}"
-        python = (loader, "--inhibit-cache", "--library-path", bundle / "lib", program)
-    command = (*python, "-S", "-s", "-m", "compileall", "-q", "-s", bundle)
+        libraries = str(bundle / "lib")
+        own = str(bundle / "lib" / recipe.loader)
+        loader = (own, "--inhibit-cache", "--library-path", libraries)
+        python = bundle / "python/bin" / f"python{recipe.python}"
+    how = ("-q", "-s", str(bundle), "--invalidation-mode", "unchecked-hash", str(bundle))
     done = subprocess.run(
-        (*command, "--invalidation-mode", "unchecked-hash", bundle),
+        (*loader, *python_module("compileall", *how, python=python, options=("-S", "-s"))),
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
+    raise_if_killed(f"compiling the bundle {recipe.name}", done.returncode)
     if done.returncode != 0:
         said = (done.stdout or done.stderr).strip()[-300:]
         raise BundleUnbuildable(f"compiling the bundle {recipe.name}", said, "mend the recipe")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from agents.android.bundle.recipe import BundleUnbuildable, Recipe
+from agents.android.bundle.recipe import BundleUnbuildable, Recipe, raise_if_killed
+from controller.contracts.inherited import inherited_to_fetch
+from controller.contracts.programs import python_module
 
 TIMEOUT_S: Final = 900
 NETWORK_S: Final = 30
@@ -75,13 +77,13 @@ def _fetch_wheels(recipe: Recipe, folder: Path, requirements: Path) -> None:
         )
     )
     platforms = [word for tag in recipe.wheels.platforms for word in ("--platform", tag)]
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download")
+    pip = python_module("pip", "--disable-pip-version-check", "--no-input", "download")
     what = ("--only-binary=:all:", "--no-deps", "--require-hashes", "-r", str(requirements))
     target = ("--python-version", recipe.python, *platforms, "--dest", str(folder))
     _call(
         (*pip, "--quiet", f"--timeout={NETWORK_S}", *what, *target),
         folder,
-        f"pip of {sys.executable} has to be there and to reach a package index: check the "
+        f"pip of {pip[0]} has to be there and to reach a package index: check the "
         "network, the proxy and `pip config list`",
     )
 
@@ -92,6 +94,7 @@ def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
         done = subprocess.run(
             command,
             cwd=folder,
+            env=inherited_to_fetch(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -103,6 +106,7 @@ def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
         raise BundleUnbuildable(shown, why, remedy) from error
     except subprocess.TimeoutExpired as error:
         raise BundleUnbuildable(shown, f"no end after {TIMEOUT_S} s", remedy) from error
+    raise_if_killed(shown, done.returncode)
     if done.returncode != 0:
         raise BundleUnbuildable(shown, _last_words(done.stderr), remedy)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-import yaml
-
+from agents.transports.exit_reason import signal_name
 from controller.contracts.base import Contract
+from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
 from controller.contracts.unreadable import UNREADABLE, reason
 
@@ -16,6 +16,17 @@ FOLDER: Final = Path(__file__).parent
 
 class BundleUnbuildable(UserError):
     """A bundle that can't be made: no recipe, a package out of reach, a disk that is full."""
+
+
+class BundleInterrupted(BundleUnbuildable):
+    """A program that makes a bundle was killed: trying again can help."""
+
+
+def raise_if_killed(program: str, returncode: int) -> None:
+    """Raise BundleInterrupted for an exit status of subprocess that tells of a signal."""
+    if returncode < 0:
+        seen = f"it was killed by {signal_name(-returncode)}"
+        raise BundleInterrupted(program, seen, "build again")
 
 
 class DebianPins(Contract):
@@ -82,7 +93,7 @@ def load_recipe(runtime: str, arch: str) -> Recipe:
         )
     path = FOLDER / f"{name}.yaml"
     try:
-        return Recipe.model_validate(yaml.safe_load(path.read_text()))
+        return Recipe.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
         raise BundleUnbuildable(
             f"reading {path}", reason(error), "mend the file or reinstall benchfarm"

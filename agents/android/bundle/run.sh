@@ -14,4 +14,4 @@ export PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 export PYTHONUTF8=1 PYTHONCOERCECLOCALE=0 LC_ALL=C # no locale data of the host
 export OPENBLAS_NUM_THREADS=1 # numpy's, which would start idle threads
 exec "$here/lib/@LOADER@" --inhibit-cache --library-path "$here/lib" \
-    "$here/python/bin/python@PYTHON@" -S -m agents.android.runner "$@"
+    "$here/python/bin/python@PYTHON@" -P -S -m agents.android.runner "$@"

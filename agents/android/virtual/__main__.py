@@ -19,6 +19,7 @@ from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.faults import parse_fault
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import UserError
+from controller.contracts.terminal import say
 
 
 def main() -> int:
@@ -35,7 +36,7 @@ def main() -> int:
         if options.until_stdin_closes:  # a process has started it, and hears
             sys.stdout.write(Complaint.of(error).model_dump_json() + "\n")
         else:
-            sys.stderr.write(f"{error}\n")
+            say(f"{error}", err=True)
         return 2
 
 
@@ -48,7 +49,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="for its log and control socket")
     parser.add_argument("--cores", help="host cores such as 0,2-3 (default: the first free)")
     parser.add_argument("--fault", action="append", default=[], help="kind or kind:key=value,…")
-    parser.add_argument("--authorized-keys", type=Path, help="let in only hosts with these keys")
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument(
+        "--authorized-keys", type=Path, help="adb keys to let in (default: none, its user is asked)"
+    )
+    keys.add_argument("--any-key", action="store_true", help="let in every adb key; for tests")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end with its starter")
     return parser.parse_args()
 
@@ -58,11 +63,12 @@ def _setup(options: argparse.Namespace) -> PhoneSetup:
     wanted = parse_cores(options.cores) if options.cores else None
     cores = choose_cores(wanted, profile.cpu.cores, os.sched_getaffinity(0))
     faults = tuple(parse_fault(text) for text in options.fault)
-    keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else None
+    keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else ()
     if options.serial and not re.fullmatch(profiles.SERIAL, options.serial):
         remedy = "write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'"
         raise PhoneOptionsInvalid(f"option --serial {options.serial!r}", "it is no serial", remedy)
-    return PhoneSetup(profile, options.serial or profile.serial, cores, keys, faults)
+    allowed = None if options.any_key else keys
+    return PhoneSetup(profile, options.serial or profile.serial, cores, allowed, faults)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,8 @@ class Connection:
         self._broken = asyncio.get_running_loop().create_future()
         self._reverses = Reverses(self._open_to_peer)
         self._services = Services(terms.dialect, terms.env, terms.link, self._reverses)
+        self.let_in = False
+        """Whether the peer has proved who it is, where that is asked."""
 
     async def run(self) -> None:
         """Serve the peer to its end.
@@ -99,6 +101,7 @@ class Connection:
         self._max_payload = min(self._max_payload, hello.arg1)
         if self._terms.gate.locked:
             await self._authenticate()
+        self.let_in = True
         dialect = self._terms.dialect
         answer = Message(Command.CNXN, dialect.version, dialect.max_payload, self._terms.banner)
         await self._send(answer)

@@ -30,11 +30,14 @@ from agents.android.virtual.faults import (
 from agents.android.virtual.profiles import Profile
 from agents.android.virtual.properties import banner, properties_of
 from agents.android.virtual.services import Dialect
+from agents.android.virtual.storage import Storage
 from agents.android.virtual.wire import MAX_PAYLOAD
 
 MARKER = "BENCHFARM_PHONE"
 """Environment variable of every process of a phone; its value is the serial."""
 MAX_CONNECTIONS = 32
+MAX_STRANGERS = 16
+"""Connections that have not been let in: another one takes the place of the oldest."""
 log = logging.getLogger(__name__)
 
 
@@ -47,7 +50,7 @@ class PhoneSetup:
     cores: tuple[int, ...]
     """Host cores, which this process is pinned to."""
     keys: tuple[RSAPublicKey, ...] | None
-    """Hosts that may in; None lets every host in."""
+    """Hosts that may in, besides those the phone's user allows; None lets every host in."""
     faults: tuple[Fault, ...]
 
 
@@ -56,17 +59,20 @@ class Daemon:
     """Holds what outlives a connection."""
 
     setup: PhoneSetup
+    storage: Storage
     sensors: sensors.Sensors
     gate: Gate
     link: Link = field(default_factory=Link)
     faults: Sequence[Fault] = ()
-    _connections: set[asyncio.Task[None]] = field(default_factory=set)
+    _connections: dict[asyncio.Task[None], Connection] = field(default_factory=dict)
+    """The oldest first."""
+    _strangers_gone: int = 0
 
     @classmethod
-    def of(cls, setup: PhoneSetup) -> Daemon:
+    def of(cls, setup: PhoneSetup, storage: Storage) -> Daemon:
         """Return the daemon of a phone that has just been switched on."""
         gate = Gate(setup.keys or (), locked=setup.keys is not None)
-        daemon = cls(setup, sensors.Sensors.at_rest(setup.profile, setup.cores), gate)
+        daemon = cls(setup, storage, sensors.Sensors.at_rest(setup.profile, setup.cores), gate)
         daemon.set_faults(setup.faults)
         return daemon
 
@@ -104,16 +110,15 @@ class Daemon:
         self.faults = tuple(faults)
 
     def _change_storage(self, read_only: ReadOnly | None, full: FullStorage | None) -> None:
+        size = self.setup.profile.storage_mib << 20
+        if full:
+            size = min(size, filesystem.storage_in_use() + full.free_bytes)
         try:
-            filesystem.set_tmp_read_only(read_only is not None)
+            self.storage.change(read_only=read_only is not None, size_bytes=size)
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise
             raise OSError(errno.EBUSY, f"{filesystem.TMP}: files are open for writing") from error
-        size = self.setup.profile.storage_mib << 20
-        if full:
-            size = min(size, filesystem.storage_in_use() + full.free_bytes)
-        filesystem.limit_storage(size)
 
     def _set_conditions(self, request: control.SetConditions) -> None:
         known = self.sensors.temperatures
@@ -160,25 +165,41 @@ class Daemon:
         return Terms(dialect, told, self.gate, self.link, environment(self.setup.serial))
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.link.offline or len(self._connections) >= MAX_CONNECTIONS:
+        strangers = [task for task, one in self._connections.items() if not one.let_in]
+        known = len(self._connections) - len(strangers)
+        if self.link.offline or known >= MAX_CONNECTIONS:
             writer.transport.abort()
             return
+        for task in strangers[: max(0, len(strangers) - MAX_STRANGERS + 1)]:
+            task.cancel()
+        connection = Connection(self._terms(), reader, writer)
         # A task of its own: asyncio takes a cancelled callback for a fault in the program.
-        task = asyncio.create_task(self._connection(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        task = asyncio.create_task(self._serve(connection))
+        self._connections[task] = connection
+        task.add_done_callback(self._connections.pop)
         await asyncio.wait({task})
+        writer.transport.abort()  # of one that was cancelled before it began
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, connection: Connection) -> None:
         try:
-            await Connection(self._terms(), reader, writer).run()
+            await connection.run()
         except LinkCut as cut:
             log.info("connection ended: %s", cut)
             self.faults = after_cut(self.faults)
             if self.link.offline:
                 self._drop_connections()
         except (ProtocolViolation, asyncio.IncompleteReadError, OSError) as end:
+            self._log_end(connection, end)
+
+    def _log_end(self, connection: Connection, end: Exception) -> None:
+        """Log why a connection has ended; of strangers, who could fill the disk, ever fewer."""
+        if connection.let_in:
             log.info("connection ended: %s", end)
+            return
+        self._strangers_gone += 1
+        if self._strangers_gone.bit_count() == 1:  # the 1st, 2nd, 4th, 8th …
+            count = self._strangers_gone
+            log.info("connection %d of those not let in has ended: %s", count, end)
 
     def _drop_connections(self) -> None:
         for task in self._connections:
@@ -189,7 +210,7 @@ def environment(serial: str) -> dict[str, str]:
     """Return the environment of a phone's commands."""
     return {
         MARKER: serial,
-        "PATH": f"{filesystem.COMMANDS}:/usr/bin:/bin:/usr/sbin:/sbin",
+        "PATH": f"{filesystem.COMMANDS}:/usr/bin:/bin",
         "HOME": str(filesystem.TMP),
         "TMPDIR": str(filesystem.TMP),
         "USER": "shell",

@@ -1,7 +1,8 @@
-"""What a phone's commands see: the host's tree, read-only, and the phone's own places in it.
+"""What a phone's commands see: a tree of its own, and of the host what its commands are made of.
 
-The phone's own: /data/local/tmp, /data/app and /sdcard (in memory, limited in size, gone with the
-phone), /system/bin, the sensors below /sys, /proc with nothing but the phone's processes.
+Of the host: the programs and libraries of the system, read-only. The phone's own: /data/local/tmp,
+/data/app and /sdcard (in memory, limited in size, gone with the phone), /system/bin, the sensors
+below /sys, /dev, /etc, /proc with nothing but the phone's processes. Nothing else is there.
 """
 
 from __future__ import annotations
@@ -29,10 +30,27 @@ _SHOWN = {
     Path("/sys/class/power_supply"): SYSFS / "power_supply",
     Path("/sys/devices/system/cpu"): SYSFS / "cpu",
 }
-_OWN = frozenset({*_SHOWN, HIDDEN, COMMANDS, Path("/proc")})
-_SHARED_MEMORY = Path("/dev/shm")
+_SYSTEM = tuple(
+    Path(above) / name
+    for above in ("/", "/usr")
+    for name in ("bin", "lib", "lib32", "lib64", "libx32")
+)
+_SYSTEM_FILES = (Path("/etc/alternatives"), Path("/etc/ld.so.cache"))
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = {
+    Path("/dev/fd"): "/proc/self/fd",
+    Path("/dev/ptmx"): "pts/ptmx",
+    Path("/dev/stdin"): "fd/0",
+    Path("/dev/stdout"): "fd/1",
+    Path("/dev/stderr"): "fd/2",
+    COMMANDS / "sh": "/bin/sh",
+}
+_PROC, _TERMINALS, _SHARED_MEMORY = Path("/proc"), Path("/dev/pts"), Path("/dev/shm")
+_HOSTS = ("keys", "key-users")
+"""Of /proc, what is shown by user and not by process: the owner's."""
 _MOUNT_FLAGS = syscalls.MS_NOSUID | syscalls.MS_NODEV
 _SMALL = "size=16m,mode=755"
+_SHARED = "size=64m,mode=1777"
 
 
 def build(root: Path, commands: dict[str, str], storage_bytes: int) -> None:
@@ -41,10 +59,21 @@ def build(root: Path, commands: dict[str, str], storage_bytes: int) -> None:
     `commands` are the scripts of /system/bin by name. Raises OSError.
     """
     syscalls.mount("phone", root, "tmpfs", _MOUNT_FLAGS, _SMALL)
-    _expose(Path("/"), root)
+    _show_system(root)
+    _show_devices(root)
     _write_commands(_below(root, COMMANDS), commands)
-    syscalls.set_read_only(root, read_only=True, recursive=True)
-    namespaces.mount_proc(_below(root, Path("/proc")))
+    _write_users(_below(root, Path("/etc")))
+    for place in (*_SHOWN, HIDDEN, _PROC, _TERMINALS, _SHARED_MEMORY):
+        _below(root, place).mkdir(parents=True, exist_ok=True)
+    for link, target in _LINKS.items():
+        _below(root, link).symlink_to(target)
+    syscalls.set_read_only(root, True)
+    namespaces.mount_proc(_below(root, _PROC))
+    for secret in filter(Path.exists, (_below(root, _PROC) / name for name in _HOSTS)):
+        syscalls.bind(_below(root, Path("/dev/null")), secret)
+    terminals = "newinstance,ptmxmode=666,mode=620"
+    syscalls.mount("phone", _below(root, _TERMINALS), "devpts", syscalls.MS_NOSUID, terminals)
+    _mount_memory(_below(root, _SHARED_MEMORY), _SHARED)
     _mount_memory(_below(root, HIDDEN), _SMALL)
     _below(root, STORAGE).mkdir()
     _mount_memory(_below(root, STORAGE), _storage_options(storage_bytes))
@@ -53,8 +82,6 @@ def build(root: Path, commands: dict[str, str], storage_bytes: int) -> None:
         syscalls.bind(_below(root, source), _below(root, place))
     for own in (SERVICES, PROPERTIES, SETTINGS):
         _below(root, own).mkdir()
-    if _below(root, _SHARED_MEMORY).is_dir():
-        _mount_memory(_below(root, _SHARED_MEMORY), "mode=1777")
     syscalls.change_root(root)
 
 
@@ -85,32 +112,43 @@ def _mount_memory(target: Path, options: str) -> None:
     syscalls.mount("phone", target, "tmpfs", _MOUNT_FLAGS, options)
 
 
-def _expose(host: Path, inside: Path) -> None:
-    """Show the host's directory inside, but leave the phone's own places empty."""
-    present = {entry.name for entry in host.iterdir()} if host.is_dir() else set()
-    wanted = {own.relative_to(host).parts[0] for own in _OWN if host in own.parents}
-    for name in sorted(present | wanted):
-        path, target = host / name, inside / name
-        if path in _OWN:
-            target.mkdir()
-        elif any(path in own.parents for own in _OWN):
-            target.mkdir()
-            _expose(path, target)
-        elif path.is_symlink():
-            target.symlink_to(path.readlink())
-        elif path.is_dir():
-            target.mkdir()
-            syscalls.bind(path, target)
-        elif path.is_file():
-            target.touch()
-            syscalls.bind(path, target)
+def _show_system(root: Path) -> None:
+    """Show the host's programs and libraries, merged into /usr or not."""
+    restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
+    for path in (*_SYSTEM, *_SYSTEM_FILES):
+        if path.is_symlink():
+            _below(root, path).symlink_to(path.readlink())
+        elif path.exists():
+            _show(path, _below(root, path), restrictions)
+
+
+def _show_devices(root: Path) -> None:
+    restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_PROGRAMS
+    for name in _DEVICES:
+        _show(Path("/dev") / name, _below(root, Path("/dev")) / name, restrictions)
+
+
+def _show(source: Path, target: Path, restrictions: int) -> None:
+    folder = target if source.is_dir() else target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder != target:
+        target.touch()
+    syscalls.bind(source, target)
+    syscalls.restrict(target, restrictions)
 
 
 def _write_commands(folder: Path, commands: dict[str, str]) -> None:
-    (folder / "sh").symlink_to("/bin/sh")
+    folder.mkdir(parents=True)
     for name, script in commands.items():
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
+
+
+def _write_users(folder: Path) -> None:
+    user, group = os.getuid(), os.getgid()
+    folder.mkdir(exist_ok=True)
+    (folder / "passwd").write_text(f"shell:x:{user}:{group}::{TMP}:/bin/sh\n")
+    (folder / "group").write_text(f"shell:x:{group}:\n")
 
 
 def _below(root: Path, path: Path) -> Path:

@@ -1,6 +1,6 @@
 """Sockets on the phone: the device's end of `adb forward`, and `adb reverse`.
 
-Ports and abstract names are the host's: a phone has no network of its own.
+Ports, abstract names and files are the phone's: it has a network of its own, which ends in it.
 """
 
 from __future__ import annotations

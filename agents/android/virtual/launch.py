@@ -6,15 +6,15 @@ reaps; the daemon. When the first ends, however it ends, the kernel ends all oth
 
 from __future__ import annotations
 
-import asyncio
+import errno
 import fcntl
 import json
-import logging
 import os
 import select
 import shutil
 import signal
 import socket
+import stat
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -22,23 +22,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from agents.android.virtual import (
-    cgroup,
-    control,
-    cores,
-    filesystem,
-    namespaces,
-    sensors,
-    syscalls,
-)
-from agents.android.virtual.commands import scripts
-from agents.android.virtual.daemon import Daemon, PhoneSetup
+from agents.android.virtual import cgroup, control, namespaces
+from agents.android.virtual.daemon import PhoneSetup
 from agents.android.virtual.errors import PhoneNotRunning, PhoneOptionsInvalid
+from agents.android.virtual.first import Ends, be_first
+from agents.android.virtual.namespaces import Confinement
 
 LOG = "phone.log"
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-ROOT = "root"
-"""The empty directory that the phone's tree is mounted on, in its own namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +55,20 @@ class Place:
             raise PhoneOptionsInvalid(f"listen on port {port}", str(error), remedy) from error
         kept = folder.absolute() if folder else Path(tempfile.mkdtemp(prefix="virtual-phone-"))
         try:
-            (kept / ROOT).mkdir(parents=True, exist_ok=True)
+            kept.mkdir(parents=True, exist_ok=True)
+            _refuse_others(kept)
             _lock(kept)
             owner = control.listen(kept)
         except OSError as error:
             remedy = "choose a folder that can be written and holds no running phone"
             raise PhoneOptionsInvalid(f"keep a phone in {kept}", str(error), remedy) from error
         return cls(kept, folder is None, adb.getsockname()[1], adb, owner)
+
+
+def _refuse_others(folder: Path) -> None:
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EPERM, "other users may change it")
 
 
 def _lock(folder: Path) -> None:
@@ -84,12 +82,13 @@ def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes
     Prints one JSON line when adb can connect. Without a folder it makes one, and removes it at its
     end. Raises PhoneOptionsInvalid, PhoneUnconfined or PhoneNotRunning.
     """
-    kinds = namespaces.choose()
+    os.umask(0o077)
+    way = namespaces.choose()
     place = Place.make(folder, port)
     os.sched_setaffinity(0, setup.cores)
     quota = _quota(setup)
-    namespaces.enter(kinds)
-    first, heard = _fork_first(setup, place)
+    namespaces.enter(way)
+    first, heard = _fork_first(setup, way, place)
     for number in _STOP:
         signal.signal(number, _stop)
     try:
@@ -109,75 +108,17 @@ def _quota(setup: PhoneSetup) -> cgroup.Quota:
     return cgroup.limit(f"benchfarm-phone-{setup.serial}", share * len(setup.cores), parents)
 
 
-def _fork_first(setup: PhoneSetup, place: Place) -> tuple[int, int]:
+def _fork_first(setup: PhoneSetup, way: Confinement, place: Place) -> tuple[int, int]:
     """Fork process 1 of the phone; return its id, and where it says that it is ready."""
     heard, said = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(heard)
-        _be_first(setup, place, said)
+        be_first(setup, way, Ends(place.adb, place.owner, place.folder / LOG, said))
     os.close(said)
     place.adb.close()
     place.owner.close()
     return pid, heard
-
-
-def _be_first(setup: PhoneSetup, place: Place, said: int) -> NoReturn:
-    """Build the phone's tree, start the daemon, and reap until it ends."""
-    status = 1
-    try:
-        syscalls.die_with_parent()
-        namespaces.leave_mounts()
-        os.setsid()  # a Ctrl-C is for the process outside
-        _send_output_to(place.folder / LOG)
-        cpus = cores.sysfs_of(setup.cores)
-        commands = scripts(old=setup.profile.old_daemon)
-        filesystem.build(place.folder / ROOT, commands, setup.profile.storage_mib << 20)
-        for path, text in cpus.items():
-            sensors.replace(filesystem.SYSFS / "cpu" / path, text)
-        daemon = os.fork()
-        if daemon == 0:
-            _be_daemon(setup, place, said)
-        os.close(said)
-        status = _reap_until(daemon)
-    except OSError as error:
-        os.write(said, str(error).encode())
-    except BaseException:
-        logging.exception("process 1 has failed")
-    finally:
-        os._exit(status)
-
-
-def _be_daemon(setup: PhoneSetup, place: Place, said: int) -> NoReturn:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    try:
-        os.umask(0o022)
-        asyncio.run(_serve(setup, place, said))
-    except BaseException:
-        logging.exception("the daemon has failed")
-        os._exit(1)
-    os._exit(0)
-
-
-async def _serve(setup: PhoneSetup, place: Place, said: int) -> None:
-    place.adb.setblocking(False)
-    place.owner.setblocking(False)
-    await Daemon.of(setup).run(place.adb, place.owner, said)
-
-
-def _reap_until(daemon: int) -> int:
-    while True:
-        pid, status = os.wait()
-        if pid == daemon:
-            return abs(os.waitstatus_to_exitcode(status))
-
-
-def _send_output_to(log: Path) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
 
 
 def _wait_until_ready(heard: int, place: Place) -> None:
@@ -230,7 +171,6 @@ def _clear_up(first: int, place: Place, quota: cgroup.Quota) -> None:
     os.kill(first, signal.SIGKILL)  # the kernel kills its whole namespace with it
     os.waitpid(first, 0)
     (place.folder / control.SOCKET).unlink(missing_ok=True)
-    (place.folder / ROOT).rmdir()
     if place.temporary:
         shutil.rmtree(place.folder)
     if quota.cgroup:

@@ -1,33 +1,57 @@
-"""The namespaces a phone lives in: mounts, processes and, where they can be had, users.
+"""What a phone is confined in: namespaces, and an id that nobody else has.
 
-In a user namespace no privilege is needed, and commands have none either, whoever starts the phone.
-Where user namespaces are forbidden, root can do without; commands are root's then.
+In a user namespace the phone's process 1 is privileged over the phone only. Where user namespaces
+are forbidden, root can do without. Either way nothing that a host can talk to or start, the daemon
+and its commands, has a capability or can get one.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from agents.android.virtual import syscalls
 from agents.android.virtual.errors import PhoneUnconfined
 
 SHELL_ID = 2000
 """User and group of `adb shell` on Android."""
-_PLAIN = syscalls.CLONE_NEWPID
-_UNPRIVILEGED = _PLAIN | syscalls.CLONE_NEWUSER
+STAGE = Path("/tmp")
+"""Where a phone's tree is put together, unseen outside the phone's own mount namespace."""
+_OUTSIDE = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUSER
+_INSIDE = (
+    syscalls.CLONE_NEWNS
+    | syscalls.CLONE_NEWNET
+    | syscalls.CLONE_NEWIPC
+    | syscalls.CLONE_NEWUTS
+    | syscalls.CLONE_NEWCGROUP
+)
 _PROC_FLAGS = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
+_UNUSED = (range(1_900_000_000, 1_905_000_000), range(60_000, 65_000))
+"""Ids that systems give to no user; the second where a container has only 65,536."""
 
 
-def choose() -> int:
-    """Return the flags for `enter` that work here; raises PhoneUnconfined."""
-    seen = _try(_UNPRIVILEGED)
-    if not seen:
-        return _UNPRIVILEGED
-    if os.geteuid() == 0:
-        seen = _try(_PLAIN)
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How a phone is kept apart on this system."""
+
+    users: bool
+    """Whether it has a user namespace."""
+    user: int
+    group: int
+    """Ids of the phone on the host."""
+    shared: bool
+    """Whether they are its owner's, who is not root; else they are nobody's."""
+
+
+def choose() -> Confinement:
+    """Return the confinement that works here; raises PhoneUnconfined."""
+    seen = ""
+    for way in _ways():
+        seen = _try(way)
         if not seen:
-            return _PLAIN
+            return way
     raise PhoneUnconfined(
         "make namespaces to keep a virtual phone in",
         seen,
@@ -37,23 +61,70 @@ def choose() -> int:
     )
 
 
-def enter(flags: int) -> None:
-    """Move into new namespaces; the next fork is process 1 of them, and has its own mounts to make.
+def unused_id(user_map: str, group_map: str, number: int) -> int | None:
+    """Return an id that no user has, a different one for each number, None if there is none.
+
+    The maps are the texts of /proc/self/uid_map and gid_map: what ids there are here.
+    """
+    for ids in _UNUSED:
+        chosen = ids[number % len(ids)]
+        if _has(user_map, chosen) and _has(group_map, chosen):
+            return chosen
+    return None
+
+
+def enter(way: Confinement) -> None:
+    """Move into new namespaces; the next fork is process 1 of them, which is to `settle`.
 
     Raises OSError.
     """
-    user, group = os.geteuid(), os.getegid()
-    syscalls.unshare(flags)
-    if flags & syscalls.CLONE_NEWUSER:
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{SHELL_ID} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{SHELL_ID} {group} 1")
+    if not way.users:
+        syscalls.unshare(syscalls.CLONE_NEWPID)
+        return
+    # Who may map another id is outside the namespace only.
+    wait, go = os.pipe()
+    parent = os.getpid()
+    mapper = os.fork()
+    if mapper == 0:
+        os.close(go)
+        _map_ids(wait, parent, way)
+    os.close(wait)
+    try:
+        syscalls.unshare(_OUTSIDE)
+        os.write(go, b"!")
+    finally:
+        os.close(go)
+        number = os.waitstatus_to_exitcode(os.waitpid(mapper, 0)[1])
+    if number:
+        raise OSError(number, f"map user {way.user}: {os.strerror(number)}")
 
 
-def leave_mounts() -> None:
-    """Give this process mounts of its own, whose changes nobody outside sees; raises OSError."""
-    syscalls.unshare(syscalls.CLONE_NEWNS)
+def settle(way: Confinement) -> None:
+    """Leave the host's mounts, network, IPC and ids; called first by process 1.
+
+    Keeps the capabilities over the phone. Raises OSError.
+    """
+    syscalls.unshare(_INSIDE)
     syscalls.mount("none", Path("/"), "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+    syscalls.keep_capabilities()
+    if not way.shared:
+        os.setgroups([])
+    user, group = (SHELL_ID, SHELL_ID) if way.users else (way.user, way.group)
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+    syscalls.regain_capabilities()
+    syscalls.hide_memory()
+    syscalls.die_with_parent()
+    syscalls.start_loopback()
+
+
+def forbid_more(way: Confinement) -> None:
+    """Let commands make no user namespaces, a way to more of the kernel; called with its own /proc.
+
+    Without a user namespace the limit would be the host's. Raises OSError.
+    """
+    if way.users:
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
 def mount_proc(target: Path) -> None:
@@ -61,12 +132,44 @@ def mount_proc(target: Path) -> None:
     syscalls.mount("proc", target, "proc", _PROC_FLAGS)
 
 
-def _try(flags: int) -> str:
+def _ways() -> list[Confinement]:
+    own = Confinement(users=True, user=os.geteuid(), group=os.getegid(), shared=True)
+    if os.geteuid() != 0:
+        return [own]
+    users, groups = (Path(f"/proc/self/{kind}_map").read_text() for kind in ("uid", "gid"))
+    other = unused_id(users, groups, os.getpid())
+    if other is None:  # a container of one user, who is root in it only
+        return [own]
+    return [Confinement(way, user=other, group=other, shared=False) for way in (True, False)]
+
+
+def _has(id_map: str, number: int) -> bool:
+    lines = (line.split() for line in id_map.splitlines())
+    return any(int(first) <= number < int(first) + int(count) for first, _, count in lines)
+
+
+def _map_ids(wait: int, pid: int, way: Confinement) -> NoReturn:
+    number = 1
+    try:
+        if os.read(wait, 1):
+            folder = Path(f"/proc/{pid}")
+            if way.shared:  # what Linux demands of those who may map only themselves
+                (folder / "setgroups").write_text("deny")
+            (folder / "uid_map").write_text(f"{SHELL_ID} {way.user} 1")
+            (folder / "gid_map").write_text(f"{SHELL_ID} {way.group} 1")
+        number = 0
+    except OSError as error:
+        number = error.errno or 1
+    finally:
+        os._exit(number)
+
+
+def _try(way: Confinement) -> str:
     """Make the namespaces in a process of their own; return what failed, "" if nothing did."""
     heard, said = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _report(said, flags)
+        _report(said, way)
     os.close(said)
     with os.fdopen(heard, errors="replace") as answer:
         seen = answer.read()
@@ -74,15 +177,16 @@ def _try(flags: int) -> str:
     return seen or ("" if status == 0 else f"the trial ended with status {status}")
 
 
-def _report(said: int, flags: int) -> None:
+def _report(said: int, way: Confinement) -> None:
     status = 1
     try:
-        enter(flags)
+        enter(way)
         first = os.fork()
         if first == 0:
-            leave_mounts()
+            settle(way)
             mount_proc(Path("/proc"))
-            syscalls.set_read_only(Path("/"), read_only=True, recursive=True)
+            syscalls.mount("trial", STAGE, "tmpfs")
+            syscalls.restrict(Path("/"), syscalls.READ_ONLY)
             status = 0
         else:
             status = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])

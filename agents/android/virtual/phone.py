@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from agents.android.virtual import control
 from agents.android.virtual.errors import PhoneNotRunning
 from agents.android.virtual.faults import Fault
 from controller.contracts.complaint import Complaint
+from controller.contracts.programs import python_module
 
 MODULE = "agents.android.virtual"
 
@@ -32,6 +32,7 @@ class VirtualPhone:
         cores: Sequence[int] = (),
         faults: Sequence[Fault] = (),
         authorized_keys: Path | None = None,
+        any_key: bool = False,
     ) -> None:
         options = {
             "--profile": profile,
@@ -42,7 +43,7 @@ class VirtualPhone:
             "--authorized-keys": authorized_keys,
         }
         given = [(name, str(value)) for name, value in options.items() if value is not None]
-        self._arguments = [text for pair in given for text in pair]
+        self._arguments = [text for pair in given for text in pair] + any_key * ["--any-key"]
         self._faults = tuple(faults)
         self._process: Process | None = None
         self._facts: Mapping[str, Any] = {}
@@ -70,7 +71,7 @@ class VirtualPhone:
     async def __aenter__(self) -> Self:
         """Start it; raises UserError with what it said if it can't be."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", MODULE, "--until-stdin-closes", *self._arguments),
+            *python_module(MODULE, "--until-stdin-closes", *self._arguments),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

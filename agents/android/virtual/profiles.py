@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import Field, PositiveInt
 
 from agents.android.virtual.battery import Battery
 from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.thermal import ThermalModel
 from controller.contracts.base import Contract
+from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.unreadable import UNREADABLE, reason
 
 FOLDER = Path(__file__).with_suffix("")
@@ -65,6 +65,6 @@ def load(name: str) -> Profile:
     path = Path(name) if name.endswith(".yaml") else FOLDER / f"{name}.yaml"
     remedy = f"built-in profiles: {', '.join(names())}; or give a .yaml file"
     try:
-        return Profile.model_validate(yaml.safe_load(path.read_text()))
+        return Profile.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
         raise PhoneOptionsInvalid(f"reading profile {name!r}", reason(error), remedy) from error

@@ -1,17 +1,24 @@
-"""The Linux calls that Python 3.11 lacks: namespaces and mounts. Each raises OSError."""
+"""The Linux calls that Python 3.11 lacks: namespaces, mounts, privileges. Each raises OSError."""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import os
 import signal
+import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
@@ -23,9 +30,18 @@ MS_PRIVATE = 0x40000
 
 _MNT_DETACH = 0x2
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_KEEPCAPS = 8
+_CAPABILITY_VERSION = 0x20080522
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_IFF_UP = 0x1
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
-_MOUNT_ATTR_RDONLY = 0x1
+READ_ONLY = 0x1
+"""Restrictions of a mount (MOUNT_ATTR_…)."""
+NO_SETUID = 0x2
+NO_DEVICES = 0x4
+NO_PROGRAMS = 0x8
 _SYS_MOUNT_SETATTR = 442  # the same number on every architecture; Linux 5.12
 
 
@@ -38,6 +54,14 @@ class _MountAttr(ctypes.Structure):
     )
 
 
+class _Capabilities(ctypes.Structure):
+    _fields_ = tuple(
+        (f"{name}{word}", ctypes.c_uint32)
+        for word in (0, 1)
+        for name in ("effective", "permitted", "inheritable")
+    )
+
+
 @functools.cache
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
@@ -45,7 +69,7 @@ def _libc() -> ctypes.CDLL:
 
 def _call(name: str, *arguments: object) -> None:
     function: Callable[..., int] = getattr(_libc(), name)
-    if function(*arguments) != 0:
+    if function(*arguments) == -1:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
@@ -66,16 +90,24 @@ def bind(source: Path, target: Path) -> None:
     mount(source, target, "", MS_BIND | MS_REC)
 
 
-def set_read_only(path: Path, read_only: bool, *, recursive: bool = False) -> None:
+def set_read_only(path: Path, read_only: bool) -> None:
     """Forbid or allow writing through a mount; EBUSY if files are open for writing."""
-    flag = _MOUNT_ATTR_RDONLY
-    change = _MountAttr(attr_set=flag) if read_only else _MountAttr(attr_clr=flag)
+    _set_attributes(path, READ_ONLY if read_only else 0, 0 if read_only else READ_ONLY, 0)
+
+
+def restrict(path: Path, restrictions: int) -> None:
+    """Restrict a mount and all that is mounted below."""
+    _set_attributes(path, restrictions, 0, _AT_RECURSIVE)
+
+
+def _set_attributes(path: Path, given: int, taken: int, flags: int) -> None:
+    change = _MountAttr(attr_set=given, attr_clr=taken)
     _call(
         "syscall",
         ctypes.c_long(_SYS_MOUNT_SETATTR),
         ctypes.c_int(_AT_FDCWD),
         os.fsencode(path),
-        ctypes.c_uint(_AT_RECURSIVE if recursive else 0),
+        ctypes.c_uint(flags),
         ctypes.byref(change),
         ctypes.c_size_t(ctypes.sizeof(change)),
     )
@@ -91,5 +123,55 @@ def change_root(root: Path) -> None:
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when the process that forked it ends."""
-    _call("prctl", _PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
+    """Let the kernel kill this process when the process that forked it ends; ids forget it."""
+    _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def hide_memory() -> None:
+    """Keep what is this process's in /proc from processes of its own user, and from debuggers."""
+    _control(_PR_SET_DUMPABLE, 0)
+
+
+def keep_capabilities() -> None:
+    """Let the next change of the user id take away the use of capabilities only."""
+    _control(_PR_SET_KEEPCAPS, 1)
+
+
+def regain_capabilities() -> None:
+    """Use again the capabilities this process may use."""
+    header, held = _header(), _Capabilities()
+    _call("capget", header, ctypes.byref(held))
+    held.effective0, held.effective1 = held.permitted0, held.permitted1
+    _call("capset", header, ctypes.byref(held))
+
+
+def drop_capabilities() -> None:
+    """Give all up."""
+    _call("capset", _header(), ctypes.byref(_Capabilities()))
+
+
+def start_loopback() -> None:
+    """Switch on the one interface of a new network namespace."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
+        request = struct.pack("16sh", b"lo", 0).ljust(40, b"\0")
+        (flags,) = struct.unpack_from("h", fcntl.ioctl(interface, _SIOCGIFFLAGS, request), 16)
+        request = struct.pack("16sh", b"lo", flags | _IFF_UP).ljust(40, b"\0")
+        fcntl.ioctl(interface, _SIOCSIFFLAGS, request)
+
+
+def forget_start() -> None:
+    """Wipe the command line and environment that this process was started with.
+
+    What /proc shows of them is this memory (proc(5), cmdline); Python has its own copies.
+    """
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    for first, last in (fields[45:47], fields[47:49]):
+        ctypes.memset(int(first), 0, int(last) - int(first))
+
+
+def _control(what: int, value: int) -> None:
+    _call("prctl", what, *(ctypes.c_ulong(number) for number in (value, 0, 0, 0)))
+
+
+def _header() -> ctypes.Array[ctypes.c_uint32]:
+    return (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from agents.host.locks import exclusive_now
+from agents.transports.adb.addresses import Address, parse_address
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import connect, disconnect, state_of
 from agents.transports.adb.refusals import fault_of_state
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import Answer
 from controller.contracts.complaint import Complaint
@@ -47,8 +47,9 @@ async def connected(server: Address, phone: str) -> Answer:
                 return Answer()
             raise fault
         except RemoteFault as refusal:
-            # A server that has just started may refuse at first, and lose what it has just found.
-            if refusal.kind is not FaultKind.OFFLINE or left == 0:
+            # A server that has just started may refuse at first, and lose what it has just found;
+            # one that the agent restarts for another phone's sake is away for a moment.
+            if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
     raise AssertionError("unreachable: the last try returns or raises")
@@ -87,7 +88,7 @@ def main() -> int:
     verb, server, phone, *more = sys.argv[1:]
 
     async def do() -> Answer:
-        return await VERBS[verb](Address.parse(server), phone, *more)
+        return await VERBS[verb](parse_address(server), phone, *more)
 
     try:
         sys.stdout.write(asyncio.run(do()).model_dump_json())

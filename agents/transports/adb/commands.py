@@ -64,8 +64,12 @@ set -- $ended
 echo "$#"
 """
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BEGIN_DIGITS = re.compile(rb"(\d+)>(\r?)\n")
-_END_DIGITS = re.compile(rb"(\d+)>")
+_BEGIN_DIGITS = re.compile(rb"(\d{1,10})>(\r?)\n")
+_END_DIGITS = re.compile(rb"(\d{1,10})>")
+_DIGITS_BYTES = 16
+"""Of either at most, with what follows."""
+BEFORE_BYTES = 1 << 16
+"""What a shell may say before the program that it was to start."""
 
 
 def owner_tag(owner: str) -> str:
@@ -156,6 +160,8 @@ class Framing:
         at = self.before.find(self._begin)
         match = _BEGIN_DIGITS.match(self.before, at + len(self._begin)) if at >= 0 else None
         if match is None:
+            if len(self.before) > BEFORE_BYTES:
+                raise _nonsense(f"{len(self.before)} bytes before its program began")
             return b""
         rest = self.before[match.end() :]
         self.before = self.before[:at]
@@ -171,6 +177,8 @@ class Framing:
             self._held = data[at:]
             if match := _END_DIGITS.match(data, at + len(self._end)):
                 self.exit_code = int(match[1])
+            elif len(self._held) > len(self._end) + _DIGITS_BYTES:
+                raise _nonsense("no exit code where one is announced")
             return data[:at]
         keep = self._undecided(data)
         self._held = data[len(data) - keep :]
@@ -183,6 +191,10 @@ class Framing:
             if data.endswith(self._end[:n]):
                 return n
         return 1 if self._translated and data.endswith(b"\r") else 0
+
+
+def _nonsense(what: str) -> RemoteFault:
+    return RemoteFault("a phone's shell", FaultKind.PROTOCOL, f"it said {what}")
 
 
 def _unsayable(place: str, message: str) -> RemoteFault:

@@ -5,6 +5,7 @@ Needs the phone's own tar, find and sha256sum (toybox, Android 8 and later).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -16,6 +17,7 @@ SPARE_BYTES = 16 * 2**20
 _FILE_BYTES = 4096
 """A file takes at least a block."""
 _NEXT = "--"
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 _ABSENT = 3
 _SHARED = 4
 _LIST = f"""
@@ -161,8 +163,8 @@ def needed_bytes(archive_bytes: int, entries: int) -> int:
 
 def parse_size(serial: str, text: str) -> int:
     """Read what `du -sk` says, in bytes; raises RemoteFault `protocol`."""
-    first = text.split()[:1]
-    if not first or not first[0].isdigit():
+    first = text.split(maxsplit=1)[:1]
+    if not first or not _NUMBER.fullmatch(first[0]):
         message = f"a folder's size that can't be read: {text[:200]!r}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     return int(first[0]) << 10
@@ -178,7 +180,7 @@ def parse_free_bytes(serial: str, text: str) -> int:
         header, row = lines[0], lines[-1]
         column = header.index("Free" if "Free" in header else "Available")
         return _size(row[column])
-    except (IndexError, ValueError) as error:
+    except (IndexError, ValueError, OverflowError) as error:
         message = f"free storage that can't be read: {text[:200]!r}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
 

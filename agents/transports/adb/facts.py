@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agents.transports.remote import FaultKind, Remote, RemoteFault
-from controller.contracts.device import Device, DeviceKind, Fact
+from controller.contracts.device import HOST_PREFIX, ID, Device, DeviceKind, Fact
 
 VIRTUAL: Final = "ro.benchfarm.virtual"
 """1 on virtual phones, which no one is to take for others."""
@@ -20,8 +20,11 @@ MAX_CORES: Final = 4096
 """More than any phone has: what a broken one says is not made a set of."""
 MAX_CHARACTERS: Final = 200
 """Of a fact that is words."""
-_MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB$", re.MULTILINE)
-_RELEASE = re.compile(r"\d+(\.\d+)?")
+MAX_SAID: Final = 1 << 20
+"""Bytes of an answer that a description is made of; a phone has some thousand properties."""
+_MEMORY = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
+_RELEASE = re.compile(r"\d{1,4}(\.\d{1,4})?")
+_SDK = re.compile(r"\d{1,6}", re.ASCII)
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -51,6 +54,11 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     serial = properties.get("ro.serialno") or properties.get("ro.boot.serialno")
     if not serial:
         raise ValueError("it has no ro.serialno, by which its results would be known")
+    if not re.fullmatch(ID, serial):
+        shown = _words(repr(serial[:MAX_CHARACTERS]))
+        raise ValueError(f"its ro.serialno {shown} can't be an id: it has to match {ID}")
+    if serial.startswith(HOST_PREFIX):
+        raise ValueError(f"its ro.serialno {serial} is a server's: theirs begin with {HOST_PREFIX}")
     facts: dict[str, Fact] = {
         **_named(properties),
         **_numbers(properties),
@@ -86,6 +94,9 @@ async def _said(remote: Remote, serial: str, *argv: str) -> str:
     if done.exit_code != 0:
         message = f"{' '.join(argv)} ended with {done.exit_code}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+    if len(done.stdout) > MAX_SAID:
+        message = f"{' '.join(argv)} said {len(done.stdout)} bytes, at most {MAX_SAID} are read"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     return done.stdout.decode(errors="replace")
 
 
@@ -115,6 +126,6 @@ def _numbers(properties: Mapping[str, str]) -> dict[str, Fact]:
     facts: dict[str, Fact] = {}
     if release := _RELEASE.match(properties.get("ro.build.version.release", "")):
         facts["android"] = float(release[0])
-    if properties.get("ro.build.version.sdk", "").isdigit():
-        facts["sdk"] = int(properties["ro.build.version.sdk"])
+    if sdk := _SDK.fullmatch(properties.get("ro.build.version.sdk", "")):
+        facts["sdk"] = int(sdk[0])
     return facts

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TypeVar
 
+from agents.transports.adb.addresses import Address
 from agents.transports.adb.commands import (
+    BEFORE_BYTES,
     NOTHING,
     TERMINAL,
     Framing,
@@ -24,7 +27,7 @@ from agents.transports.adb.commands import (
 from agents.transports.adb.recovery import RETURN_S, Route, recover, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal
 from agents.transports.adb.shell import V1_REQUEST, Heard, converse_v1, converse_v2
-from agents.transports.adb.smart_socket import Address, Connection, ask, open_service
+from agents.transports.adb.smart_socket import Connection, ask, open_service
 from agents.transports.adb.sync import SERVICE, Sync
 from agents.transports.remote import KILLED, Ended, FaultKind, RemoteFault
 
@@ -33,6 +36,7 @@ CLEAN_UP_S = 5.0
 PATIENCE_S = 30.0
 """How long no byte of a file may move."""
 _BROKEN = frozenset({FaultKind.OFFLINE, FaultKind.UNAUTHORIZED, FaultKind.ADB_SERVER})
+_NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 
@@ -260,8 +264,9 @@ class Programs:
             raise self.link.fault(FaultKind.HUNG, message) from error
         if not said:
             raise self.link.fault(FaultKind.OFFLINE, "the link broke while programs were ended")
-        if not said.strip().isdigit():
-            message = f"its programs survive SIGKILL, or can't be looked for: {said!r}"
+        if not _NUMBER.fullmatch(said.strip()):
+            shown = repr(said[:200])
+            message = f"its programs survive SIGKILL, or can't be looked for: {shown}"
             raise self.link.fault(FaultKind.HUNG, message)
         return int(said)
 
@@ -271,6 +276,9 @@ class Programs:
         async with self.link.service(f"shell:{line}") as connection:
             while data := await connection.read():
                 said += data
+                if len(said) > BEFORE_BYTES:
+                    message = f"its shell said {len(said)} bytes in place of a number"
+                    raise self.link.fault(FaultKind.PROTOCOL, message)
         return said.decode(errors="replace")
 
 

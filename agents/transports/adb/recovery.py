@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from agents.transports.adb.addresses import Address
 from agents.transports.adb.refusals import DEVICE, fault_of_refusal, fault_of_state
-from agents.transports.adb.smart_socket import Address, ask, opened
+from agents.transports.adb.smart_socket import ask, opened
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import PhoneClaimedTwice
 

@@ -13,7 +13,7 @@ from agents.transports.adb import device_tree
 from agents.transports.adb.commands import others_tags
 from agents.transports.adb.programs import Link, Programs
 from agents.transports.adb.refusals import fault_of_refusal
-from agents.transports.adb.sync import receive_tree
+from agents.transports.adb.sync import Budget, receive_tree
 from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
     NO_ENVIRONMENT,
@@ -96,11 +96,15 @@ class AdbRemote(RunsPrograms[Programs]):
     async def pull(self, source: PurePosixPath, target: Path) -> None:
         """See Remote.pull; links are followed, a folder is merged into what is there."""
         await self.programs.end_left()
-        async with self.link.sync() as sync:
-            found = await sync.look(source)
-            if found is None:
-                raise self.link.fault(FaultKind.MISSING_FILE, f"there is no {source}")
-            await receive_tree(sync, source, found, target)
+        try:
+            async with asyncio.timeout(THOROUGH_S), self.link.sync() as sync:
+                found = await sync.look(source)
+                if found is None:
+                    raise self.link.fault(FaultKind.MISSING_FILE, f"there is no {source}")
+                await receive_tree(sync, source, found, target, Budget(self.link.serial))
+        except TimeoutError as error:  # a byte now and then is no end of patience
+            message = f"{source} was not pulled in {THOROUGH_S:g} s"
+            raise self.link.fault(FaultKind.HUNG, message) from error
 
     async def clean(self) -> int:
         """See Remote.clean; while something of this agent runs, only what was left is ended.

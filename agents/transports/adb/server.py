@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-import re
 import shutil
-from collections.abc import Mapping
+import socket
+import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
 import psutil
 
-from agents.transports.adb.smart_socket import Address, ask
+from agents.transports.adb.addresses import Address, UnixSocket
+from agents.transports.adb.smart_socket import ask
 from agents.transports.remote import RemoteFault
 from controller.contracts.errors import AdbMissing, AdbUnavailable
-from controller.contracts.ports import free_ports
-from controller.contracts.processes import end_marked, marked_processes
+from controller.contracts.inherited import inherited
+from controller.contracts.processes import end_all, marked_processes
 
 SERVER_MARKER = "BENCHFARM_ADB_SERVER"
 """Environment variable of an agent's adb server; its value is the folder it is kept in."""
-LOOPBACK = "127.0.0.1"
+SOCKET = "adb.sock"
+"""In that folder: where the server listens."""
 USB = Path("/dev/bus/usb")
 START_S = 30.0
 ANSWER_S = 5.0
-RACES = 5
-"""A port that was free may be taken a moment later; so many are tried."""
-_LISTEN = re.compile(r"tcp:localhost:(\d+)")
-_IN_USE = "Address already in use"
-
-
-class PortTaken(AdbUnavailable):
-    """The adb server was to listen on a port that is in use."""
+_ROLE = ("fork-server", "server")
+"""What an adb server is called with."""
+_PEER = struct.Struct("3i")
+"""<bits/socket.h> ucred: pid, uid, gid of who listens."""
+log = logging.getLogger(__name__)
 
 
 class AdbServer(Protocol):
@@ -74,53 +76,56 @@ class AttachedServer:
 
 @dataclass(frozen=True, slots=True)
 class PrivateServer:
-    """A server of the agent's own, with its own keys; known by a marker in its environment."""
+    """A server of the agent's own, with its own keys, on a socket in a folder of its user's.
+
+    Whoever can connect to an adb server commands every phone it knows: nobody else reaches this.
+    """
 
     folder: Path
-    address: Address
+    """Absolute; nobody else may look into it."""
     key: Path | None = None
     """A key, or a folder of keys, that phones already know (ADB_VENDOR_KEYS)."""
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
-    """Held while it is looked at and started: two at once would take each other's port."""
+    """Held while it is looked at and started: the second of two would take the first's socket."""
 
     @classmethod
-    async def start(
-        cls, folder: Path, port: int | None = None, key: Path | None = None
-    ) -> PrivateServer:
-        """Find the folder's server, or start it on a port, a free one if not told.
+    async def start(cls, folder: Path, key: Path | None = None) -> PrivateServer:
+        """Find the folder's server, or start it; raises AdbUnavailable."""
+        server = cls(folder.absolute(), key)
+        await server.ready()
+        return server
 
-        Raises AdbUnavailable.
-        """
-        folder = folder.absolute()
-        if (running := _running_port(folder)) and port in (None, running):
-            return cls(folder, Address(LOOPBACK, running), key)
-        for _ in range(RACES):
-            server = cls(folder, Address(LOOPBACK, port or free_ports(1, LOOPBACK)[0]), key)
-            try:
-                await server.ready()
-                return server
-            except PortTaken as error:
-                taken = error
-                if port is not None:
-                    break
-        raise taken
+    @property
+    def address(self) -> Address:
+        """See AdbServer.address."""
+        return UnixSocket(self.folder / SOCKET)
 
     async def ready(self) -> Address:
         """See AdbServer.ready."""
         async with self._changing:
-            if _running_port(self.folder) != self.address.port or not await self._answers():
-                await self.stop()
+            require_private(self.folder)
+            listener = await self._listener()
+            known = [process.pid for process in _servers(self.folder)]
+            if listener in known and await self._answers():
+                await self._end(besides=listener)
+            else:
+                await self._end(also=listener)
                 await self._launch()
         return self.address
 
     async def restart(self) -> None:
-        """End it and start it again on the same port; raises AdbUnavailable.
+        """End it and start it again on the same socket; raises AdbUnavailable.
 
         All phones are lost, and those on a cable are found again.
         """
         async with self._changing:
-            await self.stop()
+            require_private(self.folder)
+            await self._end()
             await self._launch()
+
+    async def stop(self) -> None:
+        """End it; called when no agent of this host is to need it any more."""
+        await self._end()
 
     async def _answers(self) -> bool:
         try:
@@ -130,39 +135,78 @@ class PrivateServer:
             return False
         return True
 
-    async def stop(self) -> None:
-        """End it; called when no agent of this host is to need it any more."""
-        await asyncio.to_thread(end_marked, SERVER_MARKER, str(self.folder), 1.0)
+    async def _listener(self) -> int | None:
+        """Return the process that listens on the socket; None if nobody does."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                _, writer = await self.address.connect(1)
+        except OSError:
+            return None
+        writer.transport.abort()
+        peer = writer.get_extra_info("socket").getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size
+        )
+        return int(_PEER.unpack(peer)[0])
+
+    async def _end(self, besides: int | None = None, also: int | None = None) -> None:
+        """End the folder's servers, also one of an earlier release, which has a TCP port.
+
+        also: a process, if it is an adb server: `adb -L` starts one where it finds none.
+        """
+        find = partial(_servers, self.folder, besides, also)
+        await asyncio.to_thread(end_all, find, 1.0)
 
     async def _launch(self) -> None:
-        command = (find_adb(), "-L", f"tcp:localhost:{self.address.port}", "fork-server", "server")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        log = self.folder / "adb.log"
-        log.unlink(missing_ok=True)
+        adb_log = self.folder / "adb.log"
+        adb_log.unlink(missing_ok=True)
         heard, said = os.pipe()
         try:
             # setsid forks: the server is nobody's child, and stays when the agent ends.
             process = await asyncio.create_subprocess_exec(
-                *("setsid", "--fork", *command, "--reply-fd", str(said)),
+                *("setsid", "--fork", find_adb(), "-L", f"localfilesystem:{SOCKET}", *_ROLE),
+                *("--reply-fd", str(said)),
+                cwd=self.folder,  # a socket's path may have 107 bytes; a folder's may be longer
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
                 env=server_environment(os.environ, self.folder, self.key),
                 pass_fds=(said,),
+                umask=0o077,
             )
         finally:
             os.close(said)
         answer = await _read_all(heard)
         await process.wait()
         if answer != b"OK\n":
-            raise self._not_started(log.read_text(errors="replace") if log.exists() else "")
+            raise self._not_started(adb_log)
 
-    def _not_started(self, log: str) -> AdbUnavailable:
-        tried = f"start an adb server on {self.address}"
-        if _IN_USE in log:
-            return PortTaken(tried, "the port is in use", "name another port, or none")
-        seen = log.strip().splitlines()[-1] if log.strip() else "it ended without a word"
-        return AdbUnavailable(tried, seen, f"see {self.folder / 'adb.log'}")
+    def _not_started(self, adb_log: Path) -> AdbUnavailable:
+        said = adb_log.read_text(errors="replace").strip() if adb_log.exists() else ""
+        seen = said.splitlines()[-1] if said else "it ended without a word"
+        return AdbUnavailable(f"start an adb server on {self.address}", seen, f"see {adb_log}")
+
+
+def require_private(folder: Path) -> None:
+    """Have a folder that only this user can look into; raises AdbUnavailable.
+
+    One of an earlier release is closed; but not one in which others may have put something.
+    """
+    tried = f"keep an adb server in {folder}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid():
+            seen = f"the folder belongs to uid {found.st_uid}, not to {os.geteuid()}"
+            raise AdbUnavailable(tried, seen, "remove it, or give the farm another BENCHFARM_HOME")
+        if found.st_mode & 0o022:
+            seen = f"others may write to it (mode {found.st_mode & 0o777:04o})"
+            raise AdbUnavailable(tried, seen, "remove it: what is in it may be theirs")
+        if found.st_mode & 0o077:
+            folder.chmod(0o700)
+            log.warning("%s was open to others (mode %04o): closed", folder, found.st_mode & 0o777)
+    except OSError as error:
+        remedy = "see that this user may write there"
+        raise AdbUnavailable(tried, error.strerror or str(error), remedy) from error
 
 
 def server_environment(
@@ -174,7 +218,7 @@ def server_environment(
     """
     # Where there is no USB, adb's default way to it only gives up after 3 s.
     usb = {} if USB.exists() else {"ADB_LIBUSB": "0"}
-    kept = {k: v for k, v in environment.items() if not k.startswith(("ADB", "ANDROID"))}
+    kept = inherited(environment)
     own = {
         "HOME": str(folder),
         "ANDROID_USER_HOME": str(folder / ".android"),
@@ -182,6 +226,7 @@ def server_environment(
         "TMPDIR": str(folder),
         "ADB_MDNS": "0",
         "ADB_MDNS_AUTO_CONNECT": "0",
+        "ADB_EMU": "0",  # its servers of before 36 know ADB_LOCAL_TRANSPORT_MAX_PORT only
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",
         SERVER_MARKER: str(folder),
     }
@@ -204,14 +249,22 @@ def find_adb() -> str:
     )
 
 
-def _running_port(folder: Path) -> int | None:
-    for process in marked_processes(SERVER_MARKER, str(folder)):
+def _servers(
+    folder: Path, besides: int | None = None, also: int | None = None
+) -> Iterator[psutil.Process]:
+    """Yield the adb servers of a folder: of this user, started for it, and called as servers are.
+
+    Others may put the marker into their environment, and programs of this user may inherit it.
+    """
+    pids = {process.pid for process in marked_processes(SERVER_MARKER, str(folder))}
+    for pid in (pids | {also}) - {besides, None}:
         try:
-            if match := _LISTEN.search(" ".join(process.cmdline())):
-                return int(match[1])
+            process = psutil.Process(pid)
+            ours = process.uids().effective == os.geteuid()
+            if ours and tuple(process.cmdline()[3:5]) == _ROLE:
+                yield process
         except psutil.Error:  # it has just ended
             continue
-    return None
 
 
 async def _read_all(descriptor: int) -> bytes:

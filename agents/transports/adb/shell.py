@@ -17,6 +17,8 @@ from agents.transports.remote import STDERR_BYTES, FaultKind, RemoteFault
 _PACKET = struct.Struct("<BI")
 _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 _CHUNK = 1 << 16
+MAX_IDLE = 64
+"""Packets in a row that say nothing: adbd sends none, and they would keep this busy for ever."""
 V1_REQUEST = 4000
 """Bytes an old daemon takes in the message that opens a service (4096, AOSP before Android 7)."""
 
@@ -75,6 +77,7 @@ async def _hand_over(connection: Connection, stdin: bytes | None) -> None:
 
 
 async def _listen(connection: Connection, heard: Heard) -> None:
+    idle = 0
     while heard.shell_exit is None:
         try:
             kind, length = _PACKET.unpack(await connection.read_exactly(_PACKET.size))
@@ -83,9 +86,13 @@ async def _listen(connection: Connection, heard: Heard) -> None:
             if fault.kind is FaultKind.ADB_SERVER:
                 return  # the end of the service, whoever ended it
             raise
+        idle = 0 if data and kind in (_STDOUT, _STDERR) else idle + 1
         if kind == _STDOUT:
             heard.out(data)
         elif kind == _STDERR:
             heard.err(data)
         elif kind == _EXIT:
             heard.shell_exit = data[0] if data else 255
+        if idle > MAX_IDLE:
+            message = f"its shell sent {idle} packets in a row that say nothing"
+            raise RemoteFault(str(connection.address), FaultKind.PROTOCOL, message)

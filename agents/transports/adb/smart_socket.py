@@ -8,43 +8,23 @@ own does not answer.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Self
 
+from agents.transports.adb.addresses import Address
 from agents.transports.adb.refusals import fault_of_refusal
 from agents.transports.remote import FaultKind, RemoteFault
-from controller.contracts.errors import UserError
 
 MAX_REQUEST = 0xFFFF
 """Bytes: its length is told in four hexadecimal digits."""
+MAX_READ = 1 << 20
+"""Bytes of one piece of any protocol: whoever tells of more is not read to its end."""
 ANSWER_S = 10.0
 """How long a server may take to answer a question."""
 _BUFFER = 1 << 20
-
-
-class AddressInvalid(UserError):
-    """Something that is no HOST:PORT."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where an adb server listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read HOST:PORT; raises AddressInvalid."""
-        host, _, port = text.rpartition(":")
-        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-            raise AddressInvalid("read an adb server's address", repr(text), "write HOST:PORT")
-        return cls(host.strip("[]"), int(port))
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+_LENGTH = re.compile(rb"[0-9A-Fa-f]{4}")
 
 
 class Connection:
@@ -61,11 +41,13 @@ class Connection:
     async def open(cls, address: Address) -> Self:
         """Connect; raises RemoteFault `adb_server` if no server is there."""
         try:
-            reader, writer = await asyncio.open_connection(
-                address.host, address.port, limit=_BUFFER
-            )
+            async with asyncio.timeout(ANSWER_S):
+                reader, writer = await address.connect(_BUFFER)
+        except TimeoutError as error:
+            message = f"the adb server took no connection for {ANSWER_S:g} s"
+            raise _gone(address, message) from error
         except OSError as error:
-            raise _gone(address, f"no adb server answers: {error}") from error
+            raise _gone(address, f"no adb server answers: {error.strerror or error}") from error
         return cls(address, reader, writer)
 
     def close(self) -> None:
@@ -101,7 +83,13 @@ class Connection:
             return b""
 
     async def read_exactly(self, n: int) -> bytes:
-        """Return n bytes; raises RemoteFault `adb_server` at the connection's end."""
+        """Return n bytes; raises RemoteFault `adb_server` at the connection's end.
+
+        Raises RemoteFault `protocol`, and reads nothing, if these are more than MAX_READ.
+        """
+        if n > MAX_READ:
+            message = f"a piece of {n} bytes was announced, at most {MAX_READ} are taken"
+            raise RemoteFault(str(self.address), FaultKind.PROTOCOL, message)
         try:
             return await self._reader.readexactly(n)
         except (asyncio.IncompleteReadError, OSError) as error:
@@ -110,10 +98,9 @@ class Connection:
     async def read_block(self) -> bytes:
         """Return a text that comes after its length; raises RemoteFault."""
         length = await self.read_exactly(4)
-        try:
-            return await self.read_exactly(int(length, 16))
-        except ValueError as error:
-            raise _gone(self.address, f"{length!r} instead of a length") from error
+        if not _LENGTH.fullmatch(length):
+            raise _gone(self.address, f"{length!r} instead of a length")
+        return await self.read_exactly(int(length, 16))
 
 
 @asynccontextmanager

@@ -13,6 +13,10 @@ from agents.transports.adb.smart_socket import opened
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
 
+PACE_S = 0.02
+"""Between two lists of a server's: one that sends them without end keeps nobody else waiting."""
+MAX_LISTED = 1000
+"""Phones of one server."""
 AWAY_PAUSE_S = 1.0
 """Between attempts to reach a server that has gone: nobody announces its return."""
 log = logging.getLogger(__name__)
@@ -50,9 +54,13 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
                 await connection.request("host:track-devices", str(address))
                 while True:
                     seen = parse_devices((await connection.read_block()).decode(errors="replace"))
+                    if len(seen) > MAX_LISTED:
+                        message = f"it lists {len(seen)} phones, at most {MAX_LISTED} are followed"
+                        raise RemoteFault(str(address), FaultKind.PROTOCOL, message)
                     news, known = changes(known, seen), seen
                     for change in news:
                         yield change
+                    await asyncio.sleep(PACE_S)
         except RemoteFault as fault:
             if fault.kind is not FaultKind.ADB_SERVER:
                 tried = f"following the adb server at {address}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from textwrap import wrap
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 
 from controller.contracts.units import Unit
+from controller.reports.html.text import escape
 
 Tone = Literal["best", "reference", "plain"]
 _COLOURS: Mapping[Tone, str] = {

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+from controller.contracts.terminal import visible
 from controller.reports.html.charts import Chart
 
 PACKAGE = "controller.reports.html"
@@ -67,6 +68,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(PACKAGE),
         autoescape=True,
+        finalize=_seen,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -74,6 +76,11 @@ def _environment() -> Environment:
     environment.globals["policy_for"] = policy_for
     environment.globals["style"] = _resource("page.css")
     return environment
+
+
+def _seen(value: object) -> object:
+    # What is Markup is our own.
+    return visible(value, lines=True) if type(value) is str else value
 
 
 def _resource(name: str) -> Markup:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import plotly.graph_objects as go
 
@@ -11,6 +10,7 @@ from controller.contracts.profile import Peaks
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.reports.html.charts import Chart, theme_layout
 from controller.reports.html.page import Page, render
+from controller.reports.html.text import escape
 from controller.reports.profile_lines import module_lines, op_lines, primitive_lines
 from controller.reports.profile_tables import NUMBERS, duration, numbers_of, summary_lines
 

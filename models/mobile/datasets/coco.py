@@ -6,16 +6,16 @@ edges as shares of the image, the original's with `"areas"` and `"crowd"` of eac
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from google.protobuf import text_format
 
+from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import ImageInput
 from models.mobile.datasets import messages
-from models.mobile.datasets.images import FittedImages, ImageFiles, unusable
+from models.mobile.datasets.images import MAX_TRUTH_BYTES, FittedImages, ImageFiles, unusable
 
 Truth = dict[str, Any]
 
@@ -39,14 +39,14 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
 def read_truths(path: Path) -> dict[str, Truth]:
     """Return the truth of each image by its file's name; raises DatasetUnusable."""
     try:
-        text = path.read_text()
+        text = read_limited(path, MAX_TRUTH_BYTES).decode()
         return _of_json(text) if text.lstrip().startswith("{") else _of_pbtxt(text)
     except (OSError, ValueError, KeyError, TypeError, text_format.ParseError) as error:
         raise unusable(path, "parts.truth", repr(error)) from error
 
 
 def _of_json(text: str) -> dict[str, Truth]:
-    document = json.loads(text)
+    document = load_json(text, MAX_TRUTH_BYTES)
     boxes: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
     for annotation in document["annotations"]:
         boxes[annotation["image_id"]].append(annotation)

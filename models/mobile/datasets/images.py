@@ -17,6 +17,8 @@ from controller.contracts.mobile import ImageInput
 from models.mobile.errors import DatasetUnusable
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".bmp")
+MAX_TRUTH_BYTES: Final = 2**30
+"""Of a file that says what is true of a data set."""
 UNDECODABLE: Final = (
     OSError,
     SyntaxError,

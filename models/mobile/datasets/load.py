@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+from controller.contracts.catalog import registered_writers
+from controller.contracts.documents import short
 from controller.contracts.mobile import Dataset, ImageInput, InputKind, TokenInput
 from models.mobile.datasets import ade20k, coco, image_pairs, imagenet, squad
 from models.mobile.errors import DatasetUnusable
@@ -23,6 +25,7 @@ def load_samples(
 ) -> Samples:
     """Return the samples of a data set whose parts lie at these paths; raises DatasetUnusable."""
     if dataset.writer:
+        _require_registered(dataset.writer, field)
         module, _, name = dataset.writer.partition(":")
         written: Samples = getattr(import_module(module), name)()
         return written
@@ -45,3 +48,12 @@ def load_samples(
             "give the whole data set",
         )
     return loaded
+
+
+def _require_registered(writer: str, field: str) -> None:
+    if writer not in registered_writers():
+        raise DatasetUnusable(
+            f"writing {field}",
+            f"{short(writer)} is no writer of the project's own tasks",
+            "name one of theirs, or give files",
+        )

@@ -7,7 +7,6 @@ it was written), `first` (the token at which the text begins), `word_of` and
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +17,10 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import TokenInput
 from models.mobile.datasets import messages
-from models.mobile.datasets.images import unusable
+from models.mobile.datasets.images import MAX_TRUTH_BYTES, unusable
 from models.mobile.samples import Arrays
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
@@ -122,7 +122,7 @@ def records(content: bytes) -> Iterator[bytes]:
 def read_questions(path: Path) -> dict[str, Question]:
     """Return the questions of the original JSON by their ids; raises DatasetUnusable."""
     try:
-        document = json.loads(path.read_text())
+        document = load_json(read_limited(path, MAX_TRUTH_BYTES), MAX_TRUTH_BYTES)
         return {
             question["id"]: Question(
                 words=paragraph["context"].split(),

@@ -9,15 +9,21 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from agents.transports.adb.addresses import (
+    AddressInvalid,
+    HostPort,
+    UnixSocket,
+    parse_address,
+)
 from agents.transports.adb.recovery import Route, parse_devices, without_doubles
 from agents.transports.adb.server import SERVER_MARKER, AttachedServer, server_environment
-from agents.transports.adb.smart_socket import Address, AddressInvalid, Connection
+from agents.transports.adb.smart_socket import Connection
 from agents.transports.adb.tracker import Change, changes, track
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable, PhoneClaimedTwice
 
-HERE = Address("127.0.0.1", 5038)
-THERE = Address("lab", 5037)
+HERE = HostPort("127.0.0.1", 5038)
+THERE = HostPort("lab", 5037)
 
 
 def test_devices() -> None:
@@ -50,7 +56,7 @@ async def test_a_server_that_tells_nothing_of_phones_is_complained_of(answer: by
 
     server = await asyncio.start_server(serve, HERE.host)
     async with server:
-        address = Address(HERE.host, server.sockets[0].getsockname()[1])
+        address = HostPort(HERE.host, server.sockets[0].getsockname()[1])
         with pytest.raises(AdbUnavailable, match=f"following the adb server at {address}"):
             await anext(track(AttachedServer(address)))
 
@@ -85,15 +91,19 @@ def test_a_phone_with_two_routes_is_refused_naming_both(other: Route) -> None:
 
 
 def test_addresses() -> None:
-    assert Address.parse("localhost:5038") == Address("localhost", 5038)
-    assert Address.parse("[::1]:5038") == Address("::1", 5038)
+    assert parse_address("localhost:5038") == HostPort("localhost", 5038)
+    assert parse_address("[::1]:5038") == HostPort("::1", 5038)
+    assert parse_address("/run/adb:1/sock") == UnixSocket(Path("/run/adb:1/sock"))
     assert str(HERE) == "127.0.0.1:5038"
+    assert str(UnixSocket(Path("/run/adb.sock"))) == "/run/adb.sock"
 
 
-@pytest.mark.parametrize("text", ["", "5038", ":5038", "host:", "host:0", "host:65536", "host:x"])
+@pytest.mark.parametrize(
+    "text", ["", "5038", ":5038", "host:", "host:0", "host:65536", "host:x", "/x/", "/\0"]
+)
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(AddressInvalid, match="write HOST:PORT"):
-        Address.parse(text)
+        parse_address(text)
 
 
 def test_a_server_gets_nothing_of_the_user_s_adb() -> None:

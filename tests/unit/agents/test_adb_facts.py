@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from agents.transports.adb.facts import device_of, parse_cores, parse_properties
@@ -69,8 +71,38 @@ def test_a_virtual_phone_occupies_cores_of_its_host() -> None:
     [({}, "0"), ({"ro.serialno": "R58M"}, "many"), ({"ro.serialno": "; reboot"}, "0")],
 )
 def test_a_phone_that_does_not_say_what_it_is(properties: dict[str, str], cores: str) -> None:
-    with pytest.raises(ValueError, match=r"serialno|invalid literal|pattern"):
+    with pytest.raises(ValueError, match=r"serialno|invalid literal"):
         device_of(properties, cores, MEMINFO, shell_v2=True)
+
+
+@pytest.mark.parametrize(
+    ("serial", "seen"),
+    [
+        ("", "has no ro.serialno"),
+        ("cpu-8d14a2f2", "ro.serialno cpu-8d14a2f2 is a server's: theirs begin with cpu-"),
+        ("../../../etc/shadow", "can't be an id"),
+        ("a/b", "can't be an id"),
+        (".", "can't be an id"),
+        ("-rf", "can't be an id"),
+        ('x" or kind == "cpu_host', "can't be an id"),
+        ("R58M\n", "can't be an id"),
+        ("R58M\x1b]0;title\x07", "can't be an id"),
+        ("R58M\u202e", "can't be an id"),
+        ("٣٤", "can't be an id"),
+        ("x" * 129, "can't be an id"),
+        ("x" * 10_000_000, "can't be an id"),
+    ],
+)
+def test_a_serial_number_that_is_no_phones_id(serial: str, seen: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(seen)) as refused:
+        device_of({"ro.serialno": serial}, "0", MEMINFO, shell_v2=True)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("serial", ["VIRTUALFLAGSHIP1", "R58M123ABC", "a.b_c:d-e", "CPU", "cpu"])
+def test_a_serial_number_is_the_phones_id(serial: str) -> None:
+    assert device_of({"ro.serialno": serial}, "0", MEMINFO, shell_v2=True).id == serial
 
 
 def test_cores() -> None:

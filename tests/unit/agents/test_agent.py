@@ -14,7 +14,7 @@ from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
 from controller.contracts.device import Admission, Agent, DeviceKind, DeviceState, Registration
 from controller.contracts.errors import (
-    DeviceHeldElsewhere,
+    DeviceRefused,
     SharedMachineId,
     StoreUnavailable,
     UnknownAttempt,
@@ -79,7 +79,7 @@ def host_agent(
     bench: Bench,
     folder: Path,
     identity: Agent | None = None,
-    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None,
+    on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None,
     metrics: AgentMetrics | None = None,
     shortage: Callable[[], str] = str,
 ) -> HostAgent:
@@ -104,7 +104,7 @@ async def serving(
     bench: Bench,
     folder: Path,
     identity: Agent | None = None,
-    on_refused: Callable[[Mapping[str, DeviceHeldElsewhere]], None] = lambda _: None,
+    on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None,
     metrics: AgentMetrics | None = None,
     shortage: Callable[[], str] = str,
 ) -> AsyncIterator[HostAgent]:
@@ -424,7 +424,7 @@ async def test_a_device_that_another_agent_has_is_asked_for_until_it_is_free(
     box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     box.farm.register(builders.registration(builders.agent("host-2")))
-    refusals: list[Mapping[str, DeviceHeldElsewhere]] = []
+    refusals: list[Mapping[str, DeviceRefused]] = []
     link = ImpatientLink(box)
     link.hold_s = 0.0
     async with serving(link, Bench(), tmp_path, on_refused=refusals.append):
@@ -454,6 +454,19 @@ async def test_devices_the_store_could_not_take_are_told_later(
         await agent.announce([builders.cpu(), builders.cpu("cpu-9", cores=frozenset({9}))])
         while len(box.store.fleet()[1]) < 2:
             await asyncio.sleep(0)
+
+
+async def test_a_phone_with_the_host_s_id_does_not_take_its_place(
+    box: FarmBox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = MemoryLink(box)
+    link.hold_s = 0.0
+    async with serving(link, Bench(), tmp_path) as agent:
+        await agent.registered.wait()
+        await agent.announce([builders.cpu(), builders.phone("cpu-1"), builders.phone("R58M")])
+    kinds = {d.device.id: d.device.kind for d in box.store.fleet()[1]}
+    assert kinds == {"cpu-1": DeviceKind.CPU_HOST, "R58M": DeviceKind.ANDROID}
+    assert "device cpu-1 is announced twice: the cpu_host stays" in caplog.text
 
 
 class SlowLink(MemoryLink):
@@ -493,6 +506,29 @@ async def test_an_order_for_a_device_it_lacks_is_answered(box: FarmBox, tmp_path
         report = await link.reported.get()
     assert isinstance(report.outcome, Failure)
     assert "cpu-9" in report.outcome.message
+
+
+async def test_an_order_for_a_device_that_has_just_left_waits_until_it_is_back(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    ninth = builders.cpu("cpu-9", cores=frozenset({9}))
+    async with serving(link, bench, tmp_path) as agent:
+        await agent.registered.wait()
+        await agent.announce([builders.cpu(), ninth])
+        await agent.announce([builders.cpu()])
+        box.farm.register(builders.registration(None, ninth))  # it has not heard of that yet
+        box.farm.sweeps.submit(builders.sweep(devices="device == cpu-9"))
+        (run,) = [run.run_id for run in box.store.runs()]
+        asked = link.said.count("exchange")
+        while link.said.count("exchange") < asked + 3:
+            await asyncio.sleep(0)
+        assert box.run(run).state is RunState.LEASED
+        assert bench.started.empty()
+        await agent.announce([builders.cpu(), ninth])
+        spec = await bench.started.get()
+    assert (spec.device.id, spec.job.ref) == ("cpu-9", AttemptRef(run_id=run, attempt=1))
+    assert box.store.failures() == []
 
 
 async def test_an_agent_of_another_release_ends(box: FarmBox, tmp_path: Path) -> None:
@@ -547,6 +583,21 @@ async def test_progress_reaches_who_watches_and_may_get_lost(box: FarmBox, tmp_p
         bench.tell(Progress(phase="training", done=1, total=3))
         bench.tell(Progress(phase="training", done=2, total=3))
         assert (await seen.get()).done == 2
+
+
+async def test_of_a_flood_of_progress_the_newest_is_told(box: FarmBox, tmp_path: Path) -> None:
+    link, bench = MemoryLink(box), Bench()
+    seen: asyncio.Queue[Progress] = asyncio.Queue()
+    async with serving(link, bench, tmp_path) as agent:
+        await first_job(link, bench, agent)
+        box.on_event = lambda event: seen.put_nowait(event.progress) if event.progress else None
+        for done in range(1, 10_001):
+            bench.tell(Progress(phase="training", done=done, total=10_000))
+        assert [(await seen.get()).done for _ in range(2)] == [1, 10_000]
+        bench.tell(Progress(phase="training", done=9, total=9))
+        assert (await seen.get()).done == 9
+    assert seen.empty()
+    assert link.said.count("progress") == 3
 
 
 def live(metrics: AgentMetrics) -> list[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import subprocess
-import sys
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from agents.stacks.install import WHEELS_VARIABLE, Installation, StackNotInstall
 from agents.stacks.interpreter import command_in, stack_worker
 from controller.contracts.catalog import StackEnvironment
 from controller.contracts.errors import WorkerFault
+from controller.contracts.programs import python_module
 from controller.contracts.result import Blame
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
@@ -184,10 +184,12 @@ def test_a_worker_of_a_stack_that_is_not_installed(place: Place) -> None:
 
 def test_a_worker_of_a_stack_without_environment_runs_in_ours(tmp_path: Path) -> None:
     command = stack_worker(tmp_path, builders.worker_spec(""))
-    assert command == (sys.executable, "-m", "agents.worker")
+    assert command == python_module("agents.worker")
 
 
 def test_our_packages_are_told_by_their_folders() -> None:
-    folders = json.loads(command_in(Path("/x/bin/python"), "agents.worker")[2])
+    python, safe_path, _entry, told, module = command_in(Path("/x/bin/python"), "agents.worker")
+    assert (python, safe_path, module) == ("/x/bin/python", "-P", "agents.worker")
+    folders = json.loads(told)
     assert set(folders) == {"controller", "kernels", "models", "agents"}
     assert all(Path(folder, "__init__.py").exists() for f in folders.values() for folder in f[:1])

@@ -175,7 +175,7 @@ def test_what_is_used_between_turns_is_told() -> None:
 
     said: list[Turn] = []
     training.take_turns(Line(), Plain({}), {}, restless(), said.append)
-    assert said[1].rest_cpu_s < 0.05 <= said[2].rest_cpu_s
+    assert said[1].rest_cpu_s < said[2].rest_cpu_s >= 0.05
 
 
 def test_a_loss_that_is_no_number_makes_turns_invalid() -> None:

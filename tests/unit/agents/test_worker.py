@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from agents.transports.local import LocalProcess
 from agents.worker import failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
+from controller.contracts.programs import python_module
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
@@ -109,7 +109,7 @@ def test_a_message_without_end_is_cut() -> None:
 
 def test_ends_with_its_children_when_the_agent_is_gone(tmp_path: Path) -> None:
     worker = subprocess.Popen(
-        [sys.executable, "-m", "agents.worker"],
+        python_module("agents.worker"),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

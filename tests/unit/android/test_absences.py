@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agents.android.absences import Absences
+from agents.transports.adb.addresses import HostPort
 from agents.transports.adb.recovery import Route
-from agents.transports.adb.smart_socket import Address
 
-WAY = Route(Address("127.0.0.1", 5037), "s")
+WAY = Route(HostPort("127.0.0.1", 5037), "s")
 
 
 def told(absences: Absences) -> list[tuple[str, str]]:

@@ -17,9 +17,9 @@ from agents.android.transport import PhoneTransport
 from agents.host.locks import exclusive_now
 from agents.transports.adb import device_tree
 from agents.transports.adb.__main__ import cleaned
+from agents.transports.adb.addresses import HostPort
 from agents.transports.adb.programs import Link, Programs
 from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.smart_socket import Address
 from agents.transports.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.contracts.base import Scalar
@@ -29,7 +29,7 @@ from controller.contracts.wire import Progress, WorkerSpec
 from tests.support import builders
 
 PHONE = builders.phone()
-NOBODY = Address("127.0.0.1", 1)
+NOBODY = HostPort("127.0.0.1", 1)
 TAKEN = RemoteFault("serial", FaultKind.OFFLINE, "another host's run is on it")
 ENOUGH = RemoteFault("serial", FaultKind.DEADLINE, "enough is seen")
 

@@ -12,6 +12,7 @@ import pytest
 
 from controller.cli.main import main
 from controller.contracts.bench import PlantedTrials
+from controller.contracts.programs import python_module
 from controller.runtime import planted
 from tests.support.waiting import PATIENCE_S
 
@@ -39,7 +40,7 @@ def interruptible() -> Iterator[None]:
 
 def test_processes_of_a_verb_end_without_a_word(interruptible: None) -> None:
     wanted = PlantedTrials(effects=(0.0,), trials=1000, loads=0, width=9, seed=0, time_limit_s=60)
-    command = [sys.executable, "-m", "agents.pairing.planted", wanted.model_dump_json()]
+    command = python_module("agents.pairing.planted", wanted.model_dump_json())
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as process:
         try:

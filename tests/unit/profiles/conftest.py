@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from controller.contracts.programs import python_module
 from controller.profiles.model import Profile
 from tests.support.recorded import recorded_profile
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 def run_module(module: str, folder: Path) -> None:
     """Run a module of tests.support in a process of its own, quietly."""
-    command = [sys.executable, "-m", f"tests.support.{module}", str(folder)]
+    command = python_module(f"tests.support.{module}", str(folder))
     environ = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
     subprocess.run(command, cwd=ROOT, env=environ, check=True, stdout=subprocess.DEVNULL)
 

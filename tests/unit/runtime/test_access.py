@@ -18,7 +18,8 @@ from controller.contracts.administration import (
     TokenRequest,
 )
 from controller.contracts.device import Standing
-from controller.contracts.errors import NotAllowed, UserError
+from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
+from controller.runtime import api
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
@@ -89,6 +90,26 @@ async def test_a_submitter_submits_watches_cancels_and_resumes_own_sweeps(tmp_pa
             there.box.report(orders.run[0].ref, builders.result())
         shown = await watched
         assert (shown[-1].runs["done"], shown[-1].all_valid) == (2, True)
+
+
+async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "MAX_STREAMS", 1)
+    async with served(tmp_path) as there:
+        ann, ben = await there.new_user("ann"), await there.new_user("ben")
+        ids = [(await asyncio.to_thread(u.submit, builders.sweep())).sweep_id for u in (ann, ben)]
+
+        def listen() -> None:
+            with ann.events(ids[0]), ben.events(ids[1]):
+                with pytest.raises(OverQuota, match="ann listens to 1 already"):
+                    ann.events(ids[0]).__enter__()
+                assert ann.standing(ids[0]).user == "ann"
+
+        await asyncio.to_thread(listen)
+        large = builders.sweep(description="x" * 9_999, knobs={"precision": ["x" * 90] * 2000})
+        with pytest.raises(SweepInvalid, match="more than 131072 bytes; split it"):
+            await asyncio.to_thread(ann.submit, large)
 
 
 async def test_a_submitter_does_nothing_to_devices_agents_and_tokens(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from controller.contracts.errors import UserError
-from controller.runtime.addresses import PORT, Address
+from controller.runtime.addresses import PORT, Address, adb_server_address
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,18 @@ def test_another_is_refused_with_one_line(text: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_port_can_be_required() -> None:
+def test_an_adb_server_listens_on_a_port_or_a_socket() -> None:
+    assert adb_server_address("--adb-server", "127.0.0.1:5037") == "127.0.0.1:5037"
+    assert adb_server_address("--adb-server", "/run/adb/adb.sock") == "/run/adb/adb.sock"
     with pytest.raises(UserError, match="it is not HOST:PORT"):
-        Address.parse("--adb-server", "127.0.0.1", port=None)
+        adb_server_address("--adb-server", "127.0.0.1")
+
+
+@pytest.mark.parametrize("text", ["/", "/run/adb/", "/run/\n", "/run/\x1b[2J", "/\0"])
+def test_what_is_no_socket_of_an_adb_server(text: str) -> None:
+    with pytest.raises(UserError, match=r"option --adb-server .*: it is no path") as raised:
+        adb_server_address("--adb-server", text)
+    assert str(raised.value).isprintable()
 
 
 def test_a_port_in_use_is_refused() -> None:

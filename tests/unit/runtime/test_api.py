@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from controller.contracts.complaint import Complaint
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
+from controller.runtime import bodies
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.feed import Feed
@@ -68,3 +71,34 @@ async def test_it_listens_where_it_is_told_if_that_is_free(tmp_path: Path) -> No
         async with api(tmp_path, taken.getsockname()[1]) as other:
             assert int(other.rpartition(":")[2]) != taken.getsockname()[1]
             assert (await ask(other, TARGETS_PATH, "4567"))[0] == 200
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "x" * 5000, "gzip, gzip"])
+async def test_an_encoded_body_is_refused_with_one_line(tmp_path: Path, encoding: str) -> None:
+    headers = {"Authorization": f"Bearer {TOKENS['api']}", "Content-Encoding": encoding}
+    body = b"\x1f\x8b what no decoder knows"
+    async with (
+        api(tmp_path) as url,
+        aiohttp.ClientSession(url, headers=headers) as session,
+        session.post("/v1/sweeps", data=body) as answer,
+    ):
+        assert answer.status == 400
+        error = Complaint.model_validate_json(await answer.read()).error()
+    assert "it is encoded: Content-Encoding" in str(error)
+    assert len(str(error)) < 400
+
+
+async def test_a_body_that_does_not_arrive_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
+    async with api(tmp_path) as url:
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        token = f"Authorization: Bearer {TOKENS['api']}"
+        head = f"POST /v1/sweeps HTTP/1.1\r\nHost: x\r\n{token}\r\nContent-Length: 9\r\n\r\n"
+        writer.write(head.encode())
+        said = await reader.read()
+        writer.close()
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"it did not arrive" in said

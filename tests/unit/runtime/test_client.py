@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -44,12 +46,8 @@ class _Other(BaseHTTPRequestHandler):
 @pytest.fixture
 def other() -> Iterator[str]:
     """A web server that is no controller."""
-    with HTTPServer(("127.0.0.1", 0), _Other) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with serving(_Other) as url:
+        yield url
 
 
 def client(home: Path, url: str, token: str | None = "ann's") -> FarmClient:
@@ -110,3 +108,58 @@ def test_a_home_s_own_token_goes_nowhere_else(nobody: str, tmp_path: Path) -> No
     (tmp_path / "api-token").write_text("secret")
     with pytest.raises(UserError, match=f"{TOKEN_VARIABLE} is not set"):
         client(tmp_path, nobody, token=None).standing("s-1")
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers with more than anybody wants to read, until the asker leaves."""
+
+    def do_GET(self) -> None:
+        self.send_response(200 if "events" in self.path or "token" in self.path else 403)
+        self.end_headers()
+        with suppress(ConnectionError):
+            while True:
+                self.wfile.write(b"x" * 2**16)
+
+    def log_request(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class _Talkative(_Endless):
+    """Complains as a controller does, at length."""
+
+    def do_GET(self) -> None:
+        self.send_response(400)
+        self.end_headers()
+        words = "line\n" * 100_000
+        complaint = {"kind": "UserError", "tried": words, "seen": words, "remedy": words}
+        self.wfile.write(json.dumps(complaint).encode())
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_endless_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
+    with serving(_Endless) as url:
+        there = client(tmp_path, url)
+        for ask in (lambda: there.standing("s-1"), lambda: there.administer(TokenList, "tokens")):
+            with pytest.raises(UserError, match="its answer is longer than 8 MiB"):
+                ask()
+        with (
+            there.events("s-1") as events,
+            pytest.raises(UserError, match="it does not answer in its words"),
+        ):
+            next(events)
+
+
+def test_a_long_complaint_is_cut(tmp_path: Path) -> None:
+    with serving(_Talkative) as url, pytest.raises(UserError) as refusal:
+        client(tmp_path, url).standing("s-1")
+    assert len(str(refusal.value)) < 13_000
+    assert len(str(refusal.value).splitlines()) == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.device import Admission, HeldDevice
+from controller.contracts.device import Admission, RefusedDevice
 from controller.contracts.errors import (
     NoMatchingDevice,
     NotFound,
@@ -285,7 +285,11 @@ YOURS = builders.registration(builders.agent("host-2"), builders.phone(), builde
 
 def test_a_device_stays_with_the_agent_that_has_it(box: FarmBox) -> None:
     assert box.farm.register(MINE).refused == ()
-    held = HeldDevice(device_id="phone-1", agent_id="host-1", host="host-1")
+    held = RefusedDevice(
+        device_id="phone-1",
+        seen="agent host-1 on host host-1 has it",
+        remedy="take it away there, or end that agent",
+    )
     expected = Admission(refused=(held,), again_in_s=TTL_S)
     assert box.farm.register(YOURS) == expected
     box.restart()

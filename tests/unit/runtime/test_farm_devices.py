@@ -297,7 +297,7 @@ def test_what_an_agent_sees_of_a_device_it_can_not_use(box: FarmBox) -> None:
 def test_a_device_cools_while_its_run_waits_for_that(
     box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet, "_is_up", lambda _: True)
+    monkeypatch.setattr(fleet, "why_away", lambda _: "")
 
     def listed() -> tuple[DeviceState, str | None]:
         """Return what `device list` says, who reads the store."""

@@ -6,7 +6,7 @@ import pytest
 
 from controller.contracts.run import RunState
 from controller.contracts.wire import Progress, RunEvent
-from controller.runtime.feed import Feed
+from controller.runtime.feed import MAX_WAITING, Feed
 from tests.support import builders
 from tests.support.waiting import PATIENCE_S
 
@@ -81,3 +81,14 @@ async def test_who_gives_up_leaves_nothing_behind() -> None:
     await asyncio.gather(waiting, return_exceptions=True)
     feed.publish(event())
     assert not await feed.change(0.0)
+
+
+async def test_who_does_not_listen_misses_what_comes_and_is_told() -> None:
+    feed = Feed()
+    async with feed.watch("demo-1") as stalled, feed.watch("demo-1") as other:
+        for _ in range(MAX_WAITING):
+            feed.publish(event())
+        assert len(await other.batch()) == MAX_WAITING
+        feed.publish(event())
+        assert (stalled.behind, stalled.qsize()) == (True, MAX_WAITING)
+        assert (other.behind, other.qsize()) == (False, 1)

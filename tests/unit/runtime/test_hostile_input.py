@@ -11,7 +11,7 @@ import asyncio
 import io
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,9 +71,13 @@ class Doors:
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(request)
         writer.write_eof()
-        said = await asyncio.wait_for(reader.read(), 10)
+        said = b""
+        # Reset: it is closed with a part of the request unread.
+        with suppress(ConnectionResetError):
+            said = await asyncio.wait_for(reader.read(), 10)
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionResetError):
+            await writer.wait_closed()
         first = said.partition(b"\r\n")[0].decode()
         assert not said or first.split()[1] in ("400", "401", "404"), first
         return first or "the connection is closed"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import UserError
+from controller.contracts.quota import Quota
 from controller.runtime.addresses import Address
 from controller.runtime.cluster import Head
 from controller.runtime.home import Cluster
@@ -23,6 +24,8 @@ OPTIONS = {
     "--metrics-address": UpOptions(metrics_address="10.0.0.1"),
     "--api-port": UpOptions(api_port=8000),
     "--quarantine-after": UpOptions(quarantine_after=7),
+    "--user-runs": UpOptions(quota=Quota(open_runs=7)),
+    "--user-bytes": UpOptions(quota=Quota(bytes_a_day=7)),
     "--phone-power-cycle": UpOptions(phone_power_cycle=("/bin/uhubctl", "{serial}")),
 }
 

@@ -41,7 +41,7 @@ def test_of_several_servers_one_has_to_be_named(two: Home, server: str | None) -
         phones.connect_phone(two, "127.0.0.1:5555", server)
     assert str(refused.value) == (
         "connecting phone 127.0.0.1:5555: this host's agent uses the adb servers "
-        f"{ONE}, {OTHER}; say which: --adb-server HOST:PORT"
+        f"{ONE}, {OTHER}; say which: --adb-server SERVER"
     )
 
 
@@ -82,6 +82,13 @@ def test_phones_of_all_servers_are_listed(two: Home) -> None:
 
 def test_a_server_that_others_run_has_no_key_of_ours(two: Home) -> None:
     assert phones.adb_key(two, OTHER) is None
+    with pytest.raises(UserError, match=r"that others run is not known; name .* --key adbkey.pub"):
+        phones.key_to_let_in(two, OTHER)
+
+
+def test_without_an_agent_a_virtual_phone_lets_nobody_in_unnamed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no agent with one is up here; .* --key adbkey.pub"):
+        phones.key_to_let_in(Home(tmp_path))
 
 
 def test_a_server_with_a_complaint_is_left_out_unless_it_is_the_only_one(home: Home) -> None:

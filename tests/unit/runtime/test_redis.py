@@ -52,9 +52,19 @@ def test_it_is_asked_as_a_stranger_first(password_file: Path) -> None:
     assert heard == [b"*1\r\n$4\r\nPING\r\n", b"*2\r\n$4\r\nAUTH\r\n$11\r\nthree hosts\r\n"]
 
 
-def test_on_loopback_it_needs_no_password() -> None:
-    with answering("+PONG") as (port, _):
+@pytest.mark.parametrize("with_file", [False, True])
+def test_on_loopback_too_it_needs_a_password(password_file: Path, with_file: bool) -> None:
+    with answering("+PONG", "+OK") as (port, _):
+        server = RedisServer.parse(f"127.0.0.1:{port}", password_file if with_file else None)
+        with pytest.raises(UserError) as refusal:
+            server.require_usable()
+    assert refusal.value.seen == "it serves anyone who can reach it, without a password"
+
+
+def test_of_a_long_answer_little_is_read() -> None:
+    with answering("x" * 10_000_000) as (port, _), pytest.raises(UserError) as refusal:
         RedisServer.parse(f"127.0.0.1:{port}", None).require_usable()
+    assert refusal.value.seen == "x" * 200
 
 
 @pytest.mark.parametrize(
@@ -62,7 +72,8 @@ def test_on_loopback_it_needs_no_password() -> None:
     [
         ("10.0.0.1", ["+PONG", "+OK"], "it serves anyone who can reach it, without a password"),
         ("10.0.0.1", [NOAUTH, "-WRONGPASS invalid"], "WRONGPASS invalid"),
-        ("127.0.0.1", ["+PONG", "-ERR AUTH <password> called without any"], "without any"),
+        ("127.0.0.1", ["+PONG", "+OK"], "it serves anyone who can reach it, without a password"),
+        ("127.0.0.1", ["+PONG", "-ERR AUTH <password> called without any"], "it serves anyone"),
         ("127.0.0.1", ["HTTP/1.0 400", ""], "it is no Redis"),
     ],
 )

@@ -7,22 +7,23 @@ from controller.scheduling.clocks import STEP_S, WIDE_S, Clocks, by_our_clock, m
 
 def test_a_clock_is_told_from_the_answer_before_and_the_question_after_it() -> None:
     clocks = Clocks()
-    assert clocks.heard("host", 4600.0, 1000.0) is None, "nobody knows when that was read"
-    clocks.answered("host", 1000.0)
-    assert clocks.heard("other", 4600.0, 1000.0) is None
-    assert clocks.heard("host", 4600.25, 1000.5) == 3600.0
-    clocks.answered("host", 1003.5)
-    assert clocks.heard("host", 1003.0, 1003.5) == -0.5, "it has been set meanwhile"
+    assert clocks.heard("host", 4600.0, 1000.0, 0.0) is None, "nobody knows when that was read"
+    clocks.answered("host", 0.0)
+    assert clocks.heard("other", 4600.0, 1000.0, 0.0) is None
+    assert clocks.heard("host", 4600.25, 1000.5, 0.5) == 3600.0
+    clocks.answered("host", 3.5)
+    assert clocks.heard("host", 1003.0, 1003.5, 3.5) == -0.5, "it has been set meanwhile"
+    assert clocks.heard("host", 1003.75, 4604.0, 4.0) == -3600.0, "so has ours"
 
 
 def test_what_tells_nothing_of_a_clock_is_left_out() -> None:
     clocks = Clocks()
-    clocks.answered("host", 1000.0)
-    assert clocks.heard("host", 1.0, 1000.0 + WIDE_S + 0.1) is None, "it was long on its way"
-    assert clocks.heard("host", 2.0, 1000.0) == -998.0
-    clocks.answered("host", 1003.0)
-    assert clocks.heard("host", 2.0, 1003.0) is None, "it is the same question"
-    assert clocks.heard("host", 3.0, 1002.0) is None, "the controller's own clock was set back"
+    clocks.answered("host", 0.0)
+    late = WIDE_S + 0.1
+    assert clocks.heard("host", 1.0, 1000.0 + late, late) is None, "it was long on its way"
+    assert clocks.heard("host", 2.0, 1000.0, 0.0) == -998.0
+    clocks.answered("host", 3.0)
+    assert clocks.heard("host", 2.0, 1003.0, 3.0) is None, "it is the same question"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from controller.scheduling.lifecycle import (
     Event,
     Granted,
     LeaseLost,
-    Renewed,
     Reported,
     Resumed,
     advance,
@@ -25,7 +24,7 @@ from controller.scheduling.policy import RetryPolicy
 from tests.support import builders
 
 POLICY = RetryPolicy(max_failures=3, max_lost=3)
-GRANT = Granted("cpu-1", "host-1", "first", expires_at=1010.0)
+GRANT = Granted("cpu-1", "host-1", "first")
 RESULT = Reported(1, builders.result(), started_at=1001.0)
 
 
@@ -60,7 +59,6 @@ def test_a_grant_makes_an_attempt_with_owner_and_expiry() -> None:
         incarnation="first",
         state=AttemptState.LEASED,
         leased_at=1000.0,
-        expires_at=1010.0,
     )
 
 
@@ -76,24 +74,6 @@ def test_a_retry_is_a_new_attempt_beside_the_old(run: Run) -> None:
     assert again.attempts[:1] == run.attempts
     assert again.lease is not None
     assert again.lease.number == 2
-
-
-def test_a_renewal_moves_the_expiry_on_and_never_back() -> None:
-    later = advance(LEASED, Renewed(1, 1020.0), 1001.0, POLICY)
-    assert later.run.lease is not None
-    assert later.run.lease.expires_at == 1020.0
-    assert later.record is None
-    assert advance(LEASED, Renewed(1, 1005.0), 1001.0, POLICY).run == LEASED
-
-
-@pytest.mark.parametrize("run", [QUEUED, RETRIED, LOST, DONE, FAILED, CANCELLED])
-def test_what_is_not_leased_is_not_renewed(run: Run) -> None:
-    assert advance(run, Renewed(1, 2000.0), 1001.0, POLICY).run == run
-
-
-def test_a_renewal_of_an_earlier_attempt_is_ignored() -> None:
-    second = after(GRANT, LeaseLost(), GRANT)
-    assert advance(second, Renewed(1, 2000.0), 1001.0, POLICY).run == second
 
 
 def test_a_result_ends_the_run_and_counts() -> None:
@@ -255,6 +235,11 @@ class Lifecycle(RuleBasedStateMachine):
         self.before = list(self.runs)
         self.records: list[OutcomeRecord] = []
 
+    @rule(seconds=st.sampled_from([-3600.0, -60.0, 60.0, 3600.0]))
+    def step(self, seconds: float) -> None:
+        """Set the clock."""
+        self.now = max(0.0, self.now + seconds)
+
     def apply(self, index: int, event: Event) -> None:
         self.now += 1.0
         self.before = list(self.runs)
@@ -263,13 +248,9 @@ class Lifecycle(RuleBasedStateMachine):
         if change.record:
             self.records.append(change.record)
 
-    @rule(index=RUNS, device=st.sampled_from(["cpu-1", "cpu-2"]), term=st.floats(1.0, 20.0))
-    def grant(self, index: int, device: str, term: float) -> None:
-        self.apply(index, Granted(device, f"agent of {device}", "first", self.now + term))
-
-    @rule(index=RUNS, attempt=NUMBERS, term=st.floats(-20.0, 20.0))
-    def renew(self, index: int, attempt: int, term: float) -> None:
-        self.apply(index, Renewed(attempt, self.now + term))
+    @rule(index=RUNS, device=st.sampled_from(["cpu-1", "cpu-2"]))
+    def grant(self, index: int, device: str) -> None:
+        self.apply(index, Granted(device, f"agent of {device}", "first"))
 
     @rule(index=RUNS, attempt=NUMBERS, outcome=OUTCOMES, twice=st.booleans())
     def report(self, index: int, attempt: int, outcome: Outcome, twice: bool) -> None:
@@ -333,8 +314,9 @@ class Lifecycle(RuleBasedStateMachine):
             live = [a for a in run.attempts if a.state is AttemptState.LEASED]
             assert len(live) == (run.state is RunState.LEASED)
             assert live in ([], [run.lease])
-            assert all(a.agent_id and a.incarnation and a.expires_at > 1000.0 for a in live)
+            assert all(a.agent_id and a.incarnation for a in live)
             assert all((a.ended_at is None) == (a in live) for a in run.attempts)
+            assert all(a.ended_at is None or a.ended_at >= a.leased_at for a in run.attempts)
 
     @invariant()
     def a_done_run_has_one_result_that_counts_and_no_other_has_any(self) -> None:

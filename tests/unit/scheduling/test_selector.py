@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import SelectorInvalid
-from controller.scheduling.selector import MAX_DEPTH, parse_selector
+from controller.scheduling.selector import MAX_CLAUSES, MAX_DEPTH, parse_selector
 
 SERVER = Device(
     id="cpu-1",
@@ -174,7 +174,14 @@ def test_a_name_may_begin_like_a_keyword(word: str) -> None:
 
 def test_parentheses_may_be_many() -> None:
     assert objection("(" * 10_000 + "any" + ")" * 10_000) is None
-    assert objection(" or ".join(["cores > 99"] * 1000 + ["any"])) is None
+    assert objection(" or ".join(["cores > 99"] * (MAX_CLAUSES - 1) + ["any"])) is None
+
+
+def test_clauses_may_not_be_as_many_as_one_likes() -> None:
+    with pytest.raises(SelectorInvalid) as caught:
+        parse_selector(" or ".join(["cores > 99"] * MAX_CLAUSES + ["any"]))
+    assert caught.value.seen == f"it has {MAX_CLAUSES + 1} clauses, the most is {MAX_CLAUSES}"
+    assert len(str(caught.value)) < 500
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, Integer, Table, create_engine, inspect
 
 from controller.store import migrate, tables
+from tests.support import builders
 
 
 @pytest.fixture
@@ -72,8 +74,28 @@ def test_runs_of_an_older_store_are_kept_and_have_no_side_b(connection: Connecti
         " 0.0, 'queued')"
     )
     migrate.upgrade(connection)
-    (row,) = connection.exec_driver_sql("SELECT run_id, state, versus FROM runs")
+    (row,) = connection.exec_driver_sql(
+        "SELECT run_id, state, versus FROM runs JOIN cells USING (cell_key)"
+    )
     assert tuple(row) == ("r", "queued", None)
+
+
+def test_cells_are_taken_out_of_runs_and_damage_is_not_made_theirs(connection: Connection) -> None:
+    cell = builders.run("r").cell
+    said = (cell.key, cell.workload, cell.stack, cell.scenario, json.dumps(cell.knobs))
+    command.upgrade(migrate.configuration(connection), "0009")
+    connection.exec_driver_sql("INSERT INTO sweeps VALUES (1,'s-1','s',1,0.0,'{}','ann',3,NULL)")
+    for run_id, selector in (("a", "damaged"), ("b", cell.selector), ("c", cell.selector)):
+        connection.exec_driver_sql(
+            "INSERT INTO runs VALUES (?, 's-1', 0, 0, ?, ?, ?, ?, ?, ?,"
+            " 9.0, 1.0, 'queued', NULL, NULL, NULL, NULL, NULL)",
+            (run_id, *said, selector),
+        )
+    migrate.upgrade(connection)
+    kept = connection.exec_driver_sql("SELECT * FROM cells").all()
+    assert [tuple(row) for row in kept] == [(*said, cell.selector, None, None)]
+    runs = connection.exec_driver_sql("SELECT run_id, cell_key FROM runs").all()
+    assert [tuple(row) for row in runs] == [(run_id, cell.key) for run_id in "abc"]
 
 
 def test_attempts_of_an_older_store_are_kept_and_nothing_is_known_of_their_cooling(

@@ -1,0 +1,70 @@
+"""The one way to print: words of phones, workers and users can't steer the terminal they end on.
+
+Characters that would (C0, DEL, C1; marks of direction and width, which show no glyph) are printed
+as JSON writes them: ESC is \\u001b.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import traceback
+from types import TracebackType
+from typing import TextIO
+
+_INVISIBLE = (
+    r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
+)
+_STEERING = re.compile(f"[{_INVISIBLE}]")
+_STEERING_LINES = re.compile(f"(?!\n)[{_INVISIBLE}]")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """Return text whose control characters can be seen; what is JSON stays the same JSON.
+
+    lines: whether line breaks are meant as such.
+    """
+    return (_STEERING_LINES if lines else _STEERING).sub(_seen, text)
+
+
+def _seen(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
+
+
+def say(text: object = "", *, err: bool = False, lines: bool = False, end: str = "\n") -> None:
+    """Print a line, on standard error if so told; lines: as of `visible`."""
+    stream: TextIO = sys.stderr if err else sys.stdout
+    stream.write(visible(str(text), lines=lines) + end)
+    stream.flush()
+
+
+class VisibleFormatter(logging.Formatter):
+    """Formats records whose messages and tracebacks can't steer who looks at the log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        return visible(super().format(record), lines=True)
+
+
+def log_visibly() -> None:
+    """Log all from INFO on, with times, to standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def make_visible() -> None:
+    """Have this process's own logs and last words printed as `say` does."""
+    if logging.lastResort:
+        logging.lastResort.setFormatter(VisibleFormatter())
+    sys.excepthook = _say_exception
+
+
+def _say_exception(
+    kind: type[BaseException], error: BaseException, place: TracebackType | None
+) -> None:
+    said = "".join(traceback.format_exception(kind, error, place))
+    say(said, err=True, lines=True, end="")

@@ -1,0 +1,278 @@
+"""An HTTP server that stays up whatever peers without a token send it.
+
+Such a peer costs a bounded share of time, memory, connections and log: the head of a request has to
+arrive in time, a body is never unpacked, a refused one is not even read, and a full server drops
+the oldest connection that has shown no token, of the peer that has most of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from controller.contracts.errors import UserError
+
+log = logging.getLogger(__name__)
+HEAD_TIMEOUT_S: Final = 10.0
+"""How long a connection may take for the head of its next request."""
+MAX_WITHOUT_TOKEN: Final = 64
+"""Connections of a server on which no request with a token is being served."""
+MAX_PER_CALLER: Final = 64
+"""Requests with one token that are served at once."""
+MAX_HEADERS: Final = 32
+RECEIVE_BUFFER_BYTES: Final = 2**15
+"""The kernel's, for each connection."""
+UNKNOWN_PEER_BYTES: Final = 2**11
+"""So much of a peer without a token is parsed at once: parsing chunks of a byte is slow."""
+CALLER_BYTES: Final = 2**16
+BACKLOG: Final = 128
+LINGER_S: Final = 1.0
+MAX_DISCARDED_BYTES: Final = 2**21
+"""What of a refused request is still taken, so that its sender comes to read why."""
+ACCEPT_PAUSE_S: Final = 1.0
+"""After a connection could not be accepted: for want of file descriptors, say."""
+LOG_PERIOD_S: Final = 60.0
+"""One cause is logged once in it."""
+
+
+class TooManyRequests(UserError):
+    """A caller with more requests open than one may have."""
+
+
+class OncePerPeriod(logging.Filter):
+    """Lets a record through once per cause and period, and says how many it has left out."""
+
+    def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._period_s = period_s
+        self._clock = clock
+        self._logged: dict[tuple[object, ...], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter; a cause is a message without its arguments, an exception's type."""
+        cause = (record.msg, record.exc_info and record.exc_info[0])
+        now = self._clock()
+        last, left_out = self._logged.get(cause, (now - self._period_s, 0))
+        if now - last < self._period_s:
+            self._logged[cause] = (last, left_out + 1)
+            return False
+        self._logged[cause] = (now, 0)
+        if left_out:
+            record.msg = f"{record.msg} (and {left_out} times since the last such line)"
+        return True
+
+
+def surplus(peers: Sequence[str], limit: int) -> int | None:
+    """Return which connection gives way, None if none has to: peers are theirs, oldest first."""
+    if len(peers) <= limit:
+        return None
+    ((fullest, _),) = Counter(peers).most_common(1)
+    return peers.index(fullest)
+
+
+@dataclass(slots=True)
+class Connections:
+    """The connections of one server, oldest first, and who is being served on them."""
+
+    log: logging.Logger
+    limit: int
+    _peers: dict[asyncio.Transport, str] = field(default_factory=dict)
+    _callers: dict[asyncio.Transport, str] = field(default_factory=dict)
+
+    def add(self, transport: asyncio.Transport, peer: str) -> None:
+        """Take a new connection; drop another one if that makes too many."""
+        self._peers[transport] = peer
+        _read_at_once(transport, UNKNOWN_PEER_BYTES)
+        if len(self._peers) - len(self._callers) <= self.limit:
+            return
+        self._peers = {t: p for t, p in self._peers.items() if not t.is_closing()}
+        waiting = [t for t in self._peers if t not in self._callers]
+        index = surplus([self._peers[t] for t in waiting], self.limit)
+        if index is not None:
+            dropped = waiting[index]
+            peer = self._peers.pop(dropped)
+            self.log.warning(
+                "more than %d connections without a token; dropped one of %s", self.limit, peer
+            )
+            dropped.abort()
+
+    @contextmanager
+    def served(self, transport: asyncio.Transport | None, caller: str) -> Iterator[None]:
+        """Keep a connection while a request with a caller's token is served on it.
+
+        Raises TooManyRequests.
+        """
+        if transport is None:  # it has been closed meanwhile
+            yield
+            return
+        if sum(other == caller for other in self._callers.values()) >= MAX_PER_CALLER:
+            raise TooManyRequests(
+                f"serving a request of {caller}",
+                f"{MAX_PER_CALLER} requests with the same token are open",
+                "end some of them, such as: benchfarm sweep watch",
+            )
+        self._callers[transport] = caller
+        _read_at_once(transport, CALLER_BYTES)
+        try:
+            yield
+        finally:
+            del self._callers[transport]
+            _read_at_once(transport, UNKNOWN_PEER_BYTES)
+            if peer := self._peers.pop(transport, None):
+                self._peers[transport] = peer  # the youngest: its answer may still be on the way
+
+
+def _read_at_once(transport: asyncio.Transport, size: int) -> None:
+    """Bound what of a peer is parsed before others have their turn, on asyncio's own transports."""
+    if hasattr(transport, "max_size"):
+        setattr(transport, "max_size", size)  # noqa: B010 - no part of the interface
+
+
+CONNECTIONS: Final = web.AppKey("connections", Connections)
+
+
+@dataclass(frozen=True, slots=True)
+class WebServer:
+    """A server that listens; serves until it is cleaned up or the event loop ends."""
+
+    runner: web.AppRunner
+    listener: socket.socket
+    accepting: asyncio.Task[None]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return where it listens."""
+        host, port = self.listener.getsockname()[:2]
+        return host, port
+
+    async def cleanup(self) -> None:
+        """Stop listening, and end what is being served."""
+        self.accepting.cancel()
+        with suppress(asyncio.CancelledError):
+            await self.accepting
+        self.listener.close()
+        await self.runner.cleanup()
+
+
+def listen(address: str, port: int = 0, family: int = socket.AF_INET) -> socket.socket:
+    """Return a socket that listens; port 0: a free one. Raises OSError."""
+    listener = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    listener.setblocking(False)
+    return listener
+
+
+async def serve(
+    app: web.Application, listener: socket.socket, *, handler_cancellation: bool = False
+) -> WebServer:
+    """Serve an application whose middleware calls `answered` once it knows the caller.
+
+    handler_cancellation: as of web.AppRunner.
+    """
+    quiet = logging.Logger(__name__)
+    quiet.parent = log
+    quiet.addFilter(OncePerPeriod(LOG_PERIOD_S))
+    app[CONNECTIONS] = connections = Connections(quiet, MAX_WITHOUT_TOKEN)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=quiet,
+        auto_decompress=False,
+        keepalive_timeout=HEAD_TIMEOUT_S,  # which aiohttp also counts from a connection's start
+        lingering_time=LINGER_S,
+        max_headers=MAX_HEADERS,
+        handler_cancellation=handler_cancellation,
+    )
+    await runner.setup()
+    accepting = asyncio.get_running_loop().create_task(_accept(listener, runner, connections))
+    return WebServer(runner, listener, accepting)
+
+
+async def _accept(listener: socket.socket, runner: web.AppRunner, connections: Connections) -> None:
+    # asyncio's own server takes whatever comes, and logs each descriptor that it lacks.
+    loop = asyncio.get_running_loop()
+    assert runner.server is not None
+    while True:
+        try:
+            connection, (peer, *_) = await loop.sock_accept(listener)
+            transport, _ = await loop.connect_accepted_socket(runner.server, connection)
+        except OSError as error:
+            connections.log.warning("cannot accept a connection: %s", error.strerror)
+            await asyncio.sleep(ACCEPT_PAUSE_S)
+        else:
+            connections.add(transport, str(peer))
+
+
+async def answered(request: web.Request, caller: str, handler: Handler) -> web.StreamResponse:
+    """Return the answer to a request whose token was right; it is on its way by then.
+
+    caller: whose token it is. Raises TooManyRequests.
+    """
+    with request.app[CONNECTIONS].served(request.transport, caller):
+        return await _sent(request, await handler(request))
+
+
+async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    with suppress(ConnectionError):  # the peer has left: aiohttp sees that, too
+        await response.prepare(request)
+        await response.write_eof()
+    return response
+
+
+async def turned_away(request: web.Request, response: web.Response) -> web.StreamResponse:
+    """Return the answer to a request without a right token; the connection has ended with it."""
+    request.app[CONNECTIONS].log.warning("no valid token in a request from %s", request.remote)
+    response.force_close()
+    await _sent(request, response)
+    if request.transport and not request.content.is_eof():
+        await _discard(request.transport, request.protocol)
+    return response
+
+
+class _Discarding(asyncio.Protocol):
+    """Reads what comes and keeps nothing of it, until it ends or there has been enough."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.get_running_loop().create_future()
+        self.lost = False
+        self._left = MAX_DISCARDED_BYTES
+
+    def data_received(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            self.eof_received()
+
+    def eof_received(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.lost = True
+        self.eof_received()
+
+
+async def _discard(transport: asyncio.Transport, protocol: web.RequestHandler) -> None:
+    """End a connection without parsing what comes on it, which aiohttp would do."""
+    discarding = _Discarding()
+    transport.set_protocol(discarding)
+    transport.resume_reading()
+    try:
+        async with asyncio.timeout(LINGER_S):
+            await discarding.ended
+    except TimeoutError:
+        pass  # it goes on sending: what it misses is its own doing
+    finally:
+        transport.set_protocol(protocol)
+        if discarding.lost:
+            protocol.connection_lost(None)
+        protocol.force_close()

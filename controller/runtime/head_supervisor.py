@@ -1,0 +1,190 @@
+"""`python -m controller.runtime.head_supervisor`: keeps the farm of BENCHFARM_HOME whole.
+
+Two processes of it run: one looks after the farm, the other waits for the first one's lock, which
+the kernel gives it when the first is killed. Neither loads Ray: what starts the farm again is a
+process of its own, which does what `benchfarm up` does, with the options that `up` has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.contracts.errors import BenchfarmError
+from controller.contracts.programs import python_module
+from controller.contracts.terminal import say
+from controller.runtime.health import is_listening, is_running, why_away
+from controller.runtime.home import Home, Process, read_process
+from controller.runtime.supervising import Supervision
+
+MODULE = "controller.runtime.head_supervisor"
+BLOCK = "--block"
+"""In the foreground: the end of this process is to be the end of the farm."""
+AGAIN = "again"
+"""Bring up what is missing, and end."""
+FIRST_PAUSE_S = 0.5
+LOOK_S = 3.0
+"""Between looks at what no process's end tells of."""
+AWAY_S = 15.0
+"""For so long a controller may be away, which Ray starts again."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Be a supervisor, or what it starts."""
+    home = Home.from_environment()
+    if AGAIN in arguments:
+        return bring_up_again(home)
+    with _sole(home.standby_lock) as taken:
+        if not taken:
+            return 0  # there are two already
+        lock = os.open(home.supervisor_lock, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # held to the end of this process
+    asyncio.run(look_after(home, block=BLOCK in arguments))
+    return 0
+
+
+def bring_up_again(home: Home) -> int:
+    """Do what `up` did, but for what still runs; say in a line why that can't be done."""
+    from controller.runtime.lifetime import bring_up_as_wanted
+
+    try:
+        bring_up_as_wanted(home)
+    except BenchfarmError as error:
+        say(error)
+        return 1
+    return 0
+
+
+@contextmanager
+def _sole(path: Path) -> Iterator[bool]:
+    """Try to hold a lock for a while."""
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+async def look_after(home: Home, *, block: bool) -> None:
+    """Keep a farm whole until it is not wanted any more, or SIGTERM."""
+    supervision = Supervision(_say)
+    if block:
+        supervision.hear()
+    head = _Head(home, supervision)
+    standby = asyncio.create_task(head.keep_standby())
+    try:
+        await supervision.go_on(head.live_once, FIRST_PAUSE_S)
+    finally:
+        standby.cancel()
+    if block and home.wanted.exists():
+        from controller.runtime.lifetime import bring_down
+
+        await asyncio.to_thread(bring_down, home)
+
+
+def _say(line: str) -> None:
+    say(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}")
+
+
+@dataclass(slots=True)
+class _Head:
+    home: Home
+    supervision: Supervision
+    away_since: float | None = None
+
+    async def live_once(self) -> float:
+        """Bring up what is missing, then wait until something is; return how long it was whole."""
+        if self._missing() and not await self._bring_up():
+            return 0.0
+        began = time.monotonic()
+        missing = await self._until_missing()
+        if missing:
+            self.supervision.say(missing)
+        return time.monotonic() - began
+
+    async def keep_standby(self) -> None:
+        """Have another process wait to take over, whatever happens to it."""
+        while True:
+            standby = await asyncio.create_subprocess_exec(*python_module(MODULE))
+            await standby.wait()
+            await asyncio.sleep(LOOK_S)
+
+    async def _bring_up(self) -> bool:
+        began = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            *python_module(MODULE, AGAIN),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await process.communicate()
+        if process.returncode == 0:
+            self.supervision.say_once("")
+            self.supervision.say(f"the farm is whole again, {time.monotonic() - began:.1f} s later")
+            return True
+        why = said.decode(errors="replace").strip() or f"it exited with {process.returncode}"
+        self.supervision.say_once(f"the farm can't be started now: {why}")
+        return False
+
+    async def _until_missing(self) -> str:
+        """Return what is missing as soon as something is; "" if this is to stop."""
+        while not (missing := self._missing()):
+            cluster = self.home.cluster()
+            await self._end_of_one(cluster.head if cluster else ())
+            if self.supervision.stop.done():
+                return ""
+        return missing
+
+    async def _end_of_one(self, processes: Sequence[Process]) -> None:
+        """Return when one of some processes ends, this is to stop, or LOOK_S have passed."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        opened: list[int] = []
+        try:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    opened.append(os.pidfd_open(process.pid))
+                    loop.add_reader(opened[-1], ended.set)
+            one = asyncio.create_task(ended.wait())
+            await asyncio.wait(
+                {one, self.supervision.stop}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            one.cancel()
+        finally:
+            for descriptor in opened:
+                loop.remove_reader(descriptor)
+                os.close(descriptor)
+
+    def _missing(self) -> str:
+        """Return what the farm lacks; "" if nothing, or if it is not wanted any more."""
+        if not self.home.wanted.exists():
+            self.supervision.signals.put_nowait(None)
+            return ""
+        return why_away(self.home) or self._controller_away() or self._prometheus_away()
+
+    def _controller_away(self) -> str:
+        if not self.home.endpoint_file.exists() or is_listening(self.home.endpoint().address):
+            self.away_since = None
+            return ""
+        self.away_since = self.away_since or time.monotonic()
+        return f"the controller is away for {AWAY_S:g} s" if self._for_long() else ""
+
+    def _for_long(self) -> bool:
+        return self.away_since is not None and time.monotonic() - self.away_since >= AWAY_S
+
+    def _prometheus_away(self) -> str:
+        process = read_process(self.home.prometheus_process)
+        return "" if process is None or is_running(process) else "Prometheus ended"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

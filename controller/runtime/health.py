@@ -1,0 +1,134 @@
+"""Whether a farm is whole, told from the processes of its head: at once, without asking Ray."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import socket
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from controller.contracts.processes import FARM_MARKER, marked_processes
+from controller.runtime.home import Cluster, Home, Process
+
+CONNECT_S = 2.0
+FARM_DOWN = "the farm is down"
+AUTOSCALER = "monitor"
+"""The program that Ray's autoscaler runs in."""
+_MODULE = re.compile(r"\w+(\.\w+)+")
+RESTARTED = "the farm is being started again"
+
+
+def home_mark(home: Home, what: str) -> str:
+    """Return a marker that depends on the home alone, so that any later process can find it."""
+    return f"{what}-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
+
+
+def process_of(pid: int) -> Process:
+    """Return what tells a live process from a later one of the same id; raises OSError."""
+    _, started = _status(pid)
+    words = [
+        w.decode(errors="replace") for w in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    ]
+    return Process(pid=pid, started=started, name=program_of(words))
+
+
+def program_of(words: Sequence[str]) -> str:
+    """Return what a command line runs: of Python, the module or the file."""
+    first = Path(words[0]).name
+    if not first.startswith("python"):
+        return first
+    named = (word for word in words[1:] if word.endswith(".py") or _MODULE.fullmatch(word))
+    return Path(next(named, first)).name.removesuffix(".py")
+
+
+def is_running(process: Process) -> bool:
+    """Return whether a process has not ended; one that nobody has reaped has."""
+    try:
+        state, started = _status(process.pid)
+    except OSError:
+        return False
+    return started == process.started and state not in ("Z", "X")
+
+
+def _status(pid: int) -> tuple[str, int]:
+    """Return a process's state and start; <https://man7.org/linux/man-pages/man5/proc.5.html>."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return after_name[0], int(after_name[19])
+
+
+def head_processes(instance: str) -> tuple[Process, ...]:
+    """Return what `ray start` has left running: all that a head is made of, before any worker."""
+    found: list[Process] = []
+    for marked in marked_processes(FARM_MARKER, instance):
+        with suppress(OSError, psutil.Error):
+            if not _is_of_autoscaler(marked):
+                found.append(process_of(marked.pid))
+    return tuple(found)
+
+
+def _is_of_autoscaler(process: psutil.Process) -> bool:
+    """Tell whether Ray's autoscaler has started a process to set up another host: it soon ends."""
+    lines = (parent.cmdline() for parent in process.parents())
+    return any(line and program_of(line) == AUTOSCALER for line in lines)
+
+
+def names_of_ended(processes: Iterable[Process]) -> str:
+    """Return the names of those that have ended; "" if none has."""
+    return ", ".join(sorted({p.name for p in processes if not is_running(p)}))
+
+
+def why_away(home: Home) -> str:
+    """Return in words why a home's farm can't answer now; "" if nothing is known against it."""
+    cluster = home.cluster()
+    if cluster is None:
+        return FARM_DOWN
+    gone = names_of_ended(cluster.head)
+    runs = not gone and (cluster.head or _has_processes(cluster))
+    if runs and home.endpoint_file.exists():
+        return ""
+    why = f": {gone} ended" if gone else ""
+    if is_supervised(home):
+        return f"{RESTARTED}{why}"
+    return "" if runs else f"{FARM_DOWN}{why}"  # without its controller it is being started
+
+
+def is_hopeless(home: Home) -> bool:
+    """Return whether a part of a home's farm has ended, and nobody starts it again."""
+    return home.cluster() is not None and why_away(home).startswith(FARM_DOWN)
+
+
+def _has_processes(cluster: Cluster) -> bool:
+    return next(marked_processes(FARM_MARKER, cluster.instance), None) is not None
+
+
+def is_supervised(home: Home) -> bool:
+    """Return whether a home's farm is started again if it ends."""
+    return home.wanted.exists() and is_locked(home.supervisor_lock)
+
+
+def is_listening(address: str) -> bool:
+    """Return whether something listens at HOST:PORT."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether another open file has the lock of this one."""
+    try:
+        with path.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

@@ -1,0 +1,61 @@
+"""Whether what an agent announces may be what it says it is: results stay with their device. Pure.
+
+A phone says its own id, and whoever holds it may have it say any.
+"""
+
+from __future__ import annotations
+
+from controller.contracts.device import (
+    HOST_PREFIX,
+    Agent,
+    Device,
+    DeviceKind,
+    RefusedDevice,
+    RegisteredDevice,
+)
+
+_ANOTHER_SERIAL = "give the phone another serial number"
+
+
+def objection_to(
+    device: Device, known: RegisteredDevice | None, holder: Agent | None, agent: Agent
+) -> RefusedDevice | None:
+    """Return why a device is not taken from an agent; None if nothing speaks against it.
+
+    known: who has this id; holder: the agent that announced that.
+    """
+    if is_out_of_place(device):
+        seen = f"it is a {_words(device)}, and ids that begin with {HOST_PREFIX} are servers'"
+        return _refused(device, seen, _ANOTHER_SERIAL)
+    if known is None or holder is None:
+        return None
+    if _words(known.device) != _words(device) and not is_out_of_place(known.device):
+        seen = (
+            f"it is a {_words(device)}, and {device.id} is known as a {_words(known.device)} of "
+            f"agent {holder.id} on host {holder.host}"
+        )
+        return _refused(device, seen, _ANOTHER_SERIAL)
+    if known.online and holder.id != agent.id:
+        seen = f"agent {holder.id} on host {holder.host} has it"
+        return _refused(device, seen, "take it away there, or end that agent")
+    return None
+
+
+def announced_twice(device_id: str, agent: Agent) -> RefusedDevice:
+    """Return the refusal of two devices of one agent, of which nobody can tell who is who."""
+    seen = f"agent {agent.id} announces two of that id"
+    return RefusedDevice(device_id=device_id, seen=seen, remedy="disconnect one of them")
+
+
+def is_out_of_place(device: Device) -> bool:
+    """Tell whether a device that is no server has an id as servers have it."""
+    return device.kind is not DeviceKind.CPU_HOST and device.id.startswith(HOST_PREFIX)
+
+
+def _words(device: Device) -> str:
+    """Return what a device under one id always is."""
+    return f"virtual {device.kind}" if device.virtual else str(device.kind)
+
+
+def _refused(device: Device, seen: str, remedy: str) -> RefusedDevice:
+    return RefusedDevice(device_id=device.id, seen=seen, remedy=remedy)

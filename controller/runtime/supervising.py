@@ -1,0 +1,61 @@
+"""Starting something again whenever it ends: a joined host's node and agent, or a farm's head."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+SETTLED_S = 15.0
+"""What has lived for so long is started again at once; what has not, after a longer pause."""
+LONGEST_PAUSE_S = 60.0
+
+
+def pause_s(short_lives: int, first_s: float) -> float:
+    """Return how long to wait before the next start, after so many short lives in a row."""
+    doublings = min(max(short_lives - 1, 0), 16)
+    return min(first_s * float(1 << doublings), LONGEST_PAUSE_S)
+
+
+@dataclass(slots=True)
+class Supervision:
+    """What a supervisor is told by signals, and what it tells."""
+
+    say: Callable[[str], None]
+    """Told in a line what has happened."""
+    signals: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
+    stop: asyncio.Task[None] = field(init=False)
+    """Done once it is to stop."""
+    _trouble: str = ""
+
+    def __post_init__(self) -> None:
+        self.stop = asyncio.create_task(self.signals.get())
+
+    def hear(self) -> None:
+        """Have SIGTERM and SIGINT stop this."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self.signals.put_nowait, None)
+
+    def say_once(self, trouble: str) -> None:
+        """Tell what is in the way, though it is tried again and again; "" once it is not."""
+        if trouble and trouble != self._trouble:
+            self.say(trouble)
+        self._trouble = trouble
+
+    async def go_on(self, live_once: Callable[[], Awaitable[float]], first_s: float) -> None:
+        """Live again and again until told to stop; a crash loop slows down, and that is said.
+
+        live_once: returns for how many seconds all was well.
+        """
+        short_lives = 0
+        try:
+            while not self.stop.done():
+                lived_s = await live_once()
+                short_lives = 0 if lived_s >= SETTLED_S else short_lives + 1
+                pause = pause_s(short_lives, first_s)
+                if pause > 2 * first_s:
+                    self.say(f"{short_lives} short lives in a row; next start in {pause:g} s")
+                await asyncio.wait({self.stop}, timeout=pause)
+        finally:
+            self.stop.cancel()

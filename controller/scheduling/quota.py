@@ -1,0 +1,83 @@
+"""What all sweeps of one user may take together, so that one user's leave room for others'. Pure.
+
+What is counted is the size that a sweep has in the store, about: its own JSON, its cells' and its
+runs' rows. Nobody's is taken back: it is forgotten after a day.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller.contracts.errors import OverQuota
+from controller.contracts.quota import Quota
+from controller.contracts.records import ADMIN
+from controller.contracts.run import Run
+from controller.contracts.sweep import Cell, Sweep
+
+DAY_S: Final = 86_400.0
+RUN_BYTES: Final = 400
+"""Of a run in the store with its indexes; its attempts and results come on top."""
+ROW_BYTES: Final = 200
+"""Of any other row, beside what it says."""
+MAX_OPEN_SELECTORS: Final = 1000
+"""All that wait are asked of each device that changes."""
+
+
+def size_of(sweep: Sweep, cells: Iterable[Cell], runs: int) -> int:
+    """Return what a sweep takes in the store, about, in bytes."""
+    said = sum(len(cell.model_dump_json()) + ROW_BYTES for cell in cells)
+    return len(sweep.model_dump_json()) + ROW_BYTES + said + runs * RUN_BYTES
+
+
+class Ledger:
+    """What each user has had stored in a day; times are by a clock that nobody sets."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
+
+    def add(self, user: str, size: int, now: float) -> None:
+        """Count what is stored for a user."""
+        self._kept[user].append((now, size))
+
+    def of(self, user: str, now: float) -> int:
+        """Return what a user has had stored in the last day."""
+        kept = self._kept[user]
+        while kept and kept[0][0] <= now - DAY_S:
+            kept.popleft()
+        return sum(size for _, size in kept)
+
+
+def require_room(
+    user: str, tried: str, runs: Sequence[Run], more: Sequence[Cell], new_runs: int, quota: Quota
+) -> None:
+    """Raise OverQuota if a user's open runs would be too many; more: the cells of the new ones."""
+    if user == ADMIN or not new_runs:
+        return
+    if len(runs) + new_runs > quota.open_runs:
+        raise OverQuota(
+            tried,
+            f"{user} has {len(runs)} open runs, {new_runs} more would exceed {quota.open_runs}",
+            "wait until some have ended, cancel some, or ask the administrator: "
+            "benchfarm up --user-runs",
+        )
+    selectors = {r.cell.selector for r in runs} | {cell.selector for cell in more}
+    if len(selectors) > MAX_OPEN_SELECTORS:
+        raise OverQuota(
+            tried,
+            f"the open runs of {user} would have {len(selectors)} different selectors, the most "
+            f"is {MAX_OPEN_SELECTORS}",
+            "wait until some have ended, or label the devices and select by labels",
+        )
+
+
+def require_bytes(user: str, tried: str, kept: int, more: int, quota: Quota) -> None:
+    """Raise OverQuota if a user would have too much stored in a day."""
+    if user != ADMIN and kept + more > quota.bytes_a_day:
+        raise OverQuota(
+            tried,
+            f"the sweeps of {user} took {kept} bytes of the store in a day, {more} more would "
+            f"exceed {quota.bytes_a_day}",
+            "wait, ask for fewer runs, or ask the administrator: benchfarm up --user-bytes",
+        )

@@ -1,0 +1,91 @@
+"""Looking through a whole store for damage, and saving what is whole into a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from controller.contracts.errors import HomeUnusable, StoreDamaged
+from controller.store.connecting import make_engine, transaction
+from controller.store.reading import SqliteReader
+from controller.store.sqlite import SqliteStore
+
+MOST_LINES = 100
+"""Of those SQLite's own check writes; so many of its words say it all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a store holds that is sound, by noun, and what is damaged, a line each."""
+
+    sound: dict[str, int]
+    damage: list[str]
+
+
+def check(path: Path) -> Findings:
+    """Read all of a store; raises NotFound, HomeUnusable, StoreUnavailable."""
+    lines: list[str] = []
+    reads: dict[str, Callable[[SqliteReader], int]] = {
+        "agents": lambda store: len(store.fleet()[0]),
+        "devices": lambda store: len(store.fleet()[1]),
+        "tokens": lambda store: len(store.tokens()),
+        "sweeps": lambda store: len(store.sweeps()),
+        "runs": lambda store: len(store.runs()),
+        "results": lambda store: len(store.results()),
+        "failures": lambda store: len(store.failures()),
+        "events of devices": lambda store: store.events(),
+    }
+    with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
+        sound = {}
+        for noun, read in reads.items():
+            try:
+                sound[noun] = read(reader)
+            except StoreDamaged as error:
+                sound[noun] = 0
+                lines.append(f"{noun}: {error.reason}")
+        return Findings(sound, [*reader.damage(), *lines, *_of_the_file(path)])
+
+
+def _of_the_file(path: Path) -> list[str]:
+    """Return what SQLite finds wrong with its pages and indices, and rows that lead nowhere."""
+    engine = make_engine(path, "ro")
+    found: list[str] = []
+    try:
+        with transaction(engine, path) as connection:
+            said = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_LINES})").scalars()
+            lines = [line for text in said for line in str(text).splitlines()]
+            found += [f"SQLite: {ascii(line)[1:-1]}" for line in lines if line != "ok"]
+            loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+            found += [f"row {row[1]} of table {row[0]} refers to no {row[2]}" for row in loose]
+    except StoreDamaged as error:
+        found.append(f"SQLite: {error.reason}")
+    finally:
+        engine.dispose()
+    return found
+
+
+def salvage(path: Path, new: Path) -> Findings:
+    """Copy what is sound into a new store; raises as `check`, and HomeUnusable for what is there.
+
+    Runs keep their order, results their age; the outcome of a damaged run is lost with it.
+    """
+    if new.exists():
+        raise HomeUnusable(f"making the store {new}", "there is one", "name a file that is new")
+    with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
+        rows, lost = reader.sound_rows(), reader.damage()
+    SqliteStore.open(new).close()
+    engine = make_engine(new, "rwc", foreign_keys=False)  # of what refers to lost devices, too
+    try:
+        with transaction(engine, new) as connection:
+            for table, of_table in rows.items():
+                counter = table.autoincrement_column  # numbered anew, so that none is missing
+                names = [c.name for c in table.columns if c is not counter]
+                for row in of_table:
+                    connection.execute(insert(table), {name: row[name] for name in names})
+    finally:
+        engine.dispose()
+    return Findings({table.name: len(of_table) for table, of_table in rows.items()}, lost)

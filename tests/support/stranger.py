@@ -1,0 +1,87 @@
+"""A second user of this machine, for tests of what is kept from others: uid 65534, no groups."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+STRANGER = 65534
+"""`nobody` of Debian; a process of it may read what everybody may, and nothing of ours."""
+
+
+@functools.cache
+def why_no_stranger() -> str:
+    """Return why this process can't become another user; "" if it can."""
+    if os.geteuid() != 0:
+        return "becoming a second user needs root"
+    done = subprocess.run(["true"], user=STRANGER, group=STRANGER, extra_groups=[], check=False)
+    return "" if done.returncode == 0 else f"`true` as uid {STRANGER} ended with {done.returncode}"
+
+
+needs_stranger = pytest.mark.skipif(bool(why_no_stranger()), reason=why_no_stranger() or "-")
+
+
+def run_as_stranger(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a program of the system (not of our environment, which it may not reach) as them."""
+    return subprocess.run(
+        command,
+        user=STRANGER,
+        group=STRANGER,
+        extra_groups=[],
+        cwd="/",
+        env={"PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def call_as_stranger(call: Callable[[], T]) -> T:
+    """Call a function in a child process of theirs; return what it does, raise what it raises.
+
+    What it returns is pickled. What it needs must be imported before: they can't read our modules.
+    """
+    heard, said = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _answer(said, call)
+    os.close(said)
+    with os.fdopen(heard, "rb") as pipe:
+        answer = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    if not answer:
+        raise RuntimeError(f"the stranger said nothing and ended with status {status}")
+    outcome: tuple[Any, BaseException | None] = pickle.loads(answer)
+    value, error = outcome
+    if error is not None:
+        raise error
+    result: T = value
+    return result
+
+
+def _answer(said: int, call: Callable[[], T]) -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(STRANGER, STRANGER, STRANGER)
+        os.setresuid(STRANGER, STRANGER, STRANGER)
+        os.chdir("/")
+        try:
+            answer = pickle.dumps((call(), None))
+        except Exception as error:  # noqa: BLE001 - raised again in the parent
+            answer = pickle.dumps((None, error))
+        with os.fdopen(said, "wb") as pipe:
+            pipe.write(answer)
+    except BaseException:  # noqa: BLE001 - a forked child must not go on as pytest
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        os._exit(0)

@@ -1,0 +1,157 @@
+"""YAML and JSON of others is read within limits, and what is refused is not repeated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.documents import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    DocumentRefused,
+    JsonGuard,
+    checked_json,
+    load_json,
+    load_yaml,
+    read_limited,
+    short,
+    shown_json,
+)
+from controller.contracts.unreadable import UNREADABLE, reason
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+LAUGHS = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+)
+
+
+@given(VALUES)
+def test_what_json_can_say_is_read(value: object) -> None:
+    assert load_json(json.dumps(value)) == value
+    assert load_json(json.dumps(value, ensure_ascii=False)) == value
+
+
+@given(VALUES)
+def test_what_yaml_can_say_is_read(value: object) -> None:
+    text = yaml.safe_dump(value, default_flow_style=False)
+    assert load_yaml(text) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"[" * 1_000_000, "it is nested too deeply, beyond 64 levels"),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, "it is nested too deeply, beyond 64 levels"),
+        (b'{"a": "\\"' + b"[" * 100 + b'", "b": ' + b"[" * 64, "nested too deeply"),
+        (b"1" * 10_000, "a number of more than 1000 digits"),
+        (b'{"a": 0.' + b"1" * 10_000 + b"}", "a number of more than 1000 digits"),
+        (b'{"a": 1, "b": {"c": 1, "c": 2}}', "key 'c' is given twice"),
+        (b'{"' + b"k" * 9000 + b'": 1, "' + b"k" * 9000 + b'": 1}', "…' is given twice"),
+        (b'"' + b"x" * MAX_BYTES + b'"', "it has more than 1048576 bytes"),
+        (b'{"a": 1', "no JSON: "),
+        (b"\xff", "no JSON: "),
+        (b"", "no JSON: "),
+    ],
+)
+def test_json_is_refused_in_a_line(raw: bytes, said: str) -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        checked_json(raw)
+    assert said in reason(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_json_at_the_limits_is_read() -> None:
+    assert load_json("[" * MAX_DEPTH + "]" * MAX_DEPTH) is not None
+    assert load_json("9" * MAX_DIGITS) == int("9" * MAX_DIGITS)
+    brackets = "[" * 1000
+    assert load_json(json.dumps({"a": f'\\"{brackets}'})) == {"a": f'\\"{brackets}'}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LAUGHS, "it stands for more than 100000 values"),
+        ("a: &a [1, *a]", "an alias stands for what it is part of"),
+        ("a: " + "[" * 500_000, "it is nested too deeply, beyond 64 levels"),
+        ("- " * 500_000, "it is nested too deeply, beyond 64 levels"),
+        ("a: " + "9" * 10_000, "a number of more than 1000 digits"),
+        ("a: 0x" + "9" * 10_000, "a number of more than 1000 digits"),
+        ("a: 0." + "9" * 10_000, "a number of more than 1000 digits"),
+        ("a: 1\na: 2", "key 'a' is given twice"),
+        ("1: 1\n1: 2", "key 1 is given twice"),
+        (f"{'k' * 1000}: 1\n{'k' * 1000}: 2", "…' is given twice"),
+        (f"a: !{'t' * 100_000} 1", "line 1, column 4: could not determine a constructor"),
+        ("a: 2026-02-31", "not YAML: day is out of range for month"),
+        ("[a]: 1", "found unhashable key"),
+        ("a: [", "expected the node content"),
+        ("x" * (MAX_BYTES + 1), "it has more than 1048576 bytes"),
+        ("!!python/object/apply:os.system [true]", "could not determine a constructor"),
+    ],
+)
+def test_yaml_is_refused_in_a_line(text: str, said: str) -> None:
+    with pytest.raises(UNREADABLE) as refused:
+        load_yaml(text)
+    assert said in reason(refused.value)
+    assert len(reason(refused.value)) < 300
+
+
+def test_yaml_within_the_limits_may_use_aliases_and_merges() -> None:
+    document = load_yaml("a: &a {x: 1, y: 2}\nb: *a\nc: {<<: *a, x: 3}")
+    assert document == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 2}, "c": {"x": 3, "y": 2}}
+
+
+@given(VALUES, st.integers(1, 7))
+def test_a_guard_sees_the_same_however_json_is_cut(value: object, size: int) -> None:
+    raw = json.dumps([value]).encode()
+    guard = JsonGuard()
+    pieces = [raw[at : at + size] for at in range(0, len(raw), size)]
+    while pieces:
+        piece = pieces.pop(0)
+        while piece.endswith(b"\\") and pieces:
+            piece += pieces.pop(0)
+        guard.feed(piece)
+    guard.feed(b"[" * MAX_DEPTH)
+    with pytest.raises(DocumentRefused, match="nested too deeply"):
+        guard.feed(b"[")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_guard_sees_a_number_and_a_record_over_several_pieces(size: int) -> None:
+    with pytest.raises(DocumentRefused, match="a number of more than 1000 digits"):
+        _feed(JsonGuard(), b'["' + b"1" * 3000 + b'", ' + b"1" * 3000, size)
+    records = b"[" + b'{"a": [1, 2], "b": "x[]"}, ' * 1000
+    _feed(JsonGuard(most_a_record=5000, records_at=1), records, size)
+    with pytest.raises(DocumentRefused, match="one of its values has more than 5000 bytes"):
+        _feed(JsonGuard(5000, 1), records + b'{"a": "' + b"x" * 10_000, size)
+
+
+def _feed(guard: JsonGuard, raw: bytes, size: int) -> None:
+    for at in range(0, len(raw), size):
+        guard.feed(raw[at : at + size])
+
+
+def test_values_are_shown_without_being_written_out() -> None:
+    deep: list[object] = []
+    for _ in range(100):
+        deep = [deep] * 10
+    assert len(short(deep)) < 100
+    shown = shown_json({"a": deep}, 160)
+    assert (len(shown), shown.startswith('{"a": ' + "[" * 100)) == (160, True)
+
+
+def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x" * 10)
+    assert read_limited(tmp_path / "small", 10) == b"x" * 10
+    with pytest.raises(DocumentRefused, match="more than 1048576 bytes"):
+        read_limited(Path("/dev/zero"))

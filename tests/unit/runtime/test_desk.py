@@ -1,0 +1,322 @@
+"""Whatever one user asks of sweeps, the others are answered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import pytest
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import Device
+from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid
+from controller.contracts.quota import Quota
+from controller.contracts.run import RunChange, RunState
+from controller.contracts.sweep import Cell, Sweep
+from controller.runtime import sweeps
+from controller.runtime.desk import Desk
+from controller.runtime.farm import FarmSettings
+from controller.runtime.sweeps import BATCH
+from controller.scheduling import limits
+from controller.scheduling.binding import Out, place_cells
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.quota import DAY_S, MAX_OPEN_SELECTORS, size_of
+from tests.support import builders
+from tests.support.farm import FarmBox
+from tests.support.waiting import PATIENCE_S
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[FarmBox]:
+    box = FarmBox(tmp_path / "store.sqlite")
+    box.farm.register(builders.registration())
+    yield box
+    box.close()
+
+
+@pytest.fixture
+def desk(box: FarmBox) -> Desk:
+    return Desk(box.farm.sweeps)
+
+
+class Held(Generic[Given, Answer]):
+    """Work that goes on only when another user has been answered."""
+
+    def __init__(self, work: Callable[Given, Answer]) -> None:
+        self._work = work
+        self.begun, self.answered = threading.Event(), threading.Event()
+
+    def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        self.begun.set()
+        assert self.answered.wait(PATIENCE_S), "nobody was answered meanwhile"
+        return self._work(*args, **kwargs)
+
+
+async def _others_are_answered(desk: Desk, held: Held[..., Any], asked: asyncio.Task[Any]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not held.begun.is_set():
+            await asyncio.sleep(0)
+        assert (await desk.standing("known-1", "admin")).user == "ben"
+        held.answered.set()
+        await asked
+
+
+@pytest.fixture
+def known(box: FarmBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of another user."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Sweep, "sweep_id", lambda *_: "known-1")
+        box.farm.sweeps.submit(builders.sweep(name="known"), user="ben")
+
+
+@pytest.mark.usefixtures("known")
+async def test_a_sweep_is_expanded_while_others_are_answered(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(place_cells)
+    monkeypatch.setattr(sweeps, "place_cells", held)
+    asked = asyncio.create_task(desk.submit(builders.sweep(), "ann", again=False))
+    await _others_are_answered(desk, held, asked)
+    assert asked.result().new_runs == 1
+
+
+@pytest.mark.usefixtures("known")
+async def test_a_sweep_is_stored_while_others_are_answered(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(box.store.add_sweep)
+    monkeypatch.setattr(box.store, "add_sweep", held)
+    asked = asyncio.create_task(desk.submit(builders.sweep(), "ann", again=False))
+    await _others_are_answered(desk, held, asked)
+    assert asked.result().new_runs == 1
+
+
+@pytest.mark.usefixtures("known")
+async def test_runs_are_read_to_be_resumed_while_others_are_answered(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
+    box.farm.sweeps.cancel(sweep_id, "ann")
+    held = Held(box.store.runs)
+    monkeypatch.setattr(box.store, "runs", held)
+    asked = asyncio.create_task(desk.resume(sweep_id, "ann"))
+    await _others_are_answered(desk, held, asked)
+    assert asked.result() == 1
+
+
+async def test_many_runs_are_cancelled_and_resumed_batch_by_batch(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = 8 * BATCH
+    sweep_id = (await desk.submit(builders.sweep(repeats=runs), "ann", again=False)).sweep_id
+    rounds, seen = 0, []
+    save = box.store.save_runs
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    def counted(changes: Sequence[RunChange]) -> None:
+        seen.append((rounds, len(changes)))
+        save(changes)
+
+    counting = asyncio.create_task(count_rounds())
+    monkeypatch.setattr(box.store, "save_runs", counted)
+    for verb in (desk.cancel, desk.resume, desk.cancel):
+        seen.clear()
+        assert await verb(sweep_id, "ann") == runs
+        batches = [(at, size) for at, size in seen if size > 1]
+        assert all(size <= BATCH for _, size in batches)
+        assert len({at for at, _ in batches}) == len(batches) >= runs // BATCH
+    counting.cancel()
+    tally = box.store.tally(sweep_id)
+    assert tally.runs[RunState.CANCELLED] == runs
+
+
+async def test_a_users_requests_are_answered_one_after_another(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = most = 0
+    lock = threading.Lock()
+
+    def counted(
+        sweep: Sweep, cells: list[Cell], devices: Sequence[Device], catalog: Catalog, out: Out
+    ) -> list[Cell]:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        found = place_cells(sweep, cells, devices, catalog, out)
+        with lock:
+            at_once -= 1
+        return found
+
+    monkeypatch.setattr(sweeps, "place_cells", counted)
+    asked = (desk.submit(builders.sweep(name=f"s{n}"), "ann", again=False) for n in range(20))
+    await asyncio.gather(*asked)
+    assert most == 1
+    assert len(box.store.sweeps()) == 20
+
+
+async def test_what_has_begun_comes_to_its_end_though_its_caller_leaves(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(box.store.add_sweep)
+    monkeypatch.setattr(box.store, "add_sweep", held)
+    asked = asyncio.create_task(desk.submit(builders.sweep(), "ann", again=False))
+    async with asyncio.timeout(PATIENCE_S):
+        while not held.begun.is_set():
+            await asyncio.sleep(0)
+        asked.cancel()
+        next_ = asyncio.create_task(desk.submit(builders.sweep(name="next"), "ann", again=False))
+        held.answered.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await next_
+    assert [run.sweep_id.partition("-")[0] for run in box.farm.state().open_runs] == [
+        *("demo", "next")
+    ]
+
+
+async def test_two_users_who_submit_the_same_at_once_get_sweeps_of_their_own(
+    box: FarmBox, desk: Desk
+) -> None:
+    asked = (desk.submit(builders.sweep(), user, again=False) for user in ("ann", "ben"))
+    submitted = await asyncio.gather(*asked)
+    assert len({s.sweep_id for s in submitted}) == 2
+    assert [s.new_runs for s in submitted] == [1, 1]
+
+
+def test_an_id_that_two_sweeps_have_gives_neither_of_them_to_the_other(
+    box: FarmBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sweep, "sweep_id", lambda self, generation: f"{self.name}-{generation}")
+    ann = box.farm.sweeps.submit(builders.sweep(), user="ann")
+    eve = box.farm.sweeps.submit(builders.sweep(repeats=2), user="eve")
+    assert (ann.sweep_id, eve.sweep_id) == ("demo-1", "demo-2")
+    with pytest.raises(NotAllowed):
+        box.farm.sweeps.cancel(ann.sweep_id, "eve")
+    assert box.farm.sweeps.submit(builders.sweep(repeats=2), user="eve").known_runs == 2
+
+
+# --- what a user may take --------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
+    """A farm on which a user may have ten open runs."""
+    settings = replace(FarmSettings(), quota=Quota(open_runs=10, bytes_a_day=20_000))
+    monkeypatch.setattr("tests.support.farm.FarmSettings", lambda: settings)
+    box = FarmBox(tmp_path / "store.sqlite")
+    box.farm.register(builders.registration())
+    yield box
+    box.close()
+
+
+def test_a_user_has_so_many_open_runs_and_others_as_many(limited: FarmBox) -> None:
+    submit = limited.farm.sweeps.submit
+    first = submit(builders.sweep(repeats=6), user="ann")
+    with pytest.raises(OverQuota, match="ann has 6 open runs, 5 more would exceed 10; wait"):
+        submit(builders.sweep(name="more", repeats=5), user="ann")
+    assert submit(builders.sweep(repeats=6), user="ann").known_runs == 6, "they are there already"
+    submit(builders.sweep(name="more", repeats=4), user="ann")
+    submit(builders.sweep(name="more", repeats=10), user="ben")
+    submit(builders.sweep(name="more", repeats=200), user="admin")
+    limited.farm.sweeps.cancel(first.sweep_id, "ann")
+    submit(builders.sweep(name="again", repeats=6), user="ann")
+    with pytest.raises(OverQuota, match="resuming sweep"):
+        limited.farm.sweeps.resume(first.sweep_id, "ann")
+
+
+def test_a_user_has_so_much_stored_in_a_day_whatever_becomes_of_it(limited: FarmBox) -> None:
+    submitted: list[str] = []
+
+    def submit_and_cancel() -> None:
+        while len(submitted) < 1000:
+            sweep = builders.sweep(name=f"s{len(submitted)}", repeats=5)
+            submitted.append(limited.farm.sweeps.submit(sweep, user="ann").sweep_id)
+            limited.farm.sweeps.cancel(submitted[-1], "ann")
+
+    with pytest.raises(OverQuota, match=r"in a day, .* benchfarm up --user-bytes"):
+        submit_and_cancel()
+    assert 4 <= len(submitted) <= 20
+    limited.clock.now += DAY_S / 2
+    limited.restart()
+    limited.farm.sweeps.submit(builders.sweep(repeats=5), user="ben")
+    with pytest.raises(OverQuota):
+        limited.farm.sweeps.submit(builders.sweep(name="large", repeats=10), user="ann")
+    limited.clock.now += DAY_S / 2
+    limited.farm.sweeps.submit(builders.sweep(repeats=5), user="ann")
+
+
+def test_a_user_s_open_runs_have_so_many_selectors(box: FarmBox) -> None:
+    most = limits.MAX_SELECTORS
+    for first in range(0, MAX_OPEN_SELECTORS - most, most):
+        devices = [f"any or cores > {n}" for n in range(first, first + most)]
+        box.farm.sweeps.submit(builders.sweep(devices=devices), user="ann")
+    devices = [f"any or cores > {MAX_OPEN_SELECTORS + n}" for n in range(most)]
+    with pytest.raises(OverQuota, match="different selectors"):
+        box.farm.sweeps.submit(builders.sweep(devices=devices), user="ann")
+
+
+def test_a_run_is_not_resumed_for_ever(box: FarmBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "MAX_ATTEMPTS", 3)
+    sweep_id = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
+    for _ in range(2):
+        assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
+        assert box.farm.sweeps.resume(sweep_id, "ann") == 1
+    assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
+    assert box.farm.sweeps.resume(sweep_id, "ann") == 0
+
+
+def test_what_a_sweep_has_on_each_device_is_limited_too(tmp_path: Path) -> None:
+    box = FarmBox(tmp_path / "store.sqlite")
+    cpus = [builders.cpu(f"cpu-{n}") for n in range(11)]
+    box.farm.register(builders.registration(None, *cpus))
+    with pytest.raises(SweepInvalid, match="the most is 10000"):
+        box.farm.sweeps.submit(builders.sweep(run_on="each", repeats=1000), user="ann")
+    box.close()
+
+
+LONGEST = limits.MAX_SELECTOR_CHARACTERS
+SHAPES: dict[str, dict[str, object]] = {
+    "long selectors": {"devices": [f'any or device == "{n:0{LONGEST - 20}}"' for n in range(30)]},
+    "many cells": {"knobs": {"batch_size": list(range(1, 301))}},
+    "many runs": {"repeats": 1000},
+    "one run": {},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sweep_takes_of_the_store_what_it_is_counted_for(
+    box: FarmBox, tmp_path: Path, shape: str
+) -> None:
+    sweeps = [builders.sweep(name=f"s{n}", **SHAPES[shape]) for n in range(5)]
+    before = _size(tmp_path / "store.sqlite")
+    for sweep in sweeps:
+        box.farm.sweeps.submit(sweep, user="ann")
+    grown = _size(tmp_path / "store.sqlite") - before
+    runs = len(box.farm.state().open_runs)
+    cells = cells_of(sweeps[0], builders.catalog())
+    counted = sum(size_of(sweep, cells, runs // len(sweeps)) for sweep in sweeps)
+    assert grown <= 1.5 * counted + 65_536
+    if shape == "long selectors":
+        sent = sum(len(sweep.model_dump_json()) for sweep in sweeps)
+        assert grown < 10 * sent
+
+
+def _size(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.stat().st_size

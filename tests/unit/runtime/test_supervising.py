@@ -1,0 +1,179 @@
+"""What is started again when it ends, how soon, and when it is not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.errors import FarmRestarting, FarmUnavailable, HomeUnusable
+from controller.runtime import head_supervisor as module
+from controller.runtime import lifetime
+from controller.runtime.client import FarmClient
+from controller.runtime.cluster import Head
+from controller.runtime.head_supervisor import look_after
+from controller.runtime.health import (
+    is_running,
+    is_supervised,
+    process_of,
+    program_of,
+    why_away,
+)
+from controller.runtime.home import Cluster, Endpoint, Home, Process, write_private
+from controller.runtime.lifetime import UpOptions, bring_up_as_wanted, wanted
+from controller.runtime.redis import RedisServer
+from controller.runtime.supervising import LONGEST_PAUSE_S, SETTLED_S, Supervision, pause_s
+
+OPTIONS = UpOptions(
+    labels={"rack": "b2"},
+    head=Head(redis=RedisServer(host="h", port=1, password_file=None), autoscaling=Path("/a.yaml")),
+    phone_power_cycle=("/bin/uhubctl", "{serial}"),
+    supervised=True,
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path)
+    home.prepare()
+    return home
+
+
+@pytest.fixture
+def raylet() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        yield process
+        process.kill()
+
+
+def is_up(home: Home, *head: Process) -> None:
+    """Have a home tell of a farm whose head is made of some processes."""
+    cluster = Cluster(
+        instance="abc", ray_address="127.0.0.1:1", dashboard_url="", temp_dir="/t", head=head
+    )
+    write_private(home.cluster_file, cluster.model_dump_json())
+    endpoint = Endpoint(url="http://127.0.0.1:1", version="1", pid=1)
+    write_private(home.endpoint_file, endpoint.model_dump_json())
+
+
+def test_a_crash_loop_slows_down_to_once_a_minute() -> None:
+    pauses = [pause_s(lives, 0.5) for lives in range(10)]
+    assert pauses[:5] == [0.5, 0.5, 1.0, 2.0, 4.0]
+    assert pauses[-1] == pause_s(1000, 0.5) == LONGEST_PAUSE_S
+
+
+async def test_short_lives_are_told_and_a_long_one_forgives_them() -> None:
+    lives = iter([1.0, 1.0, 1.0, SETTLED_S, 1.0])
+    said: list[str] = []
+    supervision = Supervision(said.append)
+
+    async def live_once() -> float:
+        lived_s = next(lives)
+        if lived_s == SETTLED_S:
+            supervision.signals.put_nowait(None)
+        return lived_s
+
+    await supervision.go_on(live_once, 0.001)
+    assert said == ["3 short lives in a row; next start in 0.004 s"]
+    assert next(lives) == 1.0, "it was told to stop"
+
+
+def test_a_process_is_told_from_a_later_one_of_its_id(raylet: subprocess.Popen[bytes]) -> None:
+    known = process_of(raylet.pid)
+    assert (known.name, is_running(known)) == ("sleep", True)
+    assert not is_running(known.model_copy(update={"started": known.started - 1}))
+    raylet.kill()
+    os.waitid(os.P_PID, raylet.pid, os.WEXITED | os.WNOWAIT)  # dead, and not reaped
+    assert not is_running(known)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["/x/raylet", "--a=b"], "raylet"),
+        (["/x/python", "-P", "-u", "/ray/dashboard/dashboard.py", "--h"], "dashboard"),
+        (["python3.11", "-m", "ray.util.client.server", "--port=1"], "ray.util.client.server"),
+        (["ray::RuntimeEnvAgent", ""], "ray::RuntimeEnvAgent"),
+        (["python"], "python"),
+        ([""], ""),
+    ],
+)
+def test_what_ended_has_a_name(words: list[str], name: str) -> None:
+    assert program_of(words) == name
+
+
+def test_a_farm_without_its_raylet_is_down_and_says_so(
+    home: Home, raylet: subprocess.Popen[bytes]
+) -> None:
+    is_up(home, process_of(os.getpid()), process_of(raylet.pid))
+    assert why_away(home) == ""
+    raylet.kill()
+    raylet.wait()
+    assert why_away(home) == "the farm is down: sleep ended"
+    with pytest.raises(FarmUnavailable, match="sleep ended; run: benchfarm up"):
+        FarmClient(home, {}).standing("s")
+
+
+def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
+    is_up(home, Process(pid=os.getpid(), started=0, name="raylet"))
+    write_private(home.wanted, "{}")
+    holder = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); "
+    command = [sys.executable, "-c", holder + "print(flush=True); sys.stdin.read()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*command, home.supervisor_lock], stdin=pipe, stdout=pipe) as supervisor:
+        assert supervisor.stdout
+        supervisor.stdout.readline()
+        assert is_supervised(home)
+        assert why_away(home) == "the farm is being started again: raylet ended"
+        with pytest.raises(FarmRestarting, match=r"supervisor\.log"):
+            FarmClient(home, {}).standing("s")
+        supervisor.kill()
+    assert why_away(home) == "the farm is down: raylet ended"
+
+
+def test_what_up_was_told_is_kept_for_the_next_start(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[UpOptions] = []
+    monkeypatch.setattr(lifetime, "bring_up", lambda _, options: done.append(options))
+    bring_up_as_wanted(home)
+    assert done == [], "after `down`"
+    write_private(home.wanted, lifetime._OPTIONS.dump_json(OPTIONS).decode())
+    bring_up_as_wanted(home)
+    assert done == [OPTIONS]
+    write_private(home.wanted, json.dumps({"labels": 1}))
+    with pytest.raises(HomeUnusable, match="it is damaged"):
+        wanted(home)
+
+
+async def test_the_end_of_one_process_is_answered_at_once_and_down_ends_it(
+    home: Home, raylet: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 1000.0)  # so that only the process's end wakes it
+    begun = asyncio.Queue[bool]()
+
+    async def keep_standby(_: object) -> None:
+        return None
+
+    async def brings_up(_: object) -> bool:
+        begun.put_nowait(True)
+        home.wanted.unlink()  # as `down` does
+        return True
+
+    monkeypatch.setattr(module._Head, "keep_standby", keep_standby)
+    monkeypatch.setattr(module._Head, "_bring_up", brings_up)
+    monkeypatch.setattr(module, "is_listening", lambda _: True)
+    is_up(home, process_of(raylet.pid))
+    write_private(home.wanted, "{}")
+    life = asyncio.create_task(look_after(home, block=False))
+    await asyncio.sleep(0)
+    assert begun.empty()
+    raylet.kill()
+    assert await begun.get()
+    await life

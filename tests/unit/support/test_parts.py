@@ -1,0 +1,123 @@
+"""Both parts of `make test` run, and the end names every failure of both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.parts import ALONE_FOLDERS, Ended, Part, parts_of, run_all
+from tests.support.waiting import PATIENCE_S
+
+ROOT = Path(__file__).parents[3]
+NewPart = Callable[[str, str], Part]
+GOOD = "def test_good(): pass\n"
+BAD = "def test_bad(): assert 0\n"
+STRAY = """
+import subprocess
+def test_stray(capfd):
+    with capfd.disabled():
+        subprocess.run(["sh", "-c", "echo 'make: *** Terminated' >&2"], check=True)
+"""
+CAPTURED = """
+import subprocess
+def test_captured(): subprocess.run(["sh", "-c", "echo kept >&2"], check=True)
+"""
+
+
+@pytest.fixture
+def new_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NewPart:
+    """Make a part of one module of tests, apart from benchfarm's own settings."""
+    monkeypatch.chdir(tmp_path)
+    scope = "asyncio_default_fixture_loop_scope = function"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\n{scope}\n")
+
+    def part(name: str, text: str) -> Part:
+        file = tmp_path / f"test_{name}.py"
+        file.write_text(text)
+        return Part(name, ("--quiet", f"--rootdir={tmp_path}", str(file)))
+
+    return part
+
+
+def test_a_part_runs_whatever_the_former_says_and_all_failures_are_named(
+    new_part: NewPart, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = "import nothing_of_this_name\n"
+    first, second = new_part("first", GOOD + BAD), new_part("second", BAD)
+    assert run_all([first, second, new_part("third", broken), new_part("last", GOOD)]) == 1
+    _, summary = capfd.readouterr().out.split("FAILED, of the tests first and second and third")
+    assert summary.splitlines()[1:] == [
+        "  first: test_first.py::test_bad",
+        "  second: test_second.py::test_bad",
+        "  third: test_third.py",
+        "  third: exit status 2: it was interrupted",
+    ]
+
+
+def test_nothing_is_said_of_parts_that_pass(
+    new_part: NewPart, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_all([new_part("first", GOOD), new_part("second", CAPTURED)]) == 0
+    assert capfd.readouterr().out.splitlines()[-1].startswith("1 passed in ")
+
+
+def test_a_part_without_tests_fails(new_part: NewPart, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_all([new_part("none", ""), new_part("some", GOOD)]) == 1
+    assert "  none: exit status 5: there was no test to run\n" in capfd.readouterr().out
+
+
+def test_what_is_written_past_pytest_is_a_failure(
+    new_part: NewPart, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_all([new_part("stray", STRAY)]) == 1
+    said = capfd.readouterr()
+    assert said.out.endswith("  stray: written past pytest: make: *** Terminated\n")
+    assert said.err == ""
+
+
+def test_much_that_is_written_past_pytest_is_cut() -> None:
+    ended = Ended(Part("one", ()), 0, (), tuple(map(str, range(23))))
+    assert ended.failures()[-2:] == [
+        "one: written past pytest: 19",
+        "one: written past pytest: 3 more lines",
+    ]
+
+
+def test_a_status_that_names_no_test_is_a_failure() -> None:
+    assert Ended(Part("one", ()), -9, (), ()).failures() == ["one: exit status -9: see above"]
+    assert Ended(Part("one", ()), 1, (), ()).failures() == ["one: exit status 1: see above"]
+
+
+def test_tests_that_are_terminated_end_and_no_other_part_begins(tmp_path: Path) -> None:
+    for name, text in (
+        ("slow", "import time\ndef test_slow(): print('begun', flush=True); time.sleep(600)\n"),
+        ("after", GOOD),
+    ):
+        (tmp_path / f"test_{name}.py").write_text(text)
+    script = (
+        "import sys; from tests.support.parts import *\n"
+        "parts = [Part(name, ('-s', '--rootdir=.', f'test_{name}.py')) for name in sys.argv[1:]]\n"
+        "try: run_all(parts)\n"
+        "except Interrupted: print('interrupted')\n"
+    )
+    command = [sys.executable, "-P", "-c", script, "slow", "after"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, cwd=tmp_path, text=True) as process:
+        assert process.stdout
+        assert any("begun" in line for line in process.stdout)
+        process.terminate()
+        said, _ = process.communicate(timeout=PATIENCE_S)
+    assert said.endswith("interrupted\n")
+    assert "test_after" not in said
+
+
+def test_the_parts_leave_no_test_out() -> None:
+    """Only folders that the second part looks into may hold tests marked `alone`."""
+    at_once, alone = parts_of("long")
+    assert at_once.options[-2:] == ("-m", "long and not alone")
+    assert alone.options == (*ALONE_FOLDERS, "-m", "long and alone")
+    assert [folder for folder in ALONE_FOLDERS if not Path(ROOT, folder).is_dir()] == []

@@ -1,0 +1,80 @@
+"""Programs of ours are started in one way, which keeps the current folder off Python's path."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+THE_WAY = ROOT / "controller/contracts/programs.py"
+FOLDERS = ("agents", "controller", "deploy", "kernels", "models")
+UNINSTALLED = {ROOT / "deploy/ray/submit_sweep.py"}
+"""Runs where benchfarm may not be importable: it starts the console script, no module."""
+IN_A_SHELL = frozenset({"getoutput", "getstatusoutput", "popen", "system"})
+
+
+def other_ways(source: str) -> Iterator[str]:
+    """Yield what starts a Python or a shell by itself, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        for found in _told(node):
+            yield f"{found} in line {getattr(node, 'lineno', 0)}"
+
+
+def _told(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Attribute(value=ast.Name(id="sys"), attr="executable" | "orig_argv" as name):
+            yield f"sys.{name}"
+        case ast.ImportFrom(module="sys", names=names):
+            yield from (n.name for n in names if n.name in ("executable", "orig_argv"))
+        case ast.Constant(value="-m" | "python3" as word):
+            yield repr(word)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="os" | "subprocess"), attr=name)):
+            if name in IN_A_SHELL:
+                yield name
+        case ast.keyword(arg="shell", value=value) if ast.unparse(value) != "False":
+            yield "shell=…"
+        case ast.Attribute(attr="create_subprocess_shell"):
+            yield "create_subprocess_shell"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_there_is_no_other_way_to_start_a_program(folder: str) -> None:
+    sources = [p for p in sorted((ROOT / folder).rglob("*.py")) if p != THE_WAY]
+    assert sources
+    found = {
+        str(path.relative_to(ROOT)): ways
+        for path in sources
+        if path not in UNINSTALLED and (ways := list(other_ways(path.read_text())))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "run([sys.executable, 'x.py'])",
+        "from sys import executable",
+        "run([python, '-m', 'models.mobile'])",
+        "run(['python3', '-c', code])",
+        "os.execv(python, sys.orig_argv)",
+        "subprocess.run('python x.py', shell=True)",
+        "os.system('python x.py')",
+        "asyncio.create_subprocess_shell('python x.py')",
+    ],
+)
+def test_other_ways_are_recognised(source: str) -> None:
+    assert len(list(other_ways(source))) == 1
+
+
+@pytest.mark.parametrize("script", ["Makefile", "deploy/setup.sh", "agents/android/bundle/run.sh"])
+def test_scripts_start_python_without_the_current_folder(script: str) -> None:
+    lines = [
+        line
+        for line in (ROOT / script).read_text().splitlines()
+        if " -m " in line and "python" in line and not line.lstrip().startswith("#")
+    ]
+    assert lines
+    assert [line for line in lines if " -P " not in line and " -I " not in line] == []
