@@ -13,6 +13,7 @@ from pathlib import Path
 from agents.host.locks import exclusive
 from agents.transports.adb.recovery import Route, without_doubles
 from agents.transports.adb.remote import AdbRemote
+from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.device import Device
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,8 @@ class Presence:
     """Ids of phones whose locks are held until they are there again, by who restarts adb."""
     _claimed: set[str] = field(default_factory=set)
     """Ids of phones on which nothing of another host's runs."""
+    _losing: bool = False
+    """Whether all phones are about to be lost for a moment: one that came in now would be, too."""
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def alone(self, device_id: str) -> asyncio.Lock:
@@ -98,7 +101,8 @@ class Presence:
     async def take_in(self, phone: Phone) -> None:
         """Have a phone here, cleaned; what has lost it before comes to its end first.
 
-        Raises RemoteFault, and PhoneClaimedTwice if it is here on another way.
+        Raises RemoteFault, also while all phones are about to be lost, and PhoneClaimedTwice if it
+        is here on another way.
         """
         if self._is_here(phone):
             return
@@ -108,6 +112,8 @@ class Presence:
                 return
             if ended := await phone.remote.clean():
                 log.warning("%s: ended %d programs of an earlier run", phone.serial, ended)
+            if self._losing:
+                raise RemoteFault(phone.serial, FaultKind.ADB_SERVER, "adb is being restarted")
             self.here[phone.device.id] = phone
             self._arrived.set()
 
@@ -115,17 +121,20 @@ class Presence:
     async def kept(self) -> AsyncIterator[None]:
         """For a block that loses all phones for a moment: no run may begin until they are back.
 
-        To be entered while none is in use.
+        To be entered while none is in use. What comes in meanwhile would be lost unnoticed.
         """
         before = dict(self.here)
+        self._losing = True
         async with AsyncExitStack() as held:
             for lock in list(self._locks.values()):
                 await held.enter_async_context(lock)
             self._kept |= self._locks.keys()
             try:
                 yield
+                self._losing = False
                 await self._until_back(before)
             finally:
+                self._losing = False
                 self._kept.clear()
 
     async def _until_back(self, before: dict[str, Phone]) -> None:

@@ -139,7 +139,10 @@ def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
         assert cleaned.status == 0, cleaned.err
         assert re.fullmatch(r"DOOMED1: \d{3}\.\d MB freed\n", cleaned.out)
     (run,) = farm.runs(sweep_id)
-    assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED]
+    failures = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
+    assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED], (
+        failures
+    )
 
 
 def test_a_phone_lets_in_no_adb_server_but_its_farms(farm: TestFarm, tmp_path: Path) -> None:

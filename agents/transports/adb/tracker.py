@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from agents.transports.adb.recovery import parse_devices
 from agents.transports.adb.server import AdbServer
-from agents.transports.adb.smart_socket import opened
+from agents.transports.adb.smart_socket import Connection, opened
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
 
 PACE_S = 0.02
-"""Between two lists of a server's: one that sends them without end keeps nobody else waiting."""
+"""How long a list waits for newer ones: a phone that connects is offline, asks for a key, and is
+offline again, all within some 10 ms. A server that lists without end keeps nobody else waiting."""
+MAX_AT_ONCE = 16
+"""So many lists are passed over for a newer one."""
 MAX_LISTED = 1000
 """Phones of one server."""
 AWAY_PAUSE_S = 1.0
@@ -52,15 +56,12 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
         try:
             async with opened(address) as connection:
                 await connection.request("host:track-devices", str(address))
-                while True:
-                    seen = parse_devices((await connection.read_block()).decode(errors="replace"))
-                    if len(seen) > MAX_LISTED:
-                        message = f"it lists {len(seen)} phones, at most {MAX_LISTED} are followed"
-                        raise RemoteFault(str(address), FaultKind.PROTOCOL, message)
-                    news, known = changes(known, seen), seen
-                    for change in news:
-                        yield change
-                    await asyncio.sleep(PACE_S)
+                async with aclosing(_newest(connection)) as lists:
+                    async for listed in lists:
+                        seen = _phones(listed, str(address))
+                        news, known = changes(known, seen), seen
+                        for change in news:
+                            yield change
         except RemoteFault as fault:
             if fault.kind is not FaultKind.ADB_SERVER:
                 tried = f"following the adb server at {address}"
@@ -70,6 +71,39 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
             yield Change(serial, None, went_as=state)
         known = {}
         await _until_back(server)
+
+
+async def _newest(connection: Connection) -> AsyncGenerator[bytes]:
+    """Yield what is listed whenever that has changed, as it is by then; raises RemoteFault.
+
+    A list that is old when it is read tells of what has passed: a phone would be taken for lost.
+    """
+    reading = asyncio.ensure_future(connection.read_block())
+    try:
+        while True:
+            await asyncio.wait({reading})
+            newest = reading.result()
+            await asyncio.sleep(PACE_S)
+            for _ in range(MAX_AT_ONCE):
+                reading = asyncio.ensure_future(connection.read_block())
+                await asyncio.wait({reading}, timeout=0)
+                if not reading.done() or reading.exception():
+                    break
+                newest = reading.result()
+            else:
+                reading = asyncio.ensure_future(connection.read_block())
+            yield newest
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+def _phones(listed: bytes, server: str) -> dict[str, str]:
+    seen = parse_devices(listed.decode(errors="replace"))
+    if len(seen) > MAX_LISTED:
+        message = f"it lists {len(seen)} phones, at most {MAX_LISTED} are followed"
+        raise RemoteFault(server, FaultKind.PROTOCOL, message)
+    return seen
 
 
 async def _until_back(server: AdbServer) -> None:

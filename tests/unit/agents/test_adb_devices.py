@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+from contextlib import aclosing
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
 
@@ -59,6 +60,37 @@ async def test_a_server_that_tells_nothing_of_phones_is_complained_of(answer: by
         address = HostPort(HERE.host, server.sockets[0].getsockname()[1])
         with pytest.raises(AdbUnavailable, match=f"following the adb server at {address}"):
             await anext(track(AttachedServer(address)))
+
+
+async def test_what_has_passed_when_it_is_read_is_not_told() -> None:
+    told, passed = asyncio.Event(), asyncio.Event()
+
+    def listed(*states: str) -> bytes:
+        texts = [f"A\t{state}\n".encode() for state in states]
+        return b"".join(b"%04x" % len(text) + text for text in texts)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readexactly(int(await reader.readexactly(4), 16))
+        if request == b"host:version":
+            writer.write(b"OKAY00040029")
+        else:
+            # What adb 36 lists as a phone connects that asks for a key: within 5 ms.
+            writer.write(b"OKAY" + listed("offline", "authorizing", "offline", "device"))
+            await told.wait()
+            writer.write(listed("offline", "device", "unauthorized"))
+            await writer.drain()
+            passed.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, HERE.host)
+    async with server:
+        address = HostPort(HERE.host, server.sockets[0].getsockname()[1])
+        async with aclosing(track(AttachedServer(address))) as found:
+            assert await anext(found) == Change("A", "device")
+            told.set()
+            await passed.wait()
+            assert await anext(found) == Change("A", "unauthorized")
+            assert await anext(found) == Change("A", None, went_as="unauthorized")
 
 
 async def test_a_link_that_is_lost_in_any_way_is_the_server_s_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -154,6 +155,27 @@ async def test_a_run_that_waits_ends_when_another_host_s_has_begun(
     assert isinstance(outcome, Failure)
     assert (outcome.blame, outcome.message) == (Blame.DEVICE, str(TAKEN))
     assert done == ["others ended", "cleaned", "asked"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_phone_that_comes_as_adb_is_restarted_comes_in_afterwards(
+    known: bool, phones: Phones, done: list[str]
+) -> None:
+    present = phones.present
+    new = builders.phone("NEW")
+    coming = Phone("new", new, AdbRemote.of(Link(NOBODY, "new"), "owner"))
+    if known:
+        async with present.used(new.id):
+            pass
+    async with present.kept():
+        with pytest.raises(RemoteFault, match="adb is being restarted") as caught:
+            await present.take_in(coming)
+        assert new.id not in present.here, "a run would begin on it, and lose it"
+        present.here[PHONE.id] = replace(present.here[PHONE.id], serial="back")
+    assert caught.value.kind is FaultKind.ADB_SERVER
+    await present.take_in(coming)
+    assert present.here[new.id] is coming
+    assert not present.in_use
 
 
 async def test_what_measures_does_not_begin_beside_another_host_s_run(
