@@ -33,6 +33,7 @@ from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbMissing, AdbUnavailable
 from controller.contracts.ports import free_ports
 from controller.contracts.processes import marked_processes
+from tests.support.processes import idle_process
 from tests.support.remotes import Phone
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import PATIENCE_S
@@ -121,7 +122,7 @@ async def test_in_a_folder_with_a_long_name(tmp_path: Path) -> None:
 
 async def test_a_process_that_only_carries_the_marker_is_no_server(own: PrivateServer) -> None:
     marked = {"PATH": os.defpath, SERVER_MARKER: str(own.folder)}
-    with subprocess.Popen(["sleep", "1000"], env=marked) as other:
+    with idle_process(marked) as other:
         before = await asyncio.to_thread(processes_of, own)
         assert await PrivateServer.start(own.folder) == own
         assert processes_of(own) == before
@@ -129,7 +130,6 @@ async def test_a_process_that_only_carries_the_marker_is_no_server(own: PrivateS
         assert [p.pid for p in processes_of(own)] == [other.pid]
         await own.ready()
         assert await ask(own.address, "host:version")
-        other.kill()
 
 
 @pytest.mark.parametrize("where", ["tcp:localhost:{port}", "localfilesystem:{socket}"])

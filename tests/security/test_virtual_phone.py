@@ -25,6 +25,7 @@ from agents.android.virtual.daemon import MAX_STRANGERS
 from agents.android.virtual.wire import Command, Message, encode
 from controller.contracts.programs import python_module
 from tests.support.owned_phone import KEY, WAYS
+from tests.support.processes import idle_process
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
 from tests.support.virtual_phone import (
     PHONE,
@@ -281,14 +282,10 @@ def test_the_hosts_processes_and_memory_are_out_of_reach(owned: Owned) -> None:
 
 
 def test_killing_all_it_may_ends_the_phone_at_most(server: Adb, tmp_path: Path) -> None:
-    with (
-        subprocess.Popen(["sleep", "1000"]) as victim,
-        running_phone("old", tmp_path / "phone") as phone,
-    ):
+    with idle_process() as victim, running_phone("old", tmp_path / "phone") as phone:
         server.connect(phone.address)("shell", "kill -9 -1", check=False)
         server("disconnect", phone.address, check=False)
         assert victim.poll() is None
-        victim.kill()
 
 
 def test_without_the_key_nothing_is_served(owned: Owned, tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import psutil
 
@@ -24,3 +27,13 @@ def is_dead(process: psutil.Process) -> bool:
 def wait_until_dead(process: psutil.Process) -> None:
     """Return once a process has ended; nobody signals that to a stranger, so it asks."""
     eventually(lambda: is_dead(process), f"{process} is dead", LOOK_S)
+
+
+@contextmanager
+def idle_process(env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Have a process that does nothing for a block, however that ends."""
+    with subprocess.Popen(["sleep", "infinity"], env=env) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -29,6 +29,7 @@ from controller.runtime.home import Cluster, Endpoint, Home, Process, write_priv
 from controller.runtime.lifetime import UpOptions, bring_up_as_wanted, wanted
 from controller.runtime.redis import RedisServer
 from controller.runtime.supervising import LONGEST_PAUSE_S, SETTLED_S, Supervision, pause_s
+from tests.support.processes import idle_process
 
 OPTIONS = UpOptions(
     labels={"rack": "b2"},
@@ -47,9 +48,8 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def raylet() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["sleep", "1000"]) as process:
+    with idle_process() as process:
         yield process
-        process.kill()
 
 
 def is_up(home: Home, *head: Process) -> None:
