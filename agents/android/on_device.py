@@ -19,7 +19,15 @@ from agents.android.quality import delegated, judged, rules_missed
 from agents.android.run_length import run_length
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
-from agents.transports.remote import RUNS, Ended, Remote, RemoteFault, failure_of
+from agents.transports.remote import (
+    NOT_STARTED,
+    RUNS,
+    Ended,
+    FaultKind,
+    Remote,
+    RemoteFault,
+    failure_of,
+)
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import ImageInput
@@ -135,11 +143,12 @@ async def _measure(
     path = site.folder / f"{mode}.json"
     await _short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     hearing = Hearing(on_progress)
-    command = [str(site.bundle / "run"), str(path)]
+    # By a shell of the device's choice: the script's own first line names one that may not exist.
+    command = ["sh", str(site.bundle / "run"), str(path)]
     now = time.monotonic()
     ready_s, left_s = now - site.began, max(0.0, ends_at - now)
     ended = await site.remote.stream(command, left_s, hearing.take)
-    outcome = outcome_of(_exit(ended, hearing, spec.job.deadline_s))
+    outcome = not_started(ended, hearing) or outcome_of(_exit(ended, hearing, spec.job.deadline_s))
     if isinstance(outcome, Failure):
         raise WorkerFault(outcome)
     target = Path(spec.artefact_dir) / mode
@@ -214,6 +223,22 @@ def runner_spec(
         told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
     names = ("samples_per_query", "target_qps", "target_latency_ms")
     return told | {name: job.knobs[name] for name in names if name in job.knobs}
+
+
+def not_started(ended: Ended, hearing: Hearing) -> Failure | None:
+    """Return the failure of a device that could not start the runner; None if it has begun."""
+    if hearing.began or ended.past_deadline or ended.exit_code not in NOT_STARTED:
+        return None
+    said = ended.stderr.decode(errors="replace").strip() or hearing.garbled or ""
+    words = said.splitlines()[-1] if said else f"exit status {ended.exit_code}"
+    message = f"the device could not start the runner: {words}"
+    return Failure(
+        blame=Blame.DEVICE,
+        kind=FaultKind.NO_EXEC,
+        message=message,
+        output=said,
+        exit_code=ended.exit_code,
+    )
 
 
 def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:

@@ -48,6 +48,11 @@ GREETINGS = 3
 """So many fail before it is said of a phone: a link that has just come up may break again."""
 WAITING = ("authorizing", "unauthorized")
 """How adb lists a phone whose user is to let this host in."""
+REMEDIES = {
+    FaultKind.UNSUPPORTED: "no run can begin on it: see docs/phones.md for what a phone needs",
+    FaultKind.STORAGE_FULL: "free space on it: it is looked at again by itself",
+    FaultKind.READ_ONLY: "restart it: what can't be written takes no runs",
+}
 FIRST_PAUSE_S = 1.0
 """After the first failure to reach a phone; doubled after each other."""
 
@@ -283,6 +288,5 @@ def _route(device_id: str | None, error: UserError | None) -> RouteStatus:
 
 
 def _unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
-    return PhoneUnavailable(
-        f"reaching phone {serial}", fault.message, "see that it answers, and connect it again"
-    )
+    remedy = REMEDIES.get(fault.kind, "see that it answers, and connect it again")
+    return PhoneUnavailable(f"reaching phone {serial}", fault.message, remedy)

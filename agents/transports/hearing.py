@@ -23,6 +23,8 @@ class Hearing:
     on_turn: Callable[[Turn], None] | None = None
     """None where no turns are taken: a turn is no message then."""
     last: Result | Failure | None = None
+    began: bool = False
+    """Whether a message has come."""
     garbled: str | None = None
     """The first line that was no message."""
 
@@ -32,6 +34,7 @@ class Hearing:
             message = MESSAGE.validate_json(checked_json(line, len(line)))
         except (DocumentRefused, ValidationError):
             message = None
+        self.began = self.began or message is not None
         if isinstance(message, Progress):
             self.on_progress(message)
         elif isinstance(message, Turn) and self.on_turn:

@@ -22,6 +22,8 @@ STDERR_BYTES = 16 * 2**10
 """How much of a stream's standard error is kept: its end."""
 KILLED = 128 + 9
 """The exit code of a program that was killed, as a shell gives it."""
+NOT_STARTED = frozenset({126, 127})
+"""A shell's exit codes for a program that it can't execute, and for one that isn't there."""
 RUNS = "runs"
 """The folder, beside the trees, below which each run has one of its own."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})

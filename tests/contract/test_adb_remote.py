@@ -276,3 +276,13 @@ async def test_what_the_phone_is(phone: Phone) -> None:
     assert device.facts["cores"] == 1
     assert device.host_cores == frozenset({min(os.sched_getaffinity(0))})
     assert int(str(device.facts["memory_bytes"])) > 1 << 28
+
+
+async def test_a_script_that_names_bin_sh_starts_by_a_shell_only_where_there_is_no_bin(
+    phone: Phone, tree: Tree
+) -> None:
+    """Android has a /bin since 10; the profile `old` is 5."""
+    script = str((await phone.remote.push_tree(tree)).path / "bin" / "hello")
+    by_itself = await phone.remote.run((script,), PATIENCE_S)
+    assert by_itself.exit_code == (127 if phone.old else 0)
+    assert (await phone.remote.run(("sh", script), PATIENCE_S)).stdout == b"hello\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agents.android.virtual.filesystem import PROPERTIES, SERVICES, SETTINGS
 
-_GETPROP = f"""#!/bin/sh
+_GETPROP = f"""#!/system/bin/sh
 cd {PROPERTIES} || exit
 if [ $# -eq 0 ]; then
   for name in *; do printf '[%s]: [%s]\\n' "$name" "$(cat "$name")"; done
@@ -18,7 +18,7 @@ else
 fi
 """
 
-_SETPROP = f"""#!/bin/sh
+_SETPROP = f"""#!/system/bin/sh
 [ $# -eq 2 ] || {{ echo "usage: setprop NAME VALUE" >&2; exit 1; }}
 case $1 in
   ro.*|*/*) echo "Failed to set property '$1' to '$2'." >&2; exit 1 ;;
@@ -26,7 +26,7 @@ esac
 echo "$2" >{PROPERTIES}/"$1"
 """
 
-_DUMPSYS = f"""#!/bin/sh
+_DUMPSYS = f"""#!/system/bin/sh
 cd {SERVICES} || exit
 case ${{1-}} in
   '') for name in *; do echo "DUMP OF SERVICE $name:"; cat "$name"; done ;;
@@ -35,7 +35,7 @@ case ${{1-}} in
 esac
 """
 
-_SETTINGS = f"""#!/bin/sh
+_SETTINGS = f"""#!/system/bin/sh
 case ${{1-}} in
   get) if [ -f {SETTINGS}/"$2.$3" ]; then cat {SETTINGS}/"$2.$3"; else echo null; fi ;;
   put) echo "$4" >{SETTINGS}/"$2.$3" ;;
@@ -43,7 +43,7 @@ case ${{1-}} in
 esac
 """
 
-_PM = """#!/bin/sh
+_PM = """#!/system/bin/sh
 # Keeps what is installed as a file in /data/app; its name comes from the file's, or its hash:
 # nothing here reads an APK.
 store() {
@@ -98,7 +98,7 @@ case $verb in
 esac
 """
 
-_CMD = """#!/bin/sh
+_CMD = """#!/system/bin/sh
 service=${1-}
 [ $# -eq 0 ] || shift
 case $service in

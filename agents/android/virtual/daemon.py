@@ -215,7 +215,7 @@ def environment(serial: str) -> dict[str, str]:
         "TMPDIR": str(filesystem.TMP),
         "USER": "shell",
         "LOGNAME": "shell",
-        "SHELL": "/bin/sh",
+        "SHELL": str(filesystem.SHELL),
         "HOSTNAME": serial,
         "ANDROID_ROOT": "/system",
         "ANDROID_DATA": "/data",

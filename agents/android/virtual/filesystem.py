@@ -21,6 +21,9 @@ PROPERTIES = HIDDEN / "properties"
 SETTINGS = HIDDEN / "settings"
 TMP = Path("/data/local/tmp")
 COMMANDS = Path("/system/bin")
+SHELL = COMMANDS / "sh"
+BIN_API_LEVEL = 29
+"""Android 10, the first that has a /bin; before, a script that names /bin/sh does not start."""
 
 _SHOWN = {
     TMP: STORAGE / "tmp",
@@ -43,7 +46,6 @@ _LINKS = {
     Path("/dev/stdin"): "fd/0",
     Path("/dev/stdout"): "fd/1",
     Path("/dev/stderr"): "fd/2",
-    COMMANDS / "sh": "/bin/sh",
 }
 _PROC, _TERMINALS, _SHARED_MEMORY = Path("/proc"), Path("/dev/pts"), Path("/dev/shm")
 _HOSTS = ("keys", "key-users")
@@ -53,19 +55,20 @@ _SMALL = "size=16m,mode=755"
 _SHARED = "size=64m,mode=1777"
 
 
-def build(root: Path, commands: dict[str, str], storage_bytes: int) -> None:
+def build(root: Path, commands: dict[str, str], storage_bytes: int, api_level: int) -> None:
     """Mount a phone's tree at root and make it this namespace's; called by its process 1.
 
-    `commands` are the scripts of /system/bin by name. Raises OSError.
+    `commands` are the scripts of /system/bin by name; `api_level` tells what Android's own tree is
+    like. Raises OSError.
     """
     syscalls.mount("phone", root, "tmpfs", _MOUNT_FLAGS, _SMALL)
-    _show_system(root)
+    _show_system(root, with_bin=api_level >= BIN_API_LEVEL)
     _show_devices(root)
     _write_commands(_below(root, COMMANDS), commands)
     _write_users(_below(root, Path("/etc")))
     for place in (*_SHOWN, HIDDEN, _PROC, _TERMINALS, _SHARED_MEMORY):
         _below(root, place).mkdir(parents=True, exist_ok=True)
-    for link, target in _LINKS.items():
+    for link, target in (_LINKS | {SHELL: str(Path("/bin/sh").resolve())}).items():
         _below(root, link).symlink_to(target)
     syscalls.set_read_only(root, True)
     namespaces.mount_proc(_below(root, _PROC))
@@ -112,10 +115,15 @@ def _mount_memory(target: Path, options: str) -> None:
     syscalls.mount("phone", target, "tmpfs", _MOUNT_FLAGS, options)
 
 
-def _show_system(root: Path) -> None:
-    """Show the host's programs and libraries, merged into /usr or not."""
+def _show_system(root: Path, *, with_bin: bool) -> None:
+    """Show the host's programs and libraries, merged into /usr or not.
+
+    Where they are merged, /bin can be left out; where not, it is what holds the programs.
+    """
     restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
     for path in (*_SYSTEM, *_SYSTEM_FILES):
+        if path.is_symlink() and path == Path("/bin") and not with_bin:
+            continue
         if path.is_symlink():
             _below(root, path).symlink_to(path.readlink())
         elif path.exists():
@@ -147,7 +155,7 @@ def _write_commands(folder: Path, commands: dict[str, str]) -> None:
 def _write_users(folder: Path) -> None:
     user, group = os.getuid(), os.getgid()
     folder.mkdir(exist_ok=True)
-    (folder / "passwd").write_text(f"shell:x:{user}:{group}::{TMP}:/bin/sh\n")
+    (folder / "passwd").write_text(f"shell:x:{user}:{group}::{TMP}:{SHELL}\n")
     (folder / "group").write_text(f"shell:x:{group}:\n")
 
 

@@ -84,7 +84,9 @@ def _settle(setup: PhoneSetup, way: Confinement) -> None:
     socket.sethostname(setup.serial)
     os.umask(0o022)
     commands = scripts(old=setup.profile.old_daemon)
-    filesystem.build(namespaces.STAGE, commands, setup.profile.storage_mib << 20)
+    profile = setup.profile
+    size = profile.storage_mib << 20
+    filesystem.build(namespaces.STAGE, commands, size, profile.api_level)
     namespaces.forbid_more(way)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)

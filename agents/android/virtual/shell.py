@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from agents.android.virtual.errors import ProtocolViolation, StreamClosed
 from agents.android.virtual.faults import Link
+from agents.android.virtual.filesystem import SHELL
 from agents.android.virtual.processes import Child, Pipe, start, start_on_terminal
 from agents.android.virtual.streams import Stream
 
@@ -37,7 +38,7 @@ class Command:
     """What an OPEN asked to be run, and how."""
 
     line: str
-    """Read by /bin/sh; empty for a shell that reads its standard input."""
+    """Read by the phone's shell; empty for one that reads its standard input."""
     v2: bool
     terminal: bool
     """On a terminal: standard error in standard output, lines ended with CR LF."""
@@ -46,7 +47,7 @@ class Command:
     @property
     def argv(self) -> tuple[str, ...]:
         """The process to start."""
-        return ("/bin/sh", "-c", self.line) if self.line else ("/bin/sh",)
+        return (str(SHELL), "-c", self.line) if self.line else (str(SHELL),)
 
 
 def parse_shell(destination: str, *, old: bool) -> Command:
@@ -93,7 +94,7 @@ async def _start(command: Command, env: dict[str, str]) -> Child:
 
 
 async def _refuse(stream: Stream, command: Command, error: OSError) -> None:
-    said = f"/bin/sh: {error.strerror}\n".encode()
+    said = f"{SHELL}: {error.strerror}\n".encode()
     with suppress(StreamClosed):
         if command.v2:
             await stream.write(PACKET.pack(PacketId.STDERR, len(said)) + said)

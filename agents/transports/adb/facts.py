@@ -92,8 +92,9 @@ async def _said(remote: Remote, serial: str, *argv: str) -> str:
     """Return all that a command says; raises RemoteFault if it was cut short or failed."""
     done = await remote.run(argv, READ_S)
     if done.exit_code != 0:
-        message = f"{' '.join(argv)} ended with {done.exit_code}"
-        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+        words = _words((done.stderr or done.stdout).decode(errors="replace"))
+        message = f"{' '.join(argv)} ended with {done.exit_code}{f': {words}' if words else ''}"
+        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
     if len(done.stdout) > MAX_SAID:
         message = f"{' '.join(argv)} said {len(done.stdout)} bytes, at most {MAX_SAID} are read"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)

@@ -17,6 +17,7 @@ from agents.transports.adb.sync import Budget, receive_tree
 from agents.transports.outputs import RunsPrograms
 from agents.transports.remote import (
     NO_ENVIRONMENT,
+    NOT_STARTED,
     Completed,
     Ended,
     FaultKind,
@@ -29,8 +30,6 @@ FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
 QUICK_S = 20.0
 """How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
 THOROUGH_S = 600.0
-NOT_FOUND = 127
-"""The exit code of a shell that finds no such command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class AdbRemote(RunsPrograms[Programs]):
         """See Remote.push_tree."""
         path = self.folder / tree.digest
         async with self._pushing:
-            await self._do(device_tree.prepare(self.folder), QUICK_S)
+            await self._do("make a folder", device_tree.prepare(self.folder), QUICK_S)
             stamps = await self._stamps(path)
             known = stamps is not None and self._verified.pop(path, None) == stamps
             if known or not await self._differences(path, tree):
@@ -116,17 +115,19 @@ class AdbRemote(RunsPrograms[Programs]):
         ended = await self.programs.clean()
         if not busy:
             others = others_tags(self.programs.owner)
-            await self._do(device_tree.sweep(self.folder, others), QUICK_S)
+            sweep = device_tree.sweep(self.folder, others)
+            await self._do("clean up and write a file", sweep, QUICK_S)
         return ended
 
     async def remove_all(self) -> int:
         """Remove all trees and runs from the phone, of every agent; return the bytes that freed."""
-        answer = await self._do(device_tree.remove(self.folder), THOROUGH_S)
+        answer = await self._do("remove a folder", device_tree.remove(self.folder), THOROUGH_S)
         return device_tree.parse_size(self.link.serial, answer)
 
     async def free_bytes(self) -> int:
         """Return how much the phone's storage still takes; raises RemoteFault."""
-        answer = await self._do(("df", str(self.folder.parent)), QUICK_S)
+        df = ("df", str(self.folder.parent))
+        answer = await self._do("tell its free storage by df", df, QUICK_S)
         return device_tree.parse_free_bytes(self.link.serial, answer)
 
     async def _stamps(self, path: PurePosixPath) -> str | None:
@@ -158,29 +159,31 @@ class AdbRemote(RunsPrograms[Programs]):
         async with self.link.sync() as sync:
             with tree.archive.open("rb") as source:
                 pushed = await sync.send(source, archive)
-        await self._do(device_tree.unpack(archive, unpacked), THOROUGH_S)
+        unpack = device_tree.unpack(archive, unpacked)
+        await self._do("unpack an archive", unpack, THOROUGH_S)
         stamps = await self._stamps(unpacked)  # renaming the folder changes nothing below it
         if wrong := await self._differences(unpacked, tree):
             message = f"what was pushed arrived changed: {'; '.join(wrong[:3])}"
             raise self.link.fault(FaultKind.CORRUPT, message)
         await self._check_programs(unpacked, tree)
-        await self._do(device_tree.install(unpacked, path), QUICK_S)
+        await self._do("rename a folder", device_tree.install(unpacked, path), QUICK_S)
         self._remember(path, stamps)
         return pushed
 
     async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
         if tree.programs:
             # One stands for all: their permissions have been compared, the mount is the same.
-            refused = await self._do(device_tree.unusable(path, tree.programs[:1]), QUICK_S)
+            unusable = device_tree.unusable(path, tree.programs[:1])
+            refused = await self._do("look at a program", unusable, QUICK_S)
             if refused:
                 message = f"{path} holds programs that can't be executed: is it mounted noexec?"
                 raise self.link.fault(FaultKind.NO_EXEC, message)
 
-    async def _do(self, argv: Sequence[str], deadline_s: float) -> str:
-        """Return what a command of ours says; raises RemoteFault if it fails."""
+    async def _do(self, what: str, argv: Sequence[str], deadline_s: float) -> str:
+        """Return what a command of ours says that does this; raises RemoteFault if it fails."""
         completed = await self._own(argv, deadline_s)
         if completed.exit_code:
-            raise self._unable(f"run {argv[-1]!r}", completed)
+            raise self._unable(what, completed)
         return completed.stdout.decode(errors="surrogateescape")
 
     async def _own(self, argv: Sequence[str], deadline_s: float) -> Completed:
@@ -194,7 +197,7 @@ class AdbRemote(RunsPrograms[Programs]):
 
     def _unable(self, what: str, completed: Completed) -> RemoteFault:
         words = (completed.stderr or completed.stdout).decode(errors="replace").strip()
-        if completed.exit_code == NOT_FOUND:
+        if completed.exit_code in NOT_STARTED:
             return self.link.fault(FaultKind.UNSUPPORTED, f"can't {what}: {words}")
         said = words or f"exit status {completed.exit_code}"
         return fault_of_refusal(self.link.serial, f"can't {what}: {said}")

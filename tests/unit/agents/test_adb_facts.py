@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
-from agents.transports.adb.facts import device_of, parse_cores, parse_properties
+from agents.android.ladder import CURABLE
+from agents.transports.adb.facts import device_of, parse_cores, parse_properties, read_device
+from agents.transports.remote import Completed, FaultKind, Remote, RemoteFault
 from controller.contracts.device import DeviceKind
 
 PIXEL = """[persist.sys.note]: [two
@@ -108,3 +112,23 @@ def test_a_serial_number_is_the_phones_id(serial: str) -> None:
 def test_cores() -> None:
     assert parse_cores("0,2-4\n") == frozenset({0, 2, 3, 4})
     assert parse_cores("\n") == frozenset()
+
+
+class Answers:
+    """The remote of a phone that says one thing to everything."""
+
+    def __init__(self, *, exit_code: int, stderr: bytes) -> None:
+        self.answer = Completed(exit_code, b"", stderr)
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        return self.answer
+
+
+@pytest.mark.parametrize("code", [1, 126, 127])
+async def test_a_program_that_a_phone_lacks_is_no_fault_of_the_way_to_it(code: int) -> None:
+    remote = Answers(exit_code=code, stderr=b"sh: getprop: not\x1b found\n")
+    with pytest.raises(RemoteFault) as caught:
+        await read_device(cast(Remote, remote), "R58M", shell_v2=True)
+    assert caught.value.kind is FaultKind.UNSUPPORTED
+    assert caught.value.message == f"getprop ended with {code}: sh: getprop: not found"
+    assert caught.value.kind not in CURABLE, "restarting adb would not help"

@@ -34,7 +34,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.mobile import OnDevice, RunLengths
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import OnDeviceProgram, WorkerSpec
+from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.work import Scored
 from tests.support import builders
 
@@ -119,8 +119,14 @@ WELL = Ended(0, False, b"")
 class FakePhone:
     """Answers every run with a result at once, and notes how long it was given."""
 
-    def __init__(self, breaks_with: BaseException | None = None, ended: Ended = WELL) -> None:
+    def __init__(
+        self,
+        breaks_with: BaseException | None = None,
+        ended: Ended = WELL,
+        says: Sequence[bytes] = (),
+    ) -> None:
         self.breaks_with = breaks_with
+        self.says = says
         self.ended = ended
         self.deadlines: list[float] = []
         self.commands: list[tuple[str, ...]] = []
@@ -139,8 +145,10 @@ class FakePhone:
         self.deadlines.append(deadline_s)
         if self.breaks_with:
             raise self.breaks_with
-        metric = "top1" if "accuracy" in argv[1] else "throughput"
-        on_line(result({metric: 0.9}).model_dump_json().encode())
+        self.commands.append(tuple(argv))
+        metric = "top1" if "accuracy" in argv[-1] else "throughput"
+        for line in self.says or [result({metric: 0.9}).model_dump_json().encode()]:
+            on_line(line)
         return self.ended
 
     async def push_tree(self, tree: Tree) -> Pushed:
@@ -217,6 +225,46 @@ async def test_a_runner_that_is_killed_for_want_of_memory_is_not_run_again(
     outcome = await outcome_on(phone, spec)
     assert isinstance(outcome, Failure)
     assert (outcome.blame, outcome.kind) == (blame, kind)
+
+
+async def test_the_runner_is_started_by_a_shell_of_the_device_s_choice(spec: WorkerSpec) -> None:
+    phone = FakePhone()
+    assert isinstance(await outcome_on(phone, spec), Result)
+    started = [argv for argv in phone.commands if argv[1].endswith("/run")]
+    assert [argv[0] for argv in started] == ["sh", "sh"]
+
+
+NOT_FOUND = b"/data/local/tmp/x/run: line 1: /x/lib/ld.so: not found"
+REFUSED = b"/data/local/tmp/x/run[20]: /x/lib/ld.so: can't execute: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("ended", "says", "words"),
+    [
+        (Ended(127, False, b"warning\n" + NOT_FOUND), (), NOT_FOUND),
+        (Ended(126, False, REFUSED + b"\n"), (), REFUSED),
+        (Ended(126, False, b"", merged=True), (REFUSED,), REFUSED),
+        (Ended(127, False, b""), (), b"exit status 127"),
+    ],
+)
+async def test_a_runner_that_does_not_start_is_the_device_s_fault_in_its_own_words(
+    spec: WorkerSpec, ended: Ended, says: Sequence[bytes], words: bytes
+) -> None:
+    outcome = await outcome_on(FakePhone(ended=ended, says=says or (b"",)), spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.DEVICE, "no_exec")
+    assert outcome.message == f"the device could not start the runner: {words.decode()}"
+
+
+@pytest.mark.parametrize("code", [126, 127])
+async def test_a_runner_that_has_begun_is_not_excused_by_its_exit_status(
+    spec: WorkerSpec, code: int
+) -> None:
+    begun = Progress(phase="load", done=0, total=1).model_dump_json().encode()
+    phone = FakePhone(ended=Ended(code, False, b"a child of it is missing"), says=(begun,))
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.WORKLOAD, "exit")
 
 
 def fault(kind: FaultKind) -> RemoteFault:
