@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from agents.android.absences import BROKEN, Absences
+from agents.android.known_addresses import FILE, KnownAddresses
 from agents.android.ladder import PROBES, Remedy, Step, next_step
 from agents.android.power import PowerCycle
 from agents.android.presence import Phone, Presence
@@ -80,6 +81,7 @@ class Phones:
         self._attached = attached
         self._rescue = Rescue(self.present, power_cycle)
         self._absences = Absences()
+        self._known = KnownAddresses(folder / ADB_FOLDER / FILE)
         self._refused: dict[Route, UserError] = {}
         """Why this agent does not use what adb lists."""
         self._doubles: dict[Route, str] = {}
@@ -146,8 +148,11 @@ class Phones:
             await asyncio.sleep(SERVER_PAUSE_S)
 
     async def _own_server(self) -> PrivateServer:
-        self._rescue.server = await PrivateServer.start(self._folder / ADB_FOLDER)
-        return self._rescue.server
+        server = await PrivateServer.start(self._folder / ADB_FOLDER)
+        self._rescue.server = server
+        for serial in self._known:
+            self._bring_in(Route(server.address, serial))
+        return server
 
     async def _take(self, server: Address, change: Change) -> None:
         """Follow one change; what may take long is begun, so that no phone waits for another."""
@@ -208,6 +213,8 @@ class Phones:
                 self._refuse(link.route, _unusable(link.serial, fault))
             step = await self._next_step(link, failed, fault)
             remedy = step.remedy
+            if remedy is None:
+                self._known.given_up(link.serial)
         self._used.pop(link.route, None)
 
     async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
@@ -251,6 +258,7 @@ class Phones:
                 await self.present.take_in(Phone(link.serial, device, remote))
             except PhoneClaimedTwice as error:
                 self._doubles[link.route] = device.id
+                self._known.given_up(link.serial)
                 self._refuse(link.route, error)
                 return None
         except RemoteFault as fault:
@@ -259,6 +267,8 @@ class Phones:
         self._doubles.pop(link.route, None)
         self._refused.pop(link.route, None)
         self._absences.came(link.route, device.id)
+        if self._rescue.server:
+            self._known.came(link.serial)
         await self._tell()
         return None
 

@@ -146,9 +146,9 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
 
 def warn_if_away() -> None:
     """Say on standard error, in a line, that the farm of this home can't answer now, and why."""
-    from controller.runtime.health import FARM_DOWN, why_away
+    from controller.runtime.health import FARM_DOWN, why_away, why_silent
 
-    why = why_away(home())
+    why = why_away(home()) or why_silent(home())
     if why and why != FARM_DOWN:  # after `down` there is nothing to warn of
         say(f"benchfarm: {why}", err=True)
 

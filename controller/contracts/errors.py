@@ -8,7 +8,8 @@ BenchfarmError
 │   ├── NotFound               a sweep, run or device by a name nobody has
 │   ├── Incomparable           things that can't be set against each other
 │   ├── FarmUnavailable        the farm is not running, or did not answer
-│   │   └── FarmRestarting     it has ended, and is being started again
+│   │   ├── FarmRestarting     it has ended, and is being started again
+│   │   └── FarmSilent         its controller is there, and does not answer
 │   ├── HomeUnusable           BENCHFARM_HOME can't hold the farm's state
 │   ├── PhoneUnavailable       a phone that can't be started, reached or used
 │   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
@@ -94,6 +95,10 @@ class FarmUnavailable(UserError):
 
 class FarmRestarting(FarmUnavailable):
     """The farm has ended, and is being started again."""
+
+
+class FarmSilent(FarmUnavailable):
+    """The farm's controller is there, and does not answer."""
 
 
 class HomeUnusable(UserError):

@@ -16,12 +16,12 @@ from pydantic import ValidationError
 from controller.contracts.administration import ADMINISTRATION, Count, SweepStanding
 from controller.contracts.base import Contract
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import FarmRestarting, FarmUnavailable, UserError
+from controller.contracts.errors import FarmRestarting, FarmSilent, FarmUnavailable, UserError
 from controller.contracts.sweep import Sweep
 from controller.contracts.terminal import say
 from controller.contracts.wire import RunEvent, Submission
 from controller.runtime.addresses import web_address
-from controller.runtime.health import RESTARTED, is_hopeless, why_away
+from controller.runtime.health import RESTARTED, is_hopeless, why_away, why_silent
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
@@ -47,7 +47,7 @@ class Patience:
 
     def wait(self, error: FarmUnavailable) -> None:
         """Return after a while, to try again; raises the error once it has taken too long."""
-        why = why_away(self.home) if self.home else ""
+        why = (why_away(self.home) if self.home else "") or _why_silent(error)
         if self.home and is_hopeless(self.home):
             raise FarmUnavailable(error.tried, why, "run: benchfarm up") from error
         if time.monotonic() >= self.ends:
@@ -128,7 +128,7 @@ class FarmClient:
         while True:
             try:
                 return _answer(kind, self._ask("POST", path, body))
-            except FarmRestarting as error:  # so nothing was sent
+            except (FarmRestarting, FarmSilent) as error:  # so nothing was sent
                 patience.wait(error)
             except httpx.TransportError as error:
                 if not repeat:
@@ -169,13 +169,19 @@ class FarmClient:
         )
 
     def _own_url(self) -> str:
-        """Return where this home's controller listens; raises FarmRestarting, FarmUnavailable."""
+        """Return where this home's controller answers.
+
+        Raises FarmRestarting, FarmSilent, FarmUnavailable.
+        """
         try:
             url = self._home.endpoint().url
         except FarmUnavailable:
             self._require_whole()
             raise
         self._require_whole()  # what lives on of a farm may answer, and do nothing
+        if why := why_silent(self._home):
+            remedy = "wait, or start the farm anew: benchfarm down, benchfarm up"
+            raise FarmSilent(f"calling the controller {self._where}", why, remedy)
         return url
 
     def _require_whole(self) -> None:
@@ -199,6 +205,10 @@ class FarmClient:
                 "set it to the token that the administrator has made for you",
             )
         return self._home.read_token(self._home.api_token)
+
+
+def _why_silent(error: FarmUnavailable) -> str:
+    return error.seen if isinstance(error, FarmSilent) else ""
 
 
 def _sweep(sweep_id: str) -> str:

@@ -8,15 +8,19 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 import psutil
 
+from controller.contracts.errors import UserError
 from controller.contracts.processes import FARM_MARKER, marked_processes
 from controller.runtime.home import Cluster, Home, Process
 
 CONNECT_S = 2.0
+ANSWER_S = 5.0
+"""A controller that is well answers much sooner."""
 FARM_DOWN = "the farm is down"
 AUTOSCALER = "monitor"
 """The program that Ray's autoscaler runs in."""
@@ -120,6 +124,27 @@ def is_listening(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def why_silent(home: Home) -> str:
+    """Return in words that a home's controller takes ANSWER_S for no answer at all; "" otherwise.
+
+    One that is stopped or stuck still listens, since the kernel takes connections in for it; what
+    asked it more would wait.
+    """
+    try:
+        address, token = home.endpoint().address, home.read_token(home.api_token)
+    except UserError:  # it is not up, or others could have written the token: nobody to ask
+        return ""
+    with closing(HTTPConnection(address, timeout=ANSWER_S)) as connection:
+        try:
+            connection.request("HEAD", "/", headers={"Authorization": f"Bearer {token}"})
+            connection.getresponse()
+        except TimeoutError:
+            return f"the controller has not answered for {ANSWER_S:g} s"
+        except (OSError, HTTPException):  # it is away, or has turned this away: it isn't silent
+            return ""
+    return ""
 
 
 def is_locked(path: Path) -> bool:

@@ -29,7 +29,13 @@ from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.integration.test_phone_faults import running_on, set_faults, sweep
 from tests.support.cable import cable
 from tests.support.figures import Figure
-from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody
+from tests.support.phone_farm import (
+    LoopAgent,
+    LoopFarm,
+    end_server,
+    serving_phones,
+    wait_for_nobody,
+)
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
@@ -104,6 +110,17 @@ async def shown(
 
     await until(holds, f"it is {state} at {of}")
     return time.monotonic() - began
+
+
+async def test_a_phone_known_by_its_address_is_back_when_agent_and_adb_server_are(
+    homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone
+) -> None:
+    async with serving_phones(farm, homes[0]) as agent:
+        await agent.connect(phone.address)
+        await shown(farm, agent, phone, DeviceState.READY)
+    await end_server(agent)
+    async with serving_phones(farm, homes[0]) as agent:
+        await until(lambda: phone.serial in agent.phones.present.here, "it is connected again")
 
 
 async def test_coming_and_going_are_shown(

@@ -5,16 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from controller.contracts.errors import FarmRestarting, FarmUnavailable, HomeUnusable
+from controller.cli.device import list_devices
+from controller.contracts.errors import (
+    FarmRestarting,
+    FarmSilent,
+    FarmUnavailable,
+    HomeUnusable,
+)
+from controller.contracts.sweep import Sweep
+from controller.runtime import client, health, lifetime
 from controller.runtime import head_supervisor as module
-from controller.runtime import lifetime
 from controller.runtime.client import FarmClient
 from controller.runtime.cluster import Head
 from controller.runtime.head_supervisor import look_after
@@ -24,11 +35,13 @@ from controller.runtime.health import (
     process_of,
     program_of,
     why_away,
+    why_silent,
 )
 from controller.runtime.home import Cluster, Endpoint, Home, Process, write_private
 from controller.runtime.lifetime import UpOptions, bring_up_as_wanted, wanted
 from controller.runtime.redis import RedisServer
 from controller.runtime.supervising import LONGEST_PAUSE_S, SETTLED_S, Supervision, pause_s
+from controller.store.sqlite import SqliteStore
 from tests.support.processes import idle_process
 
 OPTIONS = UpOptions(
@@ -52,13 +65,13 @@ def raylet() -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def is_up(home: Home, *head: Process) -> None:
+def is_up(home: Home, *head: Process, url: str = "http://127.0.0.1:1") -> None:
     """Have a home tell of a farm whose head is made of some processes."""
     cluster = Cluster(
         instance="abc", ray_address="127.0.0.1:1", dashboard_url="", temp_dir="/t", head=head
     )
     write_private(home.cluster_file, cluster.model_dump_json())
-    endpoint = Endpoint(url="http://127.0.0.1:1", version="1", pid=1)
+    endpoint = Endpoint(url=url, version="1", pid=1)
     write_private(home.endpoint_file, endpoint.model_dump_json())
 
 
@@ -135,6 +148,67 @@ def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
             FarmClient(home, {}).standing("s")
         supervisor.kill()
     assert why_away(home) == "the farm is down: raylet ended"
+
+
+@pytest.fixture
+def stopped_controller(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A farm that is whole, but for a controller that takes connections and says nothing."""
+    assert health.ANSWER_S <= 5.0, "what users are promised"
+    monkeypatch.setattr(health, "ANSWER_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as stopped:
+        url = f"http://127.0.0.1:{stopped.getsockname()[1]}"
+        is_up(home, process_of(os.getpid()), url=url)
+        yield home
+
+
+def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controller: Home) -> None:
+    assert why_away(stopped_controller) == ""
+    asked = FarmClient(stopped_controller, {})
+    said = "the controller has not answered for 0.05 s; wait, or start the farm anew"
+    with pytest.raises(FarmSilent, match=said):
+        asked.standing("s")
+    with pytest.raises(FarmSilent, match=said), asked.events("s"):
+        pass
+
+
+def test_who_submits_to_one_that_is_stopped_is_told_and_waits(
+    stopped_controller: Home,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(client, "RESTART_S", 0.1)
+    monkeypatch.setattr(client, "RETRY_S", 0.0)
+    sweep = Sweep(name="s", workload="w", stack="t", scenario="offline")
+    with pytest.raises(FarmSilent):
+        FarmClient(stopped_controller, {}).submit(sweep, again=True)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("waiting up to 0 s for the controller of")
+    assert line.endswith("; the controller has not answered for 0.05 s")
+
+
+def test_the_device_list_says_that_the_controller_is_stopped(stopped_controller: Home) -> None:
+    SqliteStore.open(stopped_controller.store).close()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as said:
+        patch.setenv("BENCHFARM_HOME", str(stopped_controller.path))
+        list_devices()
+    assert said.getvalue() == "benchfarm: the controller has not answered for 0.05 s\n"
+
+
+@pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 503 Busy\r\n\r\n"])
+def test_one_that_turns_away_whoever_asks_is_not_silent(home: Home, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        is_up(home, process_of(os.getpid()), url=url)
+
+        def turn_away() -> None:
+            with server.accept()[0] as connection:
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=turn_away)
+        thread.start()
+        assert why_silent(home) == ""
+        thread.join()
+    assert why_silent(home) == "", "nobody listens: it is away"
 
 
 def test_what_up_was_told_is_kept_for_the_next_start(
