@@ -34,6 +34,7 @@ from controller.contracts.errors import (
     AgentRevoked,
     DeviceRefused,
     StoreConflict,
+    StoreDamaged,
     StoreUnavailable,
     UnknownAgent,
     UnknownAttempt,
@@ -302,6 +303,8 @@ class HostAgent:
             try:
                 await self._parts.link.report(report)
                 return self._outbox.drop(report.ref)
+            except StoreDamaged as damage:  # of this run: others are reported meanwhile
+                return log.error("an outcome is sent again at the next start: %s", damage)
             except (ControllerAway, StoreUnavailable):
                 await asyncio.sleep(AWAY_PAUSE_S)
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:

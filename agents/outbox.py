@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from controller.contracts.documents import DocumentRefused, checked_json, read_limited
 from controller.contracts.errors import BenchfarmError
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.contracts.wire import AttemptRef, Report
 
 log = logging.getLogger(__name__)
 
+MAX_REPORT_BYTES = 2**28
+
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """One file a report; kept until the controller has it."""
+    """One file a report; kept until the controller has it.
+
+    Its first line is the report, its second the SHA-256 of that: a measurement that has changed on
+    disk is not sent.
+    """
 
     folder: Path
 
@@ -27,7 +34,8 @@ class Outbox:
         path = self._path(report.ref)
         temporary = path.with_suffix(".tmp")
         with temporary.open("w") as file:
-            file.write(report.model_dump_json())
+            said = report.model_dump_json()
+            file.write(f"{said}\n{_checksum(said.encode())}\n")
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -37,10 +45,11 @@ class Outbox:
         reports = []
         for path in sorted(self.folder.glob("*.json")):
             try:
-                reports.append(Report.model_validate_json(path.read_bytes()))
-            except ValidationError as error:
-                path.replace(path.with_suffix(".damaged"))
-                log.error("a kept outcome can't be read, see %s.damaged: %s", path.stem, error)
+                reports.append(_report(path))
+            except UNREADABLE as error:
+                aside = path.with_suffix(".damaged")
+                log.error("a kept outcome can't be read, see %s: %s", aside, reason(error))
+                _put_aside(path, aside)
         return reports
 
     def drop(self, ref: AttemptRef) -> None:
@@ -62,3 +71,22 @@ class Outbox:
 
     def _path(self, ref: AttemptRef) -> Path:
         return self.folder / f"{ref.run_id}-{ref.attempt}.json"
+
+
+def _report(path: Path) -> Report:
+    """Return what `put` has written; raises one of UNREADABLE."""
+    said, _, checksum = read_limited(path, MAX_REPORT_BYTES).partition(b"\n")
+    if checksum != f"{_checksum(said)}\n".encode():
+        raise DocumentRefused("its checksum does not match")
+    return Report.model_validate_json(checked_json(said, MAX_REPORT_BYTES))
+
+
+def _checksum(said: bytes) -> str:
+    return hashlib.sha256(said).hexdigest()
+
+
+def _put_aside(path: Path, aside: Path) -> None:
+    try:
+        path.replace(aside)
+    except OSError as error:
+        log.error("%s stays where it is: %s", path, error)

@@ -9,18 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from agents.pairing.sides import part_of
 from agents.profiling.names import LOG, TASKS
 from agents.transports.local import LocalProcess
 from agents.transports.protocol import Transport
 from controller.contracts.base import digest
+from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
 from controller.contracts.profile import Peaks, ProfileSummary
 from controller.contracts.replay import Replayed
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result
 from controller.contracts.units import Unit
+from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Progress, Watch, WorkerSpec
 from controller.profiles.assembling import under_roofline
 from controller.profiles.capturing import Captured, profile_of
@@ -30,6 +32,7 @@ from controller.profiles.model import Profile
 from controller.profiles.projecting import projected, replays_of, samples_of
 
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
+MAX_REPLAYED_BYTES = 2**26
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Profiled:
         tasks = [task.model_dump(mode="json") for task in replays_of(profile)]
         (folder / TASKS).write_text(json.dumps(tasks))
         done = await self._watch(spec, "replay", on_progress)
-        replayed = _REPLAYED.validate_json(Path(done.artefacts["replay_times"]).read_bytes())
+        replayed = read_json(_REPLAYED, Path(done.artefacts["replay_times"]), MAX_REPLAYED_BYTES)
         with (folder / LOG).open("rb") as log:
             return projected(profile, await asyncio.to_thread(samples_of, log, replayed))
 
@@ -99,15 +102,15 @@ class Profiled:
         known = None if again else self.known_peaks(spec)
         if known is None:
             done = await self._watch(spec, "peaks", lambda _: None)
-            known = Peaks.model_validate_json(Path(done.artefacts["peaks"]).read_text())
+            known = read_json(Peaks, Path(done.artefacts["peaks"]))
             self._keep(spec, known)
         return known
 
     def known_peaks(self, spec: WorkerSpec) -> Peaks | None:
         """Return the peaks under a job's launch settings; None if they weren't measured yet."""
         try:
-            return Peaks.model_validate_json(self._kept(spec).read_text())
-        except (FileNotFoundError, ValidationError):  # none, or another release's
+            return read_json(Peaks, self._kept(spec))
+        except UNREADABLE:  # none, another release's, or damaged
             return None
 
     def _keep(self, spec: WorkerSpec, known: Peaks) -> None:

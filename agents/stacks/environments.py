@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 import agents
 from controller.contracts.base import Contract, digest
 from controller.contracts.catalog import StackEnvironment
+from controller.contracts.documents import read_json
+from controller.contracts.unreadable import UNREADABLE
 
 STACKS_VARIABLE = "BENCHFARM_STACKS"
 
@@ -49,8 +49,8 @@ class EnvironmentFolder:
     def state(self) -> InstallState | None:
         """What its installation noted; None if there is nothing."""
         try:
-            return InstallState.model_validate_json((self.path / "install.json").read_text())
-        except (OSError, ValidationError):
+            return read_json(InstallState, self.path / "install.json")
+        except UNREADABLE:
             return None
 
     @property

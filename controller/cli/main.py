@@ -126,12 +126,12 @@ def main() -> None:
         _complain(error)
         sys.exit(error.exit_code)
     except Exception as error:
-        from controller.contracts.errors import BenchfarmError, UserError
+        from controller.contracts.errors import BenchfarmError, StoreDamaged, UserError
 
         if not isinstance(error, BenchfarmError):
             raise
         say(f"benchfarm: {error}", err=True)
-        sys.exit(2 if isinstance(error, UserError) else 1)
+        sys.exit(2 if isinstance(error, UserError | StoreDamaged) else 1)
 
 
 if __name__ == "__main__":

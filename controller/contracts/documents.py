@@ -12,9 +12,10 @@ import reprlib
 from collections.abc import Hashable
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import TypeAdapter
 
 MAX_BYTES = 2**20
 """Of what a person writes."""
@@ -34,6 +35,9 @@ _NUMBER = re.compile(rb"[\d.]{%d}" % (MAX_DIGITS + 1))
 _MERGE = "tag:yaml.org,2002:merge"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+Read = TypeVar("Read")
 
 
 class DocumentRefused(ValueError):
@@ -81,6 +85,13 @@ def checked_json(raw: bytes | str, most: int = MAX_BYTES) -> bytes | str:
     """Return a JSON document that a contract can read; raises DocumentRefused."""
     load_json(raw, most)
     return raw
+
+
+def read_json(kind: type[Read] | TypeAdapter[Read], path: Path, most: int = MAX_BYTES) -> Read:
+    """Return what a file of JSON says, as a contract; raises one of `unreadable.UNREADABLE`."""
+    content = checked_json(read_limited(path, most).decode(), most)
+    adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
+    return adapter.validate_json(content)
 
 
 class JsonGuard:

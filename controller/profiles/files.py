@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from controller.contracts.documents import read_json
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.profiles.errors import ProfileUnreadable
@@ -24,6 +25,7 @@ from controller.profiles.model import (
 )
 
 Found = TypeVar("Found")
+MAX_SUMMARY_BYTES = 2**24
 KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile.json"
 
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
@@ -63,8 +65,12 @@ def write(profile: Profile, folder: Path) -> None:
         _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE)) | {n: row.parameters.get(n) for n in PARAMETERS}
         for row in profile.primitives
     ]
-    pq.write_table(pa.Table.from_pylist(kernels, schema=KERNEL_SCHEMA), folder / KERNELS)
-    pq.write_table(pa.Table.from_pylist(primitives, schema=PRIMITIVE_SCHEMA), folder / PRIMITIVES)
+    for name, rows, schema in (
+        (KERNELS, kernels, KERNEL_SCHEMA),
+        (PRIMITIVES, primitives, PRIMITIVE_SCHEMA),
+    ):
+        table = pa.Table.from_pylist(rows, schema=schema)
+        pq.write_table(table, folder / name, write_page_checksum=True)
     (folder / SUMMARY).write_text(profile.summary.model_dump_json(indent=2) + "\n")
 
 
@@ -98,18 +104,20 @@ def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
         seen = reason(error) if isinstance(error, UNREADABLE) else str(error).partition("\n")[0]
         raise ProfileUnreadable(
             f"reading profile {path.parent}",
-            f"{path.name}: {seen}",
+            f"{path.name}: {ascii(seen)[1:-1]}",
             "name a folder that benchfarm profile run or profile import has written",
         ) from error
 
 
 def _summary(path: Path) -> ProfileSummary:
-    return ProfileSummary.model_validate_json(path.read_text())
+    return read_json(ProfileSummary, path, MAX_SUMMARY_BYTES)
 
 
 def _rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
     with path.open("rb") as file:  # by its path, a folder would be a table of no rows
-        rows: list[dict[str, Any]] = pq.read_table(file, schema=schema).to_pylist()
+        rows: list[dict[str, Any]] = pq.read_table(
+            file, schema=schema, page_checksum_verification=True
+        ).to_pylist()
     return rows
 
 

@@ -16,6 +16,7 @@ from controller.contracts.errors import (
     SharedMachineId,
     UnknownAgent,
     UnknownAttempt,
+    UserError,
     VersionMismatch,
 )
 from controller.contracts.quota import Quota
@@ -160,7 +161,7 @@ class Farm:
     def report(self, report: Report) -> None:
         """Take an attempt's outcome; returning means it is stored for good.
 
-        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked.
+        Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked, StoreDamaged.
         """
         self._roster.require_admitted(report.agent_id)
         ref = report.ref
@@ -177,6 +178,7 @@ class Farm:
         if counted:
             self._judge(attempt.device_id, report.outcome)
         self._runs.place()
+        self._runs.require_stored(run.run_id)
 
     def progress(self, progress: RunProgress) -> None:
         """Pass a run's progress to whoever watches; of it, only whether it waits is stored."""
@@ -261,15 +263,18 @@ class Farm:
     def revoke(self, agent_id: str, who: str, why: str) -> int:
         """Shut an agent out: its leases are lost at once, its devices too; return how many leases.
 
-        Raises NotFound.
+        Raises NotFound, and UserError if that lasts until the controller ends only.
         """
         self._roster.require_agent(agent_id)
         hold = Hold(since=self._clock.wall(), who=who, why=why)
-        self._roster.silent(agent_id, f"agent {agent_id} is revoked: {why}", hold)
+        damage = self._roster.silent(agent_id, f"agent {agent_id} is revoked: {why}", hold)
         self._seen.pop(agent_id, None)
         doomed = self._runs.leased(agent_id)
         self._runs.apply((run, LeaseLost()) for run in doomed)
         self._runs.place()
+        if damage:
+            seen = f"it is shut out until the controller ends, and no longer: {damage.reason}"
+            raise UserError(f"revoking agent {agent_id}", seen, "see: benchfarm store check")
         return len(doomed)
 
     def admit(self, agent_id: str) -> None:
@@ -296,6 +301,8 @@ class Farm:
 
     def next_tick_in(self) -> float:
         """Return in how many seconds something may run out, at most a lease's length."""
+        if self._runs.is_placing:
+            return 0.0
         now, ttl = self._clock.steady(), self._settings.lease_ttl_s
         silent = min(self._seen.values(), default=now) + ttl
         lease, booking = self._runs.next_expiry(), self._roster.next_end()

@@ -7,21 +7,27 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field
 
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILES
 from controller.contracts.base import Contract
+from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.contracts.private_files import read_private, require_private_folder
 from controller.contracts.processes import FARM_MARKER
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.runtime.redis import RedisServer
 
 _TOKEN = re.compile(r"[0-9A-Za-z._-]{16,256}")
+
+
+PortNumber = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Process(Contract):
@@ -48,18 +54,24 @@ class Cluster(Contract):
     """What `up` was told besides, by option."""
     head: tuple[Process, ...] = ()
     """What Ray's head node is made of; it is whole while they all run."""
-    api_port: int = 0
-    metrics_port: int = 0
+    api_port: PortNumber = 0
+    metrics_port: PortNumber = 0
     """Of the controller, which has them again when the farm is started again."""
+
+
+def _with_port(url: str) -> str:
+    if not urlsplit(url).port:  # raises ValueError for one that none can have
+        raise ValueError("it names no port")
+    return url
 
 
 class Endpoint(Contract):
     """Where the controller listens; rewritten at each start of the controller."""
 
-    url: str
+    url: Annotated[str, Field(pattern=r"^http://[^/:\s]+:[0-9]{1,5}$"), AfterValidator(_with_port)]
     version: str
     pid: int
-    metrics_port: int = 0
+    metrics_port: PortNumber = 0
 
     @property
     def address(self) -> str:
@@ -203,8 +215,10 @@ class Home:
         # The same on every host of a farm, and no way back to the other token.
         key = self.read_token(self.ray_token).encode()
         derived = hmac.digest(key, b"benchfarm metrics", "sha256").hex()
-        if not self.metrics_token.exists() or self.metrics_token.read_text() != derived:
-            write_private(self.metrics_token, derived)
+        with suppress(FileNotFoundError):
+            if self.metrics_token.read_bytes() == derived.encode():
+                return
+        write_private(self.metrics_token, derived)
 
     def cluster(self) -> Cluster | None:
         """Return the cluster this home's farm runs on, or None if it is down."""
@@ -244,12 +258,13 @@ Model = TypeVar("Model", Cluster, Endpoint, Process)
 
 def _read(model: type[Model], path: Path) -> Model | None:
     try:
-        return model.model_validate_json(path.read_text())
+        return read_json(model, path)
     except FileNotFoundError:
         return None
     except OSError as error:
         remedy = "point BENCHFARM_HOME at a folder that you can read, or be the user of its farm"
         raise HomeUnusable(f"reading {path}", error.strerror or str(error), remedy) from error
-    except (UnicodeDecodeError, ValidationError) as error:
+    except UNREADABLE as error:
         remedy = f"end what carries {FARM_MARKER} in its environment, then delete the file"
-        raise HomeUnusable(f"reading {path}", "it is damaged", remedy) from error
+        seen = f"it is damaged: {reason(error)}"
+        raise HomeUnusable(f"reading {path}", seen, remedy) from error

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
 from controller.contracts.inherited import inherited_to_fetch
 from controller.contracts.processes import FARM_MARKER, end_marked
 from controller.contracts.programs import python_module
 from controller.contracts.quota import Quota
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.metrics.exporter import LOOPBACK, listening
 from controller.metrics.prometheus_config import CONFIG, Intervals
 from controller.runtime import cluster as clusters
@@ -116,11 +118,11 @@ def bring_up_as_wanted(home: Home) -> None:
 def wanted(home: Home) -> UpOptions | None:
     """Return how a home's farm is started again; None if it is not to be."""
     try:
-        return _OPTIONS.validate_json(home.wanted.read_bytes())
+        return read_json(_OPTIONS, home.wanted)
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
-        seen = getattr(error, "strerror", None) or "it is damaged"
+    except UNREADABLE as error:
+        seen = f"it is damaged: {reason(error)}"
         remedy = "end the farm and start it again: benchfarm down, benchfarm up"
         raise HomeUnusable(f"reading {home.wanted}", seen, remedy) from error
 
@@ -162,7 +164,7 @@ def _have_prometheus(home: Home, farm: FarmUp) -> None:
     """Start Prometheus unless one looks on where the controller is; raises as `start_beside`."""
     config = home.prometheus / CONFIG
     if running_beside(home):
-        if farm.url in config.read_text():
+        if farm.url in config.read_text(errors="replace"):
             return
         end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
     started = start_beside(home, Intervals())

@@ -6,12 +6,14 @@ dies at any point comes back to a truth it had already written.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
+from controller.contracts.errors import StoreDamaged
 from controller.contracts.records import Spent, SweepRecord
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
@@ -24,6 +26,13 @@ from controller.scheduling.policy import RetryPolicy
 from controller.scheduling.turns import HALF_LIFE_S, Claim, Claims, Shares
 from controller.store.protocol import Store
 
+log = logging.getLogger(__name__)
+
+Changed = tuple[Run, RunChange]
+"""A run as it was, and its change."""
+
+MOST_ROUNDS = 25
+"""So often at one go is placed anew where a device was given to what can't be stored."""
 REMEMBERED_S = 10 * HALF_LIFE_S
 """Device time spent before that counts less than a thousandth: the store is not asked for it."""
 
@@ -66,9 +75,13 @@ class OpenRuns:
         self._claims = {r.sweep_id: _claim(r) for r in store.sweeps()}
         self._shares = Shares(self._spent_before())
         self._open = {run.run_id: run for run in store.runs(open_only=True)}
+        self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
+        """Runs as they were when the store could not keep their next change, and why."""
         self._leases = Leases(settings.lease_ttl_s)
         self.told_late: set[str] = set()
         """Runs that have changed after their end, since this was cleared."""
+        self.is_placing = False
+        """Whether there is more to place at once."""
         # Nobody could renew a lease while the controller was away: every owner gets a full term.
         now = clock.steady()
         for run_id, began in [(r.run_id, r.lease.leased_at) for r in self.leased() if r.lease]:
@@ -85,7 +98,18 @@ class OpenRuns:
 
     def get(self, run_id: str) -> Run | None:
         """Return a run that is open, or was: then the store is asked."""
+        if run_id in self._set_aside:
+            return self._set_aside[run_id][0]
         return self._open.get(run_id) or self._store.run(run_id)
+
+    def set_aside(self, sweep_id: str) -> list[Run]:
+        """Return the runs of a sweep whose changes the store can't keep."""
+        return [run for run, _ in self._set_aside.values() if run.sweep_id == sweep_id]
+
+    def require_stored(self, run_id: str) -> None:
+        """Raise StoreDamaged if the store could not keep a run's last change."""
+        if run_id in self._set_aside:
+            raise self._set_aside[run_id][1]
 
     def leased(self, agent_id: str | None = None) -> list[Run]:
         """Return the runs under way: all, or those of one agent."""
@@ -121,13 +145,15 @@ class OpenRuns:
         self._leases.renew(run.run_id, self._clock.steady())
 
     def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
-        """Do to each run what has happened; quietly: whoever watches need not hear of it."""
+        """Do to each run what has happened; quietly: whoever watches need not hear of it.
+
+        A run that a damaged store can't keep is set aside, and holds no device. Raises
+        StoreUnavailable where none can be kept for another reason.
+        """
         now = self._clock.wall()
         pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
         changed = [(run, change) for run, change in pairs if change.run != run or change.record]
-        if not changed:
-            return
-        self._store.save_runs([change for _, change in changed])
+        changed = self._stored(changed)
         for run, change in changed:
             if run.run_id not in self._open:
                 self.told_late.add(run.run_id)
@@ -140,6 +166,33 @@ class OpenRuns:
 
     def place(self) -> None:
         """Lease queued runs to free devices; called when either may have changed."""
+        for _ in range(MOST_ROUNDS):
+            before = len(self._set_aside)
+            self._place()
+            self.is_placing = len(self._set_aside) > before
+            if not self.is_placing:
+                return
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _stored(self, changed: Sequence[Changed]) -> list[Changed]:
+        """Store changes: all at once, or where the store is damaged, those that it can keep."""
+        if not changed:
+            return []
+        try:
+            self._store.save_runs([change for _, change in changed])
+        except StoreDamaged as damage:
+            if len(changed) > 1:
+                return [stored for one in changed for stored in self._stored([one])]
+            run, _ = changed[0]
+            log.error("run %s is set aside until the next start: %s", run.run_id, damage)
+            self._set_aside[run.run_id] = (run, damage)
+            self._open.pop(run.run_id, None)
+            self._leases.end(run.run_id)
+            return []
+        return list(changed)
+
+    def _place(self) -> None:
         leases = [run.lease for run in self._open.values() if run.lease]
         busy = {lease.device_id for lease in leases}
         queued = [run for run in self._open.values() if run.lease is None]
@@ -154,8 +207,6 @@ class OpenRuns:
         claims = Claims(self._claims, self._spent_s(), self._roster.kept_for())
         grants = list(place(queued, free, cores, hosts, self._catalog, claims))
         self.apply((run, self._grant(device)) for run, device in grants)
-
-    # --- inside --------------------------------------------------------------------------------
 
     def _grant(self, device: Device) -> Granted:
         agent = self._roster.agent_of(device.id)
@@ -177,13 +228,14 @@ class OpenRuns:
     def _spend(self, before: Run, change: RunChange) -> None:
         """Count a lease that a change has ended for the user who had it."""
         lease = before.lease
-        if lease is None or change.run.lease is not None:
+        if lease is None or change.run.lease is not None or before.run_id in self._set_aside:
             return
         now, user = self._clock.steady(), self._claims[before.sweep_id].user
         seconds = now - self._leases.began(before.run_id)
         self._shares.add(Spent(user=user, ended_at=now, seconds=seconds))
 
     def _remember(self, before: Run, run: Run) -> None:
+        self._set_aside.pop(run.run_id, None)
         if run.lease is None:
             self._leases.end(run.run_id)
         elif before.lease is None:

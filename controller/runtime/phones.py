@@ -14,8 +14,10 @@ from typing import TypeVar
 
 from controller.contracts.adb_status import USES_FOLDER, AdbStatus, Answer, PhoneHere
 from controller.contracts.complaint import Complaint
+from controller.contracts.documents import read_json
 from controller.contracts.errors import (
     FarmUnavailable,
+    HomeUnusable,
     PhoneClaimedTwice,
     PhoneUnavailable,
     UserError,
@@ -23,6 +25,7 @@ from controller.contracts.errors import (
 from controller.contracts.inherited import inherited
 from controller.contracts.processes import FARM_MARKER
 from controller.contracts.programs import SAFE_PATH, python_module
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
@@ -194,11 +197,17 @@ class _Agent:
         return self.status_file.parent
 
     def read(self) -> AdbStatus:
-        """Return what the agent says now; raises FarmUnavailable if it has just been ended."""
+        """Return what the agent says now; raises FarmUnavailable if it has just been ended.
+
+        Raises HomeUnusable if its file is damaged.
+        """
         try:
-            return AdbStatus.model_validate_json(self.status_file.read_text())
+            return read_json(AdbStatus, self.status_file)
         except FileNotFoundError as error:
             raise _no_agent(self.status_file) from error
+        except UNREADABLE as error:
+            seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
+            raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
 
     def ask(self, verb: str, phone: str, *more: str) -> Answer:
         """Do something with a phone of its server; raises PhoneUnavailable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -15,6 +16,7 @@ import httpx
 import psutil
 import yaml
 
+from controller.contracts.documents import SHOWN
 from controller.contracts.errors import UserError
 from controller.contracts.inherited import inherited
 from controller.contracts.processes import FARM_MARKER
@@ -32,6 +34,7 @@ START_S = 20.0
 ASK_S = 10.0
 SHOWN_CHARACTERS = 300
 """So much is said back of what the server there complains of."""
+_BESIDE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
 STOP_S = 10.0
 RETRY_S = 0.05
 Series = Mapping[str, Any]
@@ -69,9 +72,9 @@ class Prometheus:
         try:
             answer = _get(f"{self.url}/api/v1/{path}", parameters)
             said = answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise PrometheusUnavailable(
-                f"asking Prometheus at {self.url}", str(error), "see whether it still runs"
+                f"asking Prometheus at {self.url[:SHOWN]}", str(error), "see whether it still runs"
             ) from error
         if said.get("status") != "success":
             raise PrometheusUnavailable(
@@ -176,7 +179,10 @@ def start_prometheus(
 def running_beside(home: Home) -> Prometheus | None:
     """Return the Prometheus of a farm, if one was started and answers."""
     try:
-        server = Prometheus(home.prometheus_url.read_text())
+        url = home.prometheus_url.read_text(errors="replace")
+        if not _BESIDE.fullmatch(url):
+            return None  # damaged
+        server = Prometheus(url)
         server.get("status/buildinfo")
     except (FileNotFoundError, PrometheusUnavailable):
         return None

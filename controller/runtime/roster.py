@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,12 @@ from controller.contracts.device import (
     RegisteredAgent,
     RegisteredDevice,
 )
-from controller.contracts.errors import AgentRevoked, NotFound, StoreUnavailable
+from controller.contracts.errors import (
+    AgentRevoked,
+    NotFound,
+    StoreDamaged,
+    StoreUnavailable,
+)
 from controller.contracts.wire import ProbeOrder, ProbeReport
 from controller.runtime.clock import Clock
 from controller.runtime.identities import announced_twice, objection_to
@@ -41,6 +47,8 @@ from controller.scheduling.device_life import (
 from controller.scheduling.policy import QuarantinePolicy
 from controller.store.protocol import Store
 
+log = logging.getLogger(__name__)
+
 Known = TypeVar("Known", RegisteredAgent, RegisteredDevice)
 
 
@@ -54,6 +62,9 @@ class Roster:
         self._clocks = Clocks()
         agents, devices = store.fleet()
         self.agents: dict[str, RegisteredAgent] = {a.agent.id: a for a in agents}
+        self._some_lost = store.lost_agents()
+        self._admitted: set[str] = set()
+        """Agents without a record that a person has let in."""
         # An agent whose record is damaged is unknown until it registers, and has nothing till then.
         self.devices: dict[str, RegisteredDevice] = {
             d.device.id: d if d.agent_id in self.agents else d.model_copy(update={"online": False})
@@ -117,8 +128,11 @@ class Roster:
         _found("agent", agent_id, self.agents)
 
     def require_admitted(self, agent_id: str) -> None:
-        """Raise AgentRevoked if a person has shut an agent out."""
+        """Raise AgentRevoked if a person has shut an agent out, or may have: who knows is lost."""
         known = self.agents.get(agent_id)
+        if known is None and self._some_lost and agent_id not in self._admitted:
+            why = "the store has no record of it, and some are damaged: it may have been revoked"
+            raise AgentRevoked(agent_id, CONTROLLER, why)
         if known and known.revoked:
             raise AgentRevoked(agent_id, known.revoked.who, known.revoked.why)
 
@@ -138,8 +152,8 @@ class Roster:
         }
         self._keep_agent(agent, True, {**gone, **present}, now)
 
-    def silent(self, agent_id: str, why: str, revoked: Hold | None = None) -> None:
-        """Take an agent for lost, with all its devices."""
+    def silent(self, agent_id: str, why: str, revoked: Hold | None = None) -> StoreDamaged | None:
+        """Take an agent for lost, with all its devices; return why that could not be stored."""
         now, agent = self._clock.wall(), self.agents[agent_id].agent
         lost = Vanished(DeviceState.LOST, revoked.who if revoked else CONTROLLER, why)
         gone = {
@@ -147,7 +161,7 @@ class Roster:
             for id_, d in self.devices.items()
             if d.agent_id == agent_id
         }
-        self._keep_agent(agent, False, gone, now, revoked)
+        return self._keep_agent(agent, False, gone, now, revoked)
 
     def answered(self, agent_id: str) -> None:
         """Note that an agent is given an answer now, after which it asks."""
@@ -165,7 +179,10 @@ class Roster:
                 self.agents[agent_id] = measured
 
     def admit(self, agent_id: str) -> None:
-        """Let a revoked agent in again; raises NotFound."""
+        """Let a revoked agent in again, or one whose record may be lost; raises NotFound."""
+        if self._some_lost and agent_id not in self.agents:
+            self._admitted.add(agent_id)
+            return
         known = _found("agent", agent_id, self.agents)
         admitted = known.model_copy(update={"revoked": None})
         self._store.save_agent(admitted, [])
@@ -188,7 +205,7 @@ class Roster:
         same = (before.state, before.why) == (after.state, after.why)
         said = {"who": who, "why": why} if why else {"who": after.who, "why": after.why}
         events = [DeviceEvent(device_id=device_id, at=now, state=after.state, **said)]
-        self._store.save_devices([changed], [] if same and not why else events)
+        self._save_devices([changed], [] if same and not why else events, who)
         self.devices[device_id] = changed
         self._rested(changed)
         return changed
@@ -209,13 +226,25 @@ class Roster:
             if (life := current(d.life, now)) != d.life
         ]
         if ended:
-            self._store.save_devices(ended, [_booking_ended(d, now) for d in ended])
+            self._save_devices(ended, [_booking_ended(d, now) for d in ended], CONTROLLER)
             self.devices.update((d.device.id, d) for d in ended)
 
     def next_end(self) -> float | None:
         """Return when the next booking ends, if there is one."""
         ends = [b.ends for d in self.devices.values() for b in d.life.bookings]
         return min(ends, default=None)
+
+    def _save_devices(
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent], who: str
+    ) -> None:
+        """Store devices; what the controller itself has seen of them counts in any case."""
+        try:
+            self._store.save_devices(devices, events)
+        except StoreDamaged as damage:
+            if who != CONTROLLER:
+                raise
+            ids = ", ".join(device.device.id for device in devices)
+            log.error("what has happened to %s is not stored: %s", ids, damage)
 
     def _rested(self, device: RegisteredDevice) -> bool:
         """Tell whether the pause before a device's probe is over, whatever the clock is set to."""
@@ -250,7 +279,7 @@ class Roster:
         devices: Mapping[str, RegisteredDevice],
         now: float,
         revoked: Hold | None = None,
-    ) -> None:
+    ) -> StoreDamaged | None:
         known = self.agents.get(agent.id)
         since = known.since if known and known.online is online else now
         registered = RegisteredAgent(
@@ -261,9 +290,17 @@ class Roster:
             clock_ahead_s=known.clock_ahead_s if known else None,
         )
         events = [e for id_, d in devices.items() if (e := self._told(id_, d, now))]
-        self._store.save_agent(registered, list(devices.values()), events)
+        found: StoreDamaged | None = None
+        try:
+            self._store.save_agent(registered, list(devices.values()), events)
+        except StoreDamaged as damage:
+            if online:  # runs refer to what is stored
+                raise
+            log.error("agent %s is away, which is not stored: %s", agent.id, damage)
+            found = damage
         self.agents[agent.id] = registered
         self.devices.update(devices)
+        return found
 
     def _told(self, device_id: str, device: RegisteredDevice, now: float) -> DeviceEvent | None:
         """Return what is new about a device, if anything is."""

@@ -15,7 +15,7 @@ from controller.contracts.administration import SweepStanding
 from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
-from controller.contracts.errors import NotAllowed, NotFound
+from controller.contracts.errors import NotAllowed, NotFound, UserError
 from controller.contracts.quota import Quota
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.contracts.run import Run, RunState
@@ -178,7 +178,10 @@ class Sweeps:
         )
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Cancel a sweep's open runs; return how many. Raises NotFound, NotAllowed."""
+        """Cancel a sweep's open runs; return how many.
+
+        Raises NotFound, NotAllowed, and UserError if the store can't keep that of some.
+        """
         return sum(self.cancelling(sweep_id, user))
 
     def cancelling(self, sweep_id: str, user: str) -> Iterator[int]:
@@ -192,6 +195,9 @@ class Sweeps:
             self._runs.apply((run, Cancelled()) for run in ended)
             yield len(ended)
         self._runs.place()
+        if aside := len(self._runs.set_aside(sweep_id)):
+            seen = f"the store is damaged where {aside} of its runs are kept"
+            raise UserError(f"cancelling sweep {sweep_id}", seen, "see: benchfarm store check")
 
     def resume(self, sweep_id: str, user: str = ADMIN) -> int:
         """Queue a sweep's failed and cancelled runs again; return how many.

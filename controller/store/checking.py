@@ -55,7 +55,7 @@ def _of_the_file(path: Path) -> list[str]:
     engine = make_engine(path, "ro")
     found: list[str] = []
     try:
-        with transaction(engine, path) as connection:
+        with transaction(engine, path, read_only=True) as connection:
             said = connection.exec_driver_sql(f"PRAGMA integrity_check({MOST_LINES})").scalars()
             lines = [line for text in said for line in str(text).splitlines()]
             found += [f"SQLite: {ascii(line)[1:-1]}" for line in lines if line != "ok"]

@@ -150,15 +150,18 @@ def _damage(error: DatabaseError) -> str:
 
 
 @contextmanager
-def transaction(engine: Engine, path: Path) -> Iterator[Connection]:
+def transaction(engine: Engine, path: Path, *, read_only: bool = False) -> Iterator[Connection]:
     """Do everything inside in one transaction, or nothing.
 
+    read_only: nothing is to be kept; after reading past damage SQLite refuses to commit even that.
     Raises StoreConflict where a key or a constraint forbids it, StoreDamaged where SQLite can't
     make sense of the file, else StoreUnavailable.
     """
     try:
-        with engine.begin() as connection:
+        with engine.connect() as connection, connection.begin():
             yield connection
+            if read_only:
+                connection.rollback()
     except IntegrityError as error:
         raise StoreConflict(str(path), str(error.orig)) from error
     except DatabaseError as error:

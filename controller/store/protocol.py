@@ -106,6 +106,10 @@ class StoreReader(Protocol):
         """Return all agents and devices ever registered, by id."""
         ...
 
+    def lost_agents(self) -> bool:
+        """Return whether records of agents are damaged or missing; called once, at the start."""
+        ...
+
     def history(self, device_id: str) -> list[DeviceEvent]:
         """Return what is known of a device's past, oldest first; its attempts among it."""
         ...

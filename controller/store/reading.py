@@ -86,6 +86,11 @@ class SqliteReader:
         """Return what could not be read so far, and why."""
         return [f"{what}: {why}" for what, why in self._told]
 
+    def note_of_log(self, why: str | None) -> None:
+        """Note what the write-ahead log has lost, if anything; called once, first."""
+        if why:
+            self._note("the end of the write-ahead log, and so the newest of what was stored", why)
+
     def sweeps(self) -> list[SweepRecord]:
         """Return every sweep, oldest first."""
         with self._snapshot() as (snapshot, _):
@@ -167,6 +172,18 @@ class SqliteReader:
         devices = self._made(found, device_of, "device", "device_id")
         return sorted(agents, key=lambda a: a.agent.id), sorted(devices, key=lambda d: d.device.id)
 
+    def lost_agents(self) -> bool:
+        """Return whether records of agents are damaged or missing."""
+        noted: list[str] = []
+        with transaction(self._readers, self._path, read_only=True) as connection:
+            found = Snapshot(connection, lambda what, _: noted.append(what))
+            rows = found.records(tables.agents, "agent", "agent_id")
+        # No agent is ever deleted: their row ids are without gaps.
+        gone = max((row["row_id"] for row in rows), default=0) > len(rows)
+        return (
+            bool(noted) or gone or len(self._made(rows, agent_of, "agent", "agent_id")) < len(rows)
+        )
+
     def history(self, device_id: str) -> list[DeviceEvent]:
         """Return what is known of a device's past, oldest first; its attempts among it."""
         what = "an event of device"
@@ -220,7 +237,7 @@ class SqliteReader:
 
     @contextmanager
     def _snapshot(self) -> Iterator[tuple[Snapshot, Connection]]:
-        with transaction(self._readers, self._path) as connection:
+        with transaction(self._readers, self._path, read_only=True) as connection:
             yield Snapshot(connection, self._note), connection
 
     def _note(self, what: str, why: str) -> None:

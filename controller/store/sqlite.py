@@ -41,6 +41,7 @@ from controller.store.rows import (
     token_row,
 )
 from controller.store.sealing import seal_of_row
+from controller.store.wal import is_being_written, lock_of, lost_commits
 
 
 class SqliteStore(SqliteReader):
@@ -58,8 +59,11 @@ class SqliteStore(SqliteReader):
 
         Raises HomeUnusable if another process is the writer, or if the file can't be a store.
         """
-        store = cls(path, _take_lock(path))
+        lock = _take_lock(path)
+        lost = lost_commits(path)
+        store = cls(path, lock)
         try:
+            store.note_of_log(lost)
             if stored_revision(path) != tables.REVISION:
                 _migrate(path)
             with store._writers.begin():  # fails here, not at the first result, if read-only
@@ -79,7 +83,8 @@ class SqliteStore(SqliteReader):
         Raises NotFound if nothing was stored yet, HomeUnusable if the file is not a store of
         this release's schema.
         """
-        revision = stored_revision(path)
+        lost = None if is_being_written(path) else lost_commits(path)
+        reader, revision = SqliteReader(path, tell), stored_revision(path)
         if revision is None:
             raise NotFound(
                 f"reading the store {path}",
@@ -92,7 +97,8 @@ class SqliteStore(SqliteReader):
                 f"its schema {revision} is older than this release's {tables.REVISION}",
                 "start the farm once with this release: benchfarm up",
             )
-        return SqliteReader(path, tell)
+        reader.note_of_log(lost)
+        return reader
 
     def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
         """Keep a sweep and those of its runs that are new; returns the new ones.
@@ -273,7 +279,7 @@ def _migrate(path: Path) -> None:
 def _take_lock(path: Path) -> IO[str]:
     """Lock out every other writer until the returned file is closed, or the process dies."""
     try:
-        lock = path.with_name(f"{path.name}.lock").open("a+")
+        lock = lock_of(path).open("a+")
     except OSError as error:
         raise unusable(path, error) from error
     try:

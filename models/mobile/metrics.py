@@ -72,9 +72,8 @@ def score(
     output: OutputKind, answers: Mapping[int, bytes], truths: Sequence[Truth]
 ) -> dict[str, Measurement]:
     """Return the metrics of a task; raises DatasetUnusable if an answer does not fit its truth."""
-    indices = sorted(answers)
-    pairs = [(answers[index], truths[index]) for index in indices]
     try:
+        pairs = [(answers[index], truths[index]) for index in sorted(answers)]
         if isinstance(output, Top1):
             return {"top1": _fraction(top1(pairs, output))}
         if isinstance(output, Detections):
@@ -86,7 +85,7 @@ def score(
             return {"F1": _fraction(f1), "exact_match": _fraction(exact)}
         if isinstance(output, Upscaled):
             return {"PSNR": Measurement(value=psnr(pairs), unit=Unit.DECIBELS)}
-    except (ValueError, KeyError, IndexError, RuntimeError) as error:
+    except (ValueError, TypeError, LookupError, RuntimeError) as error:
         raise DatasetUnusable(
             f"scoring outputs of kind {output.kind}", repr(error), "see that data set and model fit"
         ) from error

@@ -11,10 +11,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.contracts.documents import load_json, read_limited
+from models.mobile.errors import DatasetUnusable
+
 INPUT: Final = "input_{}.npy"
 """On the device: (n, …) for each input of the model; read as memory maps."""
 TRUTH_ARRAY: Final = "truth.npy"
 TRUTH_JSON: Final = "truth.json"
+MAX_TRUTH_BYTES: Final = 1 << 28
 
 Arrays = tuple[NDArray[Any], ...]
 Truth = Any
@@ -71,13 +75,25 @@ def write_samples(samples: Samples, inputs: Path, truths: Path, count: int | Non
 
 
 def read_truths(folder: Path) -> Sequence[Truth] | None:
-    """Return what is true of each sample, None if nobody knows; images as a memory map."""
-    if (folder / TRUTH_ARRAY).exists():
-        images: Sequence[Truth] = np.load(folder / TRUTH_ARRAY, mmap_mode="r")
-        return images
-    if (folder / TRUTH_JSON).exists():
-        truths: Sequence[Truth] = json.loads((folder / TRUTH_JSON).read_text())
-        return truths
+    """Return what is true of each sample, None if nobody knows; images as a memory map.
+
+    Raises DatasetUnusable.
+    """
+    try:
+        if (folder / TRUTH_ARRAY).exists():
+            images: Sequence[Truth] = np.load(folder / TRUTH_ARRAY, mmap_mode="r")
+            return images
+        if (folder / TRUTH_JSON).exists():
+            said = read_limited(folder / TRUTH_JSON, MAX_TRUTH_BYTES)
+            truths = load_json(said, MAX_TRUTH_BYTES)
+            if not isinstance(truths, list):
+                raise ValueError("it is no list")
+            return truths
+    except (OSError, ValueError, EOFError) as error:
+        seen, remedy = repr(error)[:200], "delete the folder: it is made anew"
+        raise DatasetUnusable(
+            f"reading what is true of the samples in {folder}", seen, remedy
+        ) from error
     return None
 
 

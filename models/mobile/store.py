@@ -7,9 +7,11 @@ where they are. `names/<algorithm>-<digest>` leads from a published checksum to 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +25,9 @@ from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
 
 FOLDER_MARK: Final = "benchfarm folder"
 CHUNK_BYTES: Final = 1 << 20
+_CHECKSUM: Final = re.compile(rb"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}")
+LONGEST_PATH: Final = 300
+"""So many characters of one are told: it may come from a damaged file."""
 MAX_LISTING_BYTES: Final = 1 << 28
 """Of what an object says of a folder."""
 
@@ -71,7 +76,7 @@ class Store:
     def pinned(self, key: str) -> str | None:
         """Return the checksum that was pinned for a part, None if none was."""
         path = self.folder / "pins" / key
-        return path.read_text() if path.exists() else None
+        return _checksum_in(path) if path.exists() else None
 
     def has(self, checksum: str) -> bool:
         """Return whether a file or folder has been added; its content need not be readable."""
@@ -84,25 +89,24 @@ class Store:
             return None
         target = self._object(self._sha256_of(checksum))
         listing = _listing(target)
-        return Path(str(listing["folder"])) if listing else target
+        return Path(listing["folder"]) if listing else target
 
     def verify(self, checksum: str) -> str | None:
         """Return what is wrong with an object that was added, None if it is whole."""
         sha256 = self._sha256_of(checksum)
         target = self._object(sha256)
         found = digests(target)
-        if found["sha256"] != sha256:
-            return f"its checksum is {found['sha256']}"
+        if found["sha256"] != sha256 or checksum not in found.values():
+            return f"its checksum is {found[checksum.partition(':')[0]]}"
         listing = _listing(target)
         if listing is None:
             return None
-        folder, files = Path(str(listing["folder"])), dict(listing["files"])
-        return next(_differences(folder, files), None)
+        return next(_differences(Path(listing["folder"]), listing["files"]), None)
 
     def _sha256_of(self, checksum: str) -> str:
         if checksum.startswith("sha256:"):
             return checksum
-        return self._name_of(checksum).read_text()
+        return _checksum_in(self._name_of(checksum))
 
     def _add_folder(self, path: Path) -> dict[str, str]:
         path = path.absolute()
@@ -186,7 +190,7 @@ def pins_of(
 def _require_whole(store: Store, checksum: str, path: Path, field: str) -> None:
     if seen := store.verify(checksum):
         raise ContentDiffers(
-            f"checking {path} ({field}.checksum)",
+            f"checking {str(path)[:LONGEST_PATH]} ({field}.checksum)",
             f"{seen}, not {checksum}",
             "remove it and add it again: benchfarm models add",
         )
@@ -218,8 +222,18 @@ def _listing(path: Path) -> dict[str, Any] | None:
         content = load_json(read_limited(path, MAX_LISTING_BYTES), MAX_LISTING_BYTES)
     except ValueError:
         return None
-    marked = isinstance(content, dict) and content.get("kind") == FOLDER_MARK
-    return content if marked else None
+    if not isinstance(content, dict) or content.get("kind") != FOLDER_MARK:
+        return None
+    folder, files = content.get("folder"), content.get("files")
+    return content if isinstance(folder, str) and isinstance(files, dict) else None
+
+
+def _checksum_in(path: Path) -> str:
+    """Return the checksum that a small file of the store holds; raises OSError if damaged."""
+    found = path.read_bytes()
+    if not _CHECKSUM.fullmatch(found):
+        raise OSError(errno.EIO, "it holds no checksum", str(path))
+    return found.decode()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -21,8 +21,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from pydantic import ValidationError
-
 import agents.android.runner
 from agents.android.bundle.fetch import fetched
 from agents.android.bundle.recipe import (
@@ -33,7 +31,9 @@ from agents.android.bundle.recipe import (
     raise_if_killed,
 )
 from controller.contracts.base import Contract
+from controller.contracts.documents import read_json
 from controller.contracts.programs import PYTHON, python_module
+from controller.contracts.unreadable import UNREADABLE
 
 RUN: Final = "run"
 """The script in a bundle's root: `run SPEC.json`."""
@@ -229,13 +229,15 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
 def _found(record: Path, inputs: str) -> Bundle | None:
     """Return the recorded bundle if it is of these inputs and not a bit of it has changed."""
     try:
-        bundle = Bundle.model_validate_json(record.read_bytes())
+        bundle = read_json(Bundle, record)
+        at = record.parent / bundle.name  # never hash what lies elsewhere
         whole = (
             bundle.inputs_sha256 == inputs
+            and (bundle.folder, bundle.archive) == (at, at.with_name(f"{at.name}.tar"))
             and content_sha256(bundle.folder) == bundle.content_sha256
             and _sha256_of(bundle.archive) == bundle.archive_sha256
         )
-    except (OSError, ValidationError):
+    except UNREADABLE:
         return None  # none yet, or not whole: it is built anew
     return bundle if whole else None
 

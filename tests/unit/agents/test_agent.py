@@ -16,6 +16,7 @@ from controller.contracts.device import Admission, Agent, DeviceKind, DeviceStat
 from controller.contracts.errors import (
     DeviceRefused,
     SharedMachineId,
+    StoreDamaged,
     StoreUnavailable,
     UnknownAttempt,
     VersionMismatch,
@@ -196,6 +197,22 @@ async def test_reports_until_the_controller_has_it(
     assert outbox(tmp_path) == []
 
 
+async def test_an_outcome_that_a_damaged_store_cannot_keep_holds_up_no_other(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        spec = await first_job(link, bench, agent)
+        link.faults["report"] = [StoreDamaged("store", "malformed")]
+        bench.running[spec.job.ref].set_result(builders.result())
+        while link.faults["report"]:
+            await asyncio.sleep(0)
+    assert len(outbox(tmp_path)) == 1, "it is kept"
+    async with serving(link, bench, tmp_path):
+        await link.reported.get()
+    assert outbox(tmp_path) == []
+
+
 async def test_a_lost_acknowledgement_counts_nothing_twice(box: FarmBox, tmp_path: Path) -> None:
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
@@ -250,7 +267,7 @@ async def test_an_outcome_the_controller_never_asked_for_is_put_aside(
         bench.running[spec.job.ref].set_result(builders.result())
         await link.reported.get()
         report = report_of("run-x")
-        (tmp_path / "outbox" / "run-x-1.json").write_text(report.model_dump_json())
+        Outbox(tmp_path / "outbox").put(report)
     for incarnation in ("second", "third"):
         asked = link.said.count("report")
         async with serving(link, bench, tmp_path, builders.agent(incarnation=incarnation)) as agent:
@@ -258,7 +275,7 @@ async def test_an_outcome_the_controller_never_asked_for_is_put_aside(
     assert link.said.count("report") == asked, "it is not sent again"
     assert outbox(tmp_path) == ["run-x-1.refused"]
     aside = tmp_path / "outbox" / "run-x-1.refused"
-    assert Report.model_validate_json(aside.read_bytes()) == report
+    assert Report.model_validate_json(aside.read_text().splitlines()[0]) == report
     assert f"the controller refused an outcome (run run-x has no attempt 1), see {aside}" in {
         record.message for record in caplog.records
     }

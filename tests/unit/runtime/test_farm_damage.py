@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from controller.contracts.errors import AgentRevoked, StoreDamaged, UserError
 from controller.contracts.run import RunState
-from tests.support import builders
+from tests.support import builders, damage
 from tests.support.farm import FarmBox
 
 DAMAGES = (
@@ -35,6 +38,8 @@ def test_a_farm_with_a_damaged_store_starts_and_runs_a_new_sweep(
         connection.execute(statement)
     box.restart()
     box.wait(1.0)
+    if statement.startswith("UPDATE agents"):
+        box.farm.admit("host-1")
     box.farm.register(builders.registration())
     box.wait(100.0)
     box.farm.register(builders.registration())
@@ -42,3 +47,115 @@ def test_a_farm_with_a_damaged_store_starts_and_runs_a_new_sweep(
     assert any(run.state is RunState.LEASED for run in box.store.runs())
     assert box.ask().run
     box.close()
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[FarmBox]:
+    box = FarmBox(tmp_path / "store.sqlite")
+    yield box
+    box.close()
+
+
+def _change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement)
+
+
+LOST_AGENTS = (
+    "UPDATE agents SET host = x'ff' WHERE agent_id = 'host-2'",
+    "UPDATE agents SET revoked = NULL WHERE agent_id = 'host-2'",
+    "UPDATE agents SET agent_id = 'host-9' WHERE agent_id = 'host-2'",
+    "UPDATE agents SET agent_id = 7 WHERE agent_id = 'host-2'",
+    "DELETE FROM agents WHERE agent_id = 'host-2'",
+)
+
+
+@pytest.mark.parametrize("statement", LOST_AGENTS)
+def test_a_revoked_agent_whose_record_is_damaged_stays_shut_out(
+    box: FarmBox, tmp_path: Path, statement: str
+) -> None:
+    revoked = builders.registration(builders.agent("host-2"), builders.cpu("cpu-2"))
+    sound = builders.registration(builders.agent("host-3"), builders.cpu("cpu-3"))
+    for one in (revoked, sound):
+        box.farm.register(one)
+    box.farm.revoke("host-2", "ann", "lent")
+    _change(tmp_path / "store.sqlite", statement)
+    box.restart()
+    with pytest.raises(AgentRevoked, match="benchfarm agent admit host-2"):
+        box.farm.register(revoked)
+    assert not box.farm.register(sound).refused
+    box.farm.admit("host-2")
+    box.farm.register(revoked)
+
+
+def test_a_sound_store_lets_newcomers_in(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    box.farm.register(builders.registration())
+    box.restart()
+    newcomer = builders.registration(builders.agent("host-2"), builders.cpu("cpu-2"))
+    assert not box.farm.register(newcomer).refused
+
+
+PAGE_TYPE = 1
+"""Bytes at the beginning of a page, without which SQLite reads nothing of it."""
+
+
+def _strike(box: FarmBox, path: Path, run_id: str) -> set[str]:
+    """Damage the page that a run is on, under the open store; return which runs are on it."""
+    _change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    rows = [row for row in damage.rows_of(path) if row.table == "runs"]
+    pages = {row.row_id: row.needs[-1][0] // damage.PAGE for row in rows}
+    with closing(sqlite3.connect(path)) as connection:
+        ids = dict(connection.execute("SELECT rowid, run_id FROM runs").fetchall())
+    (page,) = (pages[row_id] for row_id, found in ids.items() if found == run_id)
+    with path.open("r+b") as file:
+        file.seek(page * damage.PAGE)
+        file.write(bytes(PAGE_TYPE))
+    # A commit of another connection, so that none goes on with the page it remembers.
+    _change(path, "UPDATE alembic_version SET version_num = version_num")
+    return {found for row_id, found in ids.items() if pages[row_id] == page}
+
+
+def _run_all(box: FarmBox) -> set[str]:
+    """Run what there is to run; return the runs whose outcome the controller has."""
+    done: set[str] = set()
+    while (jobs := box.ask().run) or box.farm.next_tick_in() == 0.0:
+        if not jobs:
+            box.farm.tick()
+        for job in jobs:
+            try:
+                box.report(job.ref, builders.result())
+                done.add(job.ref.run_id)
+            except StoreDamaged:
+                continue
+    return done
+
+
+@pytest.mark.parametrize("struck", [0, 20])
+def test_a_page_that_is_damaged_while_the_farm_runs_holds_up_its_own_runs_only(
+    box: FarmBox, tmp_path: Path, struck: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    box.farm.register(builders.registration())
+    box.farm.sweeps.submit(builders.sweep(repeats=60))
+    runs = [run.run_id for run in box.store.runs()]
+    doomed = _strike(box, tmp_path / "store.sqlite", runs[struck])
+    assert 0 < len(doomed) < len(runs)
+    with caplog.at_level(logging.ERROR):
+        done = _run_all(box)
+    assert done == {*runs} - doomed
+    for run_id in doomed:
+        assert caplog.text.count(f"run {run_id} is set aside") == 1, "it is named, once"
+    assert "malformed" in caplog.text
+    box.farm.sweeps.submit(builders.sweep(name="after", repeats=2))
+    assert len(_run_all(box)) == 2, "no device is taken by what is set aside"
+
+
+def test_what_cannot_be_cancelled_is_told(box: FarmBox, tmp_path: Path) -> None:
+    box.farm.register(builders.registration())
+    said = box.farm.sweeps.submit(builders.sweep(repeats=60))
+    runs = [run.run_id for run in box.store.runs()]
+    doomed = _strike(box, tmp_path / "store.sqlite", runs[30])
+    with pytest.raises(UserError, match=f"damaged where {len(doomed)} of its runs are kept"):
+        box.farm.sweeps.cancel(said.sweep_id)
+    states = {run.run_id: run.state for run in box.store.runs()}
+    assert states == dict.fromkeys({*runs} - doomed, RunState.CANCELLED)

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.records import StoredResult
+from controller.store.sqlite import SqliteStore
 from tests.support import damage
 from tests.support.damage import RowBytes
-from tests.support.damaged_store import Seen, identity, make, see
+from tests.support.damaged_store import Seen, fill, identity, make, see
 
 FEW = range(60)
 """Seeds of the damages that every run of the tests does."""
@@ -116,3 +117,79 @@ def test_random_damage(tmp_path: Path, whole: Whole, seeds: range) -> None:
             _whole_results_are_shown(context, whole, seen, where)
             outcomes["read" if seen.lines else "nothing lost"] += 1
     assert {*outcomes} == {"refused", "read", "nothing lost"}, "the damages are of different kinds"
+
+
+FILES = ("store.sqlite-wal", "store.sqlite-shm", "store.sqlite")
+"""Of a store whose writer was killed."""
+
+
+@pytest.fixture(scope="module")
+def unfinished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("unfinished")
+    with closing(SqliteStore.open(folder / "store.sqlite")) as store:
+        fill(store, sweeps=1)
+        return {name: (folder / name).read_bytes() for name in FILES}
+
+
+def _put(folder: Path, files: dict[str, bytes]) -> Path:
+    for old in folder.iterdir():
+        old.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return folder / "store.sqlite"
+
+
+def test_random_damage_of_the_log(tmp_path: Path, unfinished: dict[str, bytes]) -> None:
+    sound = see(_put(tmp_path, unfinished))
+    assert sound.lines == []
+    assert all(sound.records.values())
+    lost = 0
+    for seed in FEW[:20]:
+        name = FILES[seed % 2]
+        strike = damage.BY_BYTES[seed // 2 % len(damage.BY_BYTES)]
+        data = bytearray(unfinished[name])
+        strike(random.Random(seed), data)
+        path = _put(tmp_path, {**unfinished, name: bytes(data)})
+        seen = see(path)
+        if seen.records != sound.records:
+            lost += 1
+            said = (
+                f"damage {seed} of {name} by {strike.__name__}: what is older is shown in silence"
+            )
+            assert seen.lines, said
+    assert lost, "the damages are of different kinds"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("store.sqlite-wal", b""),
+        ("store.sqlite-wal", b"\xff" * 5000),
+        ("store.sqlite", b"\0" * 9000),
+    ],
+)
+def test_a_file_of_another_length_is_named(
+    tmp_path: Path, unfinished: dict[str, bytes], name: str, data: bytes
+) -> None:
+    sound = see(_put(tmp_path, unfinished))
+    seen = see(_put(tmp_path, {**unfinished, name: data}))
+    assert seen.records == sound.records or seen.lines
+
+
+def test_a_log_and_a_file_of_two_stores_are_told_apart(
+    tmp_path: Path, unfinished: dict[str, bytes], whole: Whole
+) -> None:
+    sound = see(_put(tmp_path, unfinished))
+    seen = see(_put(tmp_path, {**unfinished, "store.sqlite": whole.data}))
+    assert seen.records == sound.records or seen.lines, "what the log has is not mixed with others"
+
+
+def test_a_log_that_a_killed_writer_left_is_sound(
+    tmp_path: Path, unfinished: dict[str, bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = unfinished["store.sqlite-wal"]
+    torn = {**unfinished, "store.sqlite-wal": whole + whole[32 : 32 + 4000]}
+    with closing(SqliteStore.open(_put(tmp_path, torn))) as store:
+        assert len(store.results()) == 9
+        assert store.damage() == []
+    assert caplog.text == ""

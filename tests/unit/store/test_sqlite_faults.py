@@ -95,13 +95,15 @@ def test_a_full_disk_is_a_typed_error_and_undoes_the_call(path: Path) -> None:
         assert store.runs() == [change.run for change in changes]
 
 
-def test_damage_found_while_reading_is_a_typed_error(path: Path) -> None:
+def test_damage_found_while_reading_is_named(path: Path) -> None:
     with closing(SqliteStore.open(path)) as store:
         store.save_agent(AGENT, [CPU])
-    with closing(SqliteStore.open_reader(path)) as reader:
+    lines: list[str] = []
+    with closing(SqliteStore.open_reader(path, lines.append)) as reader:
         page = 4096
         with path.open("r+b") as file:
             file.seek(page)
             file.write(b"\xff" * (path.stat().st_size - page))
-        with pytest.raises(StoreUnavailable, match="malformed"):
-            reader.fleet()
+        assert reader.fleet() == ([], [])
+        assert reader.lost_agents()
+    assert any("agents: SQLite cannot reach them" in line for line in lines), lines
