@@ -19,6 +19,7 @@ from controller.contracts.processes import marked_processes
 from tests.support.processes import is_dead
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger, run_as_stranger
 from tests.support.virtual_phone import RunningPhone, running_phone
+from tests.support.waiting import PATIENCE_S
 
 pytestmark = [pytest.mark.integration, needs_stranger]
 QUESTION = b"000chost:version"
@@ -56,7 +57,7 @@ def said_at(address: str | tuple[str, int]) -> bytes:
     """Ask an adb server for its version; return what it says."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     with socket.socket(family) as connection:
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE_S)
         connection.connect(address)
         connection.sendall(QUESTION)
         return connection.recv(4)
