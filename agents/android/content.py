@@ -13,7 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from agents.android.bundle.build import build_bundle
-from agents.android.bundle.recipe import BundleInterrupted
+from agents.android.bundle.recipe import BundleInterrupted, load_recipe
 from agents.host.oom import offer_to_oom_killer, oom_kills
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.tree import Tree
@@ -73,7 +73,7 @@ class Content:
         async with self._making:
             if key not in self._bundles:
                 make: Callable[[], Tree] = lambda: Tree.of(  # noqa: E731
-                    build_bundle(self.bundles, runtime, arch).archive, self.folder
+                    build_bundle(self.bundles, load_recipe(runtime, arch)).archive, self.folder
                 )
                 try:
                     self._bundles[key] = await asyncio.to_thread(make)

@@ -105,7 +105,7 @@ class OnDeviceRun:
         """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
         began = time.monotonic()
         remote = self.remote_of(spec.device)
-        bundle = await self.content.bundle(program.bundle, arch_of(spec.device))
+        bundle = await self.content.bundle(program.bundle, str(spec.device.architecture))
         knobs, named = spec.job.knobs, "dataset" in spec.job.knobs
         # A run queued by an earlier release doesn't name its data set: there was one.
         dataset = str(knobs["dataset"]) if named else next(iter(program.workload.datasets), None)
@@ -168,11 +168,6 @@ async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
             "metrics": {**result.metrics, **found.metrics},
         }
     )
-
-
-def arch_of(device: Device) -> str:
-    """Return the architecture a device's programs are for: a phone's ABI, or the host's."""
-    return str(device.attribute("abi") or device.attribute("architecture"))
 
 
 def delegate_of(job: Job) -> str:

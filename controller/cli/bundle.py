@@ -15,13 +15,14 @@ app = typer.Typer(help="Runtimes that are pushed to devices.", no_args_is_help=T
 
 @app.command()
 def build(
-    runtime: Annotated[str, typer.Option(help="The runtime inside.")] = "litert",
-    arch: Annotated[str, typer.Option(help="The devices' architecture.")] = "x86_64",
+    name: Annotated[
+        str, typer.Argument(help="Runtime and architecture, as litert-arm64-v8a.")
+    ] = "litert-x86_64",
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Fetch packages anew: lets updates in.")
     ] = False,
 ) -> None:
     """Build a self-contained bundle from Debian and PyPI packages, or find the one there is."""
     options = ["--refresh"] if refresh else []
-    command = python_module("agents.android.bundle", runtime, arch, *options)
+    command = python_module("agents.android.bundle", name, *options)
     sys.exit(subprocess.run(command, check=False).returncode)

@@ -32,7 +32,9 @@ def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, and what they do now."""
     from rich.table import Table
 
+    from controller.contracts.catalog import load_catalog
     from controller.runtime.fleet import agents_now, devices_now
+    from controller.scheduling.runtimes import without_runtime
 
     with reading() as store:
         warn_if_away()
@@ -53,6 +55,10 @@ def list_devices(json: Json = False) -> None:
         stands = (status.state, since, status.who, status.why)
         table.add_row(device.id, kind, *stands, model, labels, status.agent_id)
     show_table(table)
+    stacks = load_catalog().stacks.values()
+    for status in devices:
+        if line := without_runtime(status.device, stacks):
+            say(line)
 
 
 @app.command()

@@ -8,12 +8,14 @@ from controller.cli.common import show_table
 from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from controller.contracts.sweep import Sweep
     from controller.scheduling.planning import SweepPlan
 
 
-def show_plan(plan: SweepPlan, sweep: Sweep) -> None:
-    """Print cells, runs and hours of each device, then the cells that match none."""
+def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
+    """Print cells, runs and hours of each device, devices left out, then cells that match none."""
     from rich.table import Table
 
     table = Table("device", "cells", "runs", "hours", "cells without history")
@@ -21,6 +23,8 @@ def show_plan(plan: SweepPlan, sweep: Sweep) -> None:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
         table.add_row(each.device, str(each.cells), str(each.runs), hours, str(each.unknown))
     show_table(table)
+    for line in left_out:
+        say(line)
     for lost in plan.unmatched:
         what = f"{lost.workload} on stack {lost.stack}, devices: {lost.selector}"
         say(f"no device for {what}: {lost.why}")

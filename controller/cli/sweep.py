@@ -113,6 +113,7 @@ def plan(file: File, json: Json = False) -> None:
     from controller.runtime.fleet import devices_now
     from controller.scheduling.expansion import cells_of
     from controller.scheduling.planning import plan_sweep
+    from controller.scheduling.runtimes import without_runtime
 
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
@@ -124,7 +125,10 @@ def plan(file: File, json: Json = False) -> None:
     if json:
         show_json(found)
         return
-    show_plan(found, sweep)
+    names = {side.stack for cell in cells for side in cell.sides()}
+    stacks = [catalog.stacks[name] for name in sorted(names)]
+    lines = (without_runtime(status.device, stacks) for status in devices)
+    show_plan(found, sweep, [line for line in lines if line])
 
 
 def read_sweep(file: str) -> Sweep:

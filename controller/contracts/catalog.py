@@ -143,6 +143,8 @@ class StackManifest(Contract):
     """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
     bundle: str | None = None
     """Of a stack that runs on devices: the bundle that holds its runtime."""
+    architectures: tuple[str, ...] = ()
+    """What its bundle is built for: ABIs of phones, architectures of servers."""
     environment: StackEnvironment | None = None
     """Of a stack that does not run in benchfarm's own Python environment."""
     needs_compiler: bool = False

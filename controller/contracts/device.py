@@ -141,6 +141,12 @@ class Device(Contract):
         fields: dict[str, Fact] = {"device": self.id, "kind": self.kind, "virtual": self.virtual}
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
 
+    @property
+    def architecture(self) -> str | None:
+        """What its programs are built for: a phone's ABI, or its host's machine; None if untold."""
+        said = self.facts.get("abi") or self.facts.get("architecture")
+        return str(said) if said else None
+
 
 class Agent(Contract):
     """The one process of a host that registers its devices and runs what is leased to them."""

@@ -8,6 +8,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
+from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
 from controller.scheduling.turns import Claims, Turns
 
@@ -23,6 +24,10 @@ def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
         kinds = catalog.stacks[stack].device_kinds
         if device.kind not in kinds:
             found.append(f"stack {stack} (it runs on {' or '.join(kinds)})")
+        elif lacks_runtime(catalog.stacks[stack], device):
+            built_for = " or ".join(catalog.stacks[stack].architectures)
+            why = f"its runtime is for {built_for}, not {device.architecture}; {REMEDY}"
+            found.append(f"stack {stack} ({why})")
     if selector := parse_selector(cell.selector).objection(device):
         found.append(selector)
     return found

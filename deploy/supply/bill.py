@@ -29,7 +29,7 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 from packaging.utils import canonicalize_name
 
-from agents.android.bundle.recipe import FOLDER, Recipe, load_recipe
+from agents.android.bundle.recipe import Recipe, files_of, recipe_named, recipe_names
 from controller.contracts.programs import python_module
 from deploy.supply.pins import LOCK, ROOT, LockUnreadable, Pin, pins_of
 
@@ -68,15 +68,15 @@ def of_pypi(pins: Iterable[Pin], sums: Mapping[tuple[str, str], str]) -> Iterato
 def of_bundles(recipes: Iterable[Recipe]) -> Iterator[Item]:
     """Yield what bundles are made of. A Debian version may end in `*`: updates are let in."""
     for recipe in recipes:
-        place = str((FOLDER / f"{recipe.name}.yaml").relative_to(ROOT))
-        for name, version in recipe.debian.packages.items():
+        places = tuple(str(path.relative_to(ROOT)) for path in files_of(recipe))
+        for name, version in recipe.of_debian.items():
             release = {"arch": recipe.debian.arch, "distro": recipe.debian.release}
             purl = PackageURL("deb", "debian", name, qualifiers=release)
-            yield Item(purl, version, (place,))
-        for name, wheel in recipe.wheels.packages.items():
+            yield Item(purl, version, places)
+        for name, wheel in recipe.of_pypi.items():
             purl = PackageURL("pypi", name=name, version=wheel.version)
             licence = licence_of(name, wheel.version)
-            yield Item(purl, wheel.version, (place,), licence, frozenset({wheel.sha256}))
+            yield Item(purl, wheel.version, places, licence, frozenset({wheel.sha256}))
 
 
 def of_debian(root: Path = ROOT) -> Iterator[Item]:
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(wheels) != 1:
         say(f"cannot write: {folder} holds {len(wheels)} wheels. Call it by make dist.")
         return 2
-    recipes = (load_recipe(*path.stem.split("-", 1)) for path in sorted(FOLDER.glob("*.yaml")))
+    recipes = map(recipe_named, recipe_names())
     try:
         items = [*of_pypi(pins_of(), ask_pip()), *of_bundles(recipes), *of_debian()]
     except LockUnreadable as error:

@@ -67,7 +67,7 @@ def test_the_folder_catches_a_program_that_is_started_otherwise(tmp_path: Path) 
         ("stacks list", 0),
         ("stacks show torch", 0),
         ("stacks install torch", 0),
-        ("bundle build --arch none", 2),
+        ("bundle build litert-none", 2),
         ("machine peaks --stack none", 2),
         ("kernels check none", 2),
         ("phone virtual --profile none", 2),

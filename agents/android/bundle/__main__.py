@@ -1,10 +1,11 @@
-"""`python -m agents.android.bundle RUNTIME ARCH [--refresh]`: build a bundle, say where it lies."""
+"""`python -m agents.android.bundle NAME [--refresh]`: build a bundle, say where it lies."""
 
 from __future__ import annotations
 
 import sys
 
 from agents.android.bundle.build import build_bundle
+from agents.android.bundle.recipe import recipe_named
 from agents.android.content import cache_folder
 from controller.contracts.errors import UserError
 from controller.contracts.terminal import say
@@ -12,9 +13,9 @@ from controller.contracts.terminal import say
 
 def main() -> int:
     """Do it; exit status 2 with one line if it can't be built."""
-    refresh = "--refresh" in sys.argv[3:]
+    refresh = "--refresh" in sys.argv[2:]
     try:
-        bundle = build_bundle(cache_folder(), sys.argv[1], sys.argv[2], refresh)
+        bundle = build_bundle(cache_folder(), recipe_named(sys.argv[1]), refresh)
     except UserError as error:
         say(f"benchfarm: {error}", err=True)
         return 2

@@ -11,6 +11,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,12 +23,14 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import agents.android.runner
+from agents.android.bundle.debs import unpack_deb
+from agents.android.bundle.elf import objections
 from agents.android.bundle.fetch import fetched
+from agents.android.bundle.from_source import compiled
 from agents.android.bundle.recipe import (
     FOLDER,
     BundleUnbuildable,
     Recipe,
-    load_recipe,
     raise_if_killed,
 )
 from controller.contracts.base import Contract
@@ -57,15 +60,12 @@ class Bundle(Contract):
     archive: Path
 
 
-def build_bundle(
-    out_dir: Path, runtime: str = "litert", arch: str = "x86_64", refresh: bool = False
-) -> Bundle:
+def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle:
     """Return a bundle, built now or, whole and of the same inputs, found in `out_dir`.
 
     `refresh` fetches the packages anew, which lets Debian's security updates in; without it
     nothing is fetched twice. Raises BundleUnbuildable.
     """
-    recipe = load_recipe(runtime, arch)
     record = out_dir / f"{recipe.name}.json"
     inputs = _inputs_sha256(recipe)
     if not refresh and (known := _found(record, inputs)):
@@ -91,12 +91,13 @@ def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> Non
     """Lay out a bundle from fetched packages: lib, python, packages, app, `run`."""
     debian = scratch / "debian"
     for package in sorted((packages / "debs").glob("*.deb")):
-        _unpack_deb(package, debian)
+        unpack_deb(package, debian)
     _take_libraries(recipe, debian, bundle / "lib")
     _take_python(recipe, debian, bundle / "python")
     wheels = sorted((packages / "wheels").glob("*.whl"))
     for wheel in wheels:
         _unpack_wheel(wheel, bundle / "packages", recipe.leave_out.wheels)
+    sources = _add_compiled(recipe, packages, bundle / "packages", scratch / "compiling")
     for name, content in runner_sources().items():
         _write(bundle / "app/agents/android/runner" / name, content)
     script = (FOLDER / "run.sh").read_text()
@@ -106,8 +107,10 @@ def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> Non
     made_of = {
         "debian": sorted(path.stem for path in (packages / "debs").glob("*.deb")),
         "wheels": [wheel.stem for wheel in wheels],
+        "compiled": sources,
     }
     _write(bundle / CONTENTS, (json.dumps(made_of, indent=1) + "\n").encode())
+    check_loadable(recipe, bundle)
 
 
 def runner_sources() -> dict[str, bytes]:
@@ -116,15 +119,26 @@ def runner_sources() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
 
 
-def _unpack_deb(package: Path, folder: Path) -> None:
-    done = subprocess.run(
-        ("dpkg-deb", "--extract", package, folder), capture_output=True, text=True, check=False
-    )
-    raise_if_killed(f"unpacking {package}", done.returncode)
-    if done.returncode != 0:
-        raise BundleUnbuildable(
-            f"unpacking {package}", done.stderr.strip(), "build again with a refresh"
-        )
+def _add_compiled(recipe: Recipe, packages: Path, folder: Path, scratch: Path) -> list[str]:
+    """Add what has no wheel; return the source packages it was compiled from."""
+    if recipe.compiled is None:
+        return []
+    scratch.mkdir()
+    made = compiled(recipe.compiled, recipe.python, packages, scratch, recipe.page_bytes)
+    for path in _files(made):
+        _write(folder / path.relative_to(made), path.read_bytes())
+    source = recipe.compiled.source
+    return [f"{source.package}-{source.version}"]
+
+
+def check_loadable(recipe: Recipe, bundle: Path) -> None:
+    """Raise BundleUnbuildable for a file that a kernel of this architecture may refuse to load."""
+    for path in _files(bundle):
+        for objection in objections(path, recipe.machine, recipe.page_bytes):
+            name = path.relative_to(bundle).as_posix()
+            raise BundleUnbuildable(
+                f"checking {name} of the bundle {recipe.name}", objection, "mend the recipe"
+            )
 
 
 def _take_libraries(recipe: Recipe, debian: Path, folder: Path) -> None:
@@ -169,6 +183,12 @@ def _compile(recipe: Recipe, bundle: Path) -> None:
     python = PYTHON
     if f"{sys.version_info.major}.{sys.version_info.minor}" != recipe.python:
         # Another version's bytecode would be of no use: the bundle's own, if it runs here.
+        if platform.machine() != recipe.arch:
+            raise BundleUnbuildable(
+                f"compiling the bundle {recipe.name}",
+                f"its bytecode is that of Python {recipe.python}, not of {PYTHON}",
+                f"build it by benchfarm on Python {recipe.python}, or on such a device",
+            )
         environment |= {"PYTHONHOME": str(bundle / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         libraries = str(bundle / "lib")
         own = str(bundle / "lib" / recipe.loader)

@@ -1,4 +1,4 @@
-"""Fetches a bundle's packages: `.deb` files through apt, wheels through pip; installs nothing."""
+"""Fetches a bundle's packages: `.deb` files by apt, wheels and sources by pip; installs nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from agents.android.bundle.recipe import BundleUnbuildable, Recipe, raise_if_killed
+from agents.android.bundle.recipe import (
+    BundleUnbuildable,
+    DebianPins,
+    Recipe,
+    SourcePin,
+    WheelPin,
+    raise_if_killed,
+)
 from controller.contracts.inherited import inherited_to_fetch
 from controller.contracts.programs import python_module
 
@@ -22,42 +29,61 @@ NETWORK_S: Final = 30
 def fetched(recipe: Recipe, cache: Path, refresh: bool) -> Path:
     """Return a folder with `debs/` and `wheels/`, from the cache unless `refresh` is wanted.
 
+    With something to compile it has `source/`, `tools/` and `headers/`, too.
     Raises BundleUnbuildable.
     """
-    pins = recipe.debian.model_dump_json() + recipe.wheels.model_dump_json()
+    parts = (recipe.debian, recipe.wheels, *((recipe.compiled,) if recipe.compiled else ()))
+    pins = "".join(part.model_dump_json() for part in parts)
     folder = cache / hashlib.sha256(pins.encode()).hexdigest()[:16]
     if folder.is_dir() and not refresh:
         return folder
     cache.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="fetching-", dir=cache) as scratch:
-        fresh = Path(scratch) / "fresh"
-        _fetch_debs(recipe, fresh / "debs", Path(scratch) / "apt")
-        _fetch_wheels(recipe, fresh / "wheels", Path(scratch) / "requirements.txt")
+        fresh, apt = Path(scratch) / "fresh", Path(scratch) / "apt"
+        debian = recipe.debian.packages
+        _fetch_debs(recipe.debian, debian, fresh / "debs", apt)
+        platforms = [word for tag in recipe.wheels.platforms for word in ("--platform", tag)]
+        target = ("--only-binary=:all:", "--python-version", recipe.python, *platforms)
+        _fetch_python(recipe.wheels.packages, fresh / "wheels", target)
+        if recipe.compiled:
+            _fetch_source(recipe.debian, recipe.compiled.source, fresh, apt)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.replace(folder)
     return folder
 
 
-def _fetch_debs(recipe: Recipe, folder: Path, state: Path) -> None:
+def _fetch_source(debian: DebianPins, source: SourcePin, fresh: Path, apt: Path) -> None:
+    """Fetch a source package and what compiles it.
+
+    pip asks the package for its metadata first, in an environment of its own that it throws away.
+    """
+    pin = {source.package: WheelPin(version=source.version, sha256=source.sha256)}
+    _fetch_python(pin, fresh / "source", ("--no-binary=:all:",))
+    _fetch_python(source.tools, fresh / "tools", ("--only-binary=:all:",))
+    _fetch_debs(debian, source.headers, fresh / "headers", apt)
+
+
+def _fetch_debs(debian: DebianPins, packages: Mapping[str, str], folder: Path, state: Path) -> None:
     """Download with the host's package sources but with lists of our own: none of its own move."""
-    for path in (folder, state / "lists/partial", state / "cache/archives/partial"):
-        path.mkdir(parents=True)
-    apt = ("apt-get", "--quiet", "--quiet", *_apt_options(recipe, state))
-    pins = [f"{name}={version}" for name, version in recipe.debian.packages.items()]
+    folder.mkdir(parents=True)
+    for path in (state / "lists/partial", state / "cache/archives/partial"):
+        path.mkdir(parents=True, exist_ok=True)
+    apt = ("apt-get", "--quiet", "--quiet", *_apt_options(debian.arch, state))
+    pins = [f"{name}={version}" for name, version in packages.items()]
     remedy = (
-        f"apt on this host needs package sources of Debian {recipe.debian.release} that it can "
+        f"apt on this host needs package sources of Debian {debian.release} that it can "
         "reach: check the network, the proxy and /etc/apt/sources.list"
     )
     _call((*apt, "update"), state, remedy)
     _call((*apt, "download", *pins), folder, remedy)
 
 
-def _apt_options(recipe: Recipe, state: Path) -> list[str]:
+def _apt_options(arch: str, state: Path) -> list[str]:
     options = {
         "Dir::State::Lists": state / "lists",
         "Dir::Cache": state / "cache",
-        "APT::Architecture": recipe.debian.arch,
-        "APT::Architectures": recipe.debian.arch,
+        "APT::Architecture": arch,
+        "APT::Architectures": arch,
         "APT::Sandbox::User": "root",  # where apt would step down to a user that can't write here
         "Acquire::Languages": "none",
         "Acquire::Retries": 2,
@@ -68,20 +94,17 @@ def _apt_options(recipe: Recipe, state: Path) -> list[str]:
     return [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
 
 
-def _fetch_wheels(recipe: Recipe, folder: Path, requirements: Path) -> None:
+def _fetch_python(pins: Mapping[str, WheelPin], folder: Path, kind: Sequence[str]) -> None:
+    """Download packages of Python by their checksums; `kind` says for which platform, or built."""
     folder.mkdir(parents=True)
+    requirements = folder.with_suffix(".txt")
     requirements.write_text(
-        "".join(
-            f"{name}=={pin.version} --hash=sha256:{pin.sha256}\n"
-            for name, pin in recipe.wheels.packages.items()
-        )
+        "".join(f"{name}=={pin.version} --hash=sha256:{pin.sha256}\n" for name, pin in pins.items())
     )
-    platforms = [word for tag in recipe.wheels.platforms for word in ("--platform", tag)]
     pip = python_module("pip", "--disable-pip-version-check", "--no-input", "download")
-    what = ("--only-binary=:all:", "--no-deps", "--require-hashes", "-r", str(requirements))
-    target = ("--python-version", recipe.python, *platforms, "--dest", str(folder))
+    what = ("--no-deps", "--require-hashes", "-r", str(requirements), *kind)
     _call(
-        (*pip, "--quiet", f"--timeout={NETWORK_S}", *what, *target),
+        (*pip, "--quiet", f"--timeout={NETWORK_S}", *what, "--dest", str(folder)),
         folder,
         f"pip of {pip[0]} has to be there and to reach a package index: check the "
         "network, the proxy and `pip config list`",

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from agents.android.bundle.recipe import load_recipe
+from agents.android.bundle.recipe import recipe_named, recipe_names
 from deploy.supply.bill import (
     PLACE,
     Item,
@@ -30,14 +30,14 @@ from deploy.supply.bill import (
 from deploy.supply.pins import LOCK, ROOT, Pin, pins_of
 
 SUM = "ab" * 32
-RECIPES = ("litert", "tflite")
+ARCHS = ("x86_64", "arm64-v8a")
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     wheel = tmp_path_factory.mktemp("dist") / "benchfarm-0.1.0-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
-    recipes = [load_recipe(name, "x86_64") for name in RECIPES]
+    recipes = map(recipe_named, recipe_names())
     sums = {("numpy", "2.4.6"): SUM}
     return bill_of(wheel, [*of_pypi(pins_of(), sums), *of_bundles(recipes), *of_debian()])
 
@@ -86,12 +86,15 @@ def test_what_is_known_of_a_package_is_told(by_purl: dict[str, dict[str, Any]]) 
     numpy = by_purl["pkg:pypi/numpy@2.4.6"]
     places = [found["value"] for found in numpy["properties"]]
     assert sorted(places) == [
-        "agents/android/bundle/litert-x86_64.yaml",
+        "agents/android/bundle/architectures/arm64-v8a.yaml",
+        "agents/android/bundle/architectures/x86_64.yaml",
+        "agents/android/bundle/common.yaml",
+        "agents/android/bundle/runtimes/litert.yaml",
         "agents/stacks/locks/ipex.txt",
         "requirements/lock.txt",
     ]
-    recipe = load_recipe("litert", "x86_64").wheels.packages["numpy"].sha256
-    assert {sum_["content"] for sum_ in numpy["hashes"]} == {SUM, recipe}
+    pinned = {recipe_named(f"litert-{arch}").of_pypi["numpy"].sha256 for arch in ARCHS}
+    assert {sum_["content"] for sum_ in numpy["hashes"]} == {SUM, *pinned}
     assert numpy["licenses"]
     assert by_purl["pkg:pypi/httpx@0.28.1"]["licenses"] == [{"license": {"id": "BSD-3-Clause"}}]
     assert "licenses" not in by_purl["pkg:pypi/torch@2.8.0"], "that one is not installed here"
@@ -102,6 +105,8 @@ def test_debian_and_bundles_are_in_it(by_purl: dict[str, dict[str, Any]]) -> Non
     assert "scope" not in by_purl["pkg:deb/debian/prometheus"]
     assert by_purl["pkg:deb/debian/redis-server"]["scope"] == "excluded"
     assert by_purl["pkg:pypi/tflite-runtime@2.14.0"]["hashes"]
+    assert by_purl["pkg:pypi/ziglang@0.17.1"]["hashes"], "what compiles is in it, too"
+    assert "pkg:deb/debian/libpython3.11-dev?arch=arm64&distro=bookworm" in by_purl
 
 
 def test_two_places_of_one_package_are_one_entry() -> None:

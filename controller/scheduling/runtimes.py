@@ -1,0 +1,30 @@
+"""Whether a stack that brings its own runtime has one for a device. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.contracts.catalog import StackManifest
+from controller.contracts.device import Device
+
+REMEDY = "how to add one: docs/mobile.md, Runtimes"
+
+
+def lacks_runtime(stack: StackManifest, device: Device) -> bool:
+    """Tell whether a stack is built for other architectures only; not of one that isn't told."""
+    own = device.architecture
+    return bool(stack.architectures) and own is not None and own not in stack.architectures
+
+
+def without_runtime(device: Device, stacks: Iterable[StackManifest]) -> str | None:
+    """Return a line for a device that no build of these stacks runs on, None if there is none."""
+    here = [stack for stack in stacks if device.kind in stack.device_kinds]
+    lacking = [stack for stack in here if lacks_runtime(stack, device)]
+    if not lacking or len(lacking) < len(here):
+        return None
+    names = ", ".join(stack.name for stack in lacking)
+    built_for = ", ".join(sorted({arch for stack in lacking for arch in stack.architectures}))
+    return (
+        f"{device.id}: no runtime for {device.architecture} (of {names}: {built_for}); "
+        f"none of their runs go to it; {REMEDY}"
+    )
