@@ -126,7 +126,8 @@ class _Rescue:
         if self._gap:  # what there may have been behind the last one that was found
             del self._lost[-self._gap :]
             self._note(f"the last rows of table {self._table.name}", "SQLite cannot reach them")
-        for span in _spans([number for number in self._lost if number not in self._found]):
+        spans = _spans([number for number in self._lost if number not in self._found])
+        for span in spans or ([] if self._gap else ["a part"]):
             self._note(f"{span} of table {self._table.name}", "SQLite cannot read it")
         return [self._found[number] for number in sorted(self._found)]
 
