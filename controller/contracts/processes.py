@@ -24,6 +24,8 @@ ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
 
 The agent is in it because farms that were given the same sweep have runs of the same id."""
 UNKILLABLE_S = 20.0
+EXEC_LOOKS = 10
+EXEC_LOOK_S = 0.0005
 _PR_SET_CHILD_SUBREAPER = 36
 """<linux/prctl.h>"""
 
@@ -35,10 +37,23 @@ def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+            if wanted in environment_of(entry).split(b"\0"):
                 yield psutil.Process(int(entry.name))
         except (OSError, psutil.NoSuchProcess):  # ended meanwhile, or someone else's
             continue
+
+
+def environment_of(entry: Path) -> bytes:
+    """Return what a process's folder in /proc tells of its environment; raises OSError.
+
+    None shows while it becomes another program (execve, for microseconds): that is waited for.
+    """
+    for _ in range(EXEC_LOOKS):
+        if found := (entry / "environ").read_bytes():
+            return found
+        (entry / "exe").readlink()  # which a kernel thread doesn't have, nor one that has ended
+        time.sleep(EXEC_LOOK_S)
+    return b""
 
 
 def end_marked(marker: str, value: str, grace_s: float) -> int:

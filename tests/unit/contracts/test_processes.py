@@ -5,12 +5,13 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
-from controller.contracts.processes import end_marked, marked_processes
-from tests.support.processes import is_dead, wait_until_dead
+from controller.contracts.processes import end_marked, environment_of, marked_processes
+from tests.support.processes import idle_process, is_dead, wait_until_dead
 from tests.support.waiting import PATIENCE_S
 
 MARKER = "BENCHFARM_TEST_MARKER"
@@ -88,3 +89,24 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(value: str) -> None:
 
 def test_nobody_marked(value: str) -> None:
     assert end_marked(MARKER, value, grace_s=10.0) == 0
+
+
+def test_a_process_that_is_becoming_another_program_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = tmp_path / "environ"
+    environ.touch()
+    (tmp_path / "exe").symlink_to("/bin/sleep")
+    monkeypatch.setattr("time.sleep", lambda _: environ.write_bytes(b"A=1\0"))
+    assert environment_of(tmp_path) == b"A=1\0"
+
+
+def test_a_kernel_thread_has_no_environment_and_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "environ").touch()
+    with pytest.raises(FileNotFoundError):
+        environment_of(tmp_path)
+
+
+def test_a_process_without_an_environment_is_not_waited_for_long() -> None:
+    with idle_process({}) as process:
+        assert environment_of(Path(f"/proc/{process.pid}")) == b""

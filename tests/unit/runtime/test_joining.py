@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -28,6 +27,8 @@ from controller.runtime.joining import (
     supervise,
 )
 from controller.runtime.lifetime import UpOptions, bring_up
+from tests.support.processes import idle_process
+from tests.support.waiting import PATIENCE_S
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -119,15 +120,11 @@ def test_nor_where_a_supervisor_was_killed_that_has_left_its_node(home: Home) ->
     cluster = Cluster(instance=joined, ray_address="10.0.0.1:1", dashboard_url="", temp_dir="/t")
     write_private(home.cluster_file, cluster.model_dump_json())
     marked = {**os.environ, FARM_MARKER: joined}
-    left = ("sh", "-c", "echo up; exec sleep 1000")
-    with subprocess.Popen(left, env=marked, stdout=subprocess.PIPE) as node:
-        try:
-            assert node.stdout
-            assert node.stdout.readline() == b"up\n"  # before, its environment may not show
-            with pytest.raises(UserError, match="this host has joined another farm; end that"):
-                bring_up(home, UpOptions())
-        finally:
-            end_marked(FARM_MARKER, joined, grace_s=5.0)
+    with idle_process(marked) as node:
+        with pytest.raises(UserError, match="this host has joined another farm; end that"):
+            bring_up(home, UpOptions())
+        end_marked(FARM_MARKER, joined, grace_s=5.0)
+        node.wait(PATIENCE_S)
 
 
 def test_nobody_joins_another_farm_while_one_is_brought_up(home: Home) -> None:
