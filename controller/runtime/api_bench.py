@@ -59,14 +59,19 @@ class _Sender:
         began = time.perf_counter()
         response = client.request(method, path, content=content)
         self.seconds.append(time.perf_counter() - began)
-        head = sum(len(k) + len(v) + 4 for k, v in response.request.headers.raw)
-        self.sent += len(content) + head + len(str(response.request.url))
+        self.sent += size_of(response.request)
         self.refused += response.status_code != httpx.codes.OK
         return response.json()
 
     def client(self) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE_S, trust_env=False)
+
+
+def size_of(request: httpx.Request) -> int:
+    """Return how many bytes a request takes, about."""
+    head = sum(len(k) + len(v) + 4 for k, v in request.headers.raw)
+    return len(request.content) + head + len(str(request.url))
 
 
 def measure_api(seconds: float) -> ApiLoad:
@@ -114,7 +119,7 @@ def _be_honest(user: _Sender, ends: float) -> None:
 def _be_hostile(user: _Sender, number: int, ends: float) -> None:
     with user.client() as client:
         for round_ in itertools.count():
-            for path, body in _attacks(number, round_):
+            for path, body in attacks(number, round_):
                 if time.monotonic() >= ends:
                     return
                 said = user.ask(client, "POST", path, body)
@@ -124,7 +129,7 @@ def _be_hostile(user: _Sender, number: int, ends: float) -> None:
                         user.ask(client, "POST", f"/v1/sweeps/{sweep_id}/{verb}", {})
 
 
-def _attacks(number: int, round_: int) -> Iterator[tuple[str, dict[str, Any]]]:
+def attacks(number: int, round_: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the largest of each kind that is let in, and some that are not."""
     name = f"h{number}-{round_}"
     long = [f'any or device == "{n:0{1950}}"' for n in range(31)]
@@ -192,7 +197,7 @@ async def _serve(folder: Path) -> None:
     store, feed, clock = SqliteStore.open(folder / "store.sqlite"), Feed(), Clock()
     settings = FarmSettings(lease_ttl_s=86_400.0)  # nobody asks for its devices
     farm = Farm(store, load_catalog(), installed_version(), settings, clock, feed.publish)
-    farm.register(_registration())
+    farm.register(registration())
     access = Access(store, secrets.token_hex(), clock.wall)
     tokens = {name: access.create(name).token for name in ("hostile", "honest")}
     options = ApiOptions(access=access, metrics_token=secrets.token_hex(), port=0)
@@ -202,7 +207,8 @@ async def _serve(folder: Path) -> None:
     await server.cleanup()
 
 
-def _registration() -> Registration:
+def registration() -> Registration:
+    """Return the devices that the sweeps may be placed on."""
     devices = tuple(
         Device(id=f"cpu-{n}", kind=DeviceKind.CPU_HOST, virtual=True, host_cores=frozenset({n}))
         for n in range(DEVICES)

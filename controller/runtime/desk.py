@@ -1,7 +1,8 @@
 """What users ask of sweeps, so that whatever one of them asks, the others are answered.
 
 Each user's requests are answered one after another. What takes long is done in threads (to expand
-a sweep, to store it, to read its runs) or batch by batch, and others' requests come in between.
+a sweep, to store it, to read its runs, to change them) or batch by batch, and others' requests come
+in between.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from controller.contracts.administration import SweepStanding
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Submission
 from controller.runtime.sweeps import Sweeps
+from controller.scheduling.lifecycle import Cancelled, Resumed
 
 THREADS: Final = 4
 """So many users' sweeps are expanded at once."""
@@ -37,6 +41,7 @@ class Desk:
         self._sweeps = sweeps
         self._threads = ThreadPoolExecutor(THREADS, "sweeps")
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._of_sweeps: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._resuming = asyncio.Lock()
         """Held from when the runs are read until they are queued."""
 
@@ -69,13 +74,33 @@ class Desk:
         return self._sweeps.standing(sweep_id, user)
 
     async def _cancel(self, sweep_id: str, user: str) -> int:
-        return await _in_batches(self._sweeps.cancelling(sweep_id, user))
+        sweeps = self._sweeps
+        async with self._changing(sweep_id):
+            with sweeps.withheld(sweep_id, user):
+                waiting = sweeps.waiting(sweep_id)
+                changed = await self._in_thread(sweeps.changed, waiting, Cancelled())
+                count = await _in_batches(sweeps.telling(changed))
+                count += await _in_batches(sweeps.cancelling(sweep_id))
+            sweeps.require_kept(sweep_id)
+            return count
 
     async def _resume(self, sweep_id: str, user: str) -> int:
-        self._sweeps.require(sweep_id, user)
-        async with self._resuming:
-            ended = await self._in_thread(self._sweeps.resumable, sweep_id)
-            return await _in_batches(self._sweeps.resuming(sweep_id, ended, user))
+        sweeps = self._sweeps
+        async with self._changing(sweep_id), self._resuming:
+            with sweeps.withheld(sweep_id, user):
+                ended = await self._in_thread(sweeps.resumable, sweep_id)
+                sweeps.require_room(sweep_id, ended, user)
+                waited = [run for run in ended if not run.attempts]
+                changed = await self._in_thread(sweeps.changed, waited, Resumed())
+                count = await _in_batches(sweeps.telling(changed))
+                return count + await _in_batches(sweeps.resuming(ended, changed))
+
+    @asynccontextmanager
+    async def _changing(self, sweep_id: str) -> AsyncIterator[None]:
+        """Let one request at a time change a sweep's runs: its owner's or the administrator's."""
+        lock = self._of_sweeps.setdefault(sweep_id, asyncio.Lock())
+        async with lock:
+            yield
 
     async def _in_thread(
         self, work: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs

@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
-from controller.contracts.errors import StoreDamaged
+from controller.contracts.errors import StoreConflict, StoreDamaged
 from controller.contracts.records import Spent, SweepRecord
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
@@ -78,6 +79,8 @@ class OpenRuns:
         self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
         """Runs as they were when the store could not keep their next change, and why."""
         self._leases = Leases(settings.lease_ttl_s)
+        self._withheld: set[str] = set()
+        """Sweeps whose waiting runs are being changed: none is leased meanwhile."""
         self.told_late: set[str] = set()
         """Runs that have changed after their end, since this was cleared."""
         self.is_placing = False
@@ -150,10 +153,21 @@ class OpenRuns:
         A run that a damaged store can't keep is set aside, and holds no device. Raises
         StoreUnavailable where none can be kept for another reason.
         """
+        self.take_over(self._stored(self.changes(events)), quietly=quietly)
+
+    def changes(self, events: Iterable[tuple[Run, Event]]) -> list[Changed]:
+        """Return each run that events change, and how; any thread may."""
         now = self._clock.wall()
         pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
-        changed = [(run, change) for run, change in pairs if change.run != run or change.record]
-        changed = self._stored(changed)
+        return [(run, change) for run, change in pairs if change.run != run or change.record]
+
+    def keep(self, changed: Sequence[Changed]) -> None:
+        """Store changes at one go, or none of them; any thread may."""
+        if changed:
+            self._store.save_runs([change for _, change in changed])
+
+    def take_over(self, changed: Sequence[Changed], *, quietly: bool = False) -> None:
+        """Let what is stored by now be so, and tell of it."""
         for run, change in changed:
             if run.run_id not in self._open:
                 self.told_late.add(run.run_id)
@@ -163,6 +177,22 @@ class OpenRuns:
                 self._listeners.publish(RunEvent.of(change.run))
         for run, change in changed:
             self._listeners.observe(run, change)
+
+    @contextmanager
+    def withheld(self, sweep_id: str) -> Iterator[None]:
+        """Lease no run of a sweep meanwhile."""
+        self._withheld.add(sweep_id)
+        try:
+            yield
+        finally:
+            self._withheld.discard(sweep_id)
+
+    def require_unlike(self, runs: Iterable[Run]) -> None:
+        """Raise StoreConflict if an open run of another sweep has the id of one of these."""
+        for run in runs:
+            other = self._open.get(run.run_id)
+            if other and other.sweep_id != run.sweep_id:
+                raise StoreConflict(f"sweep {run.sweep_id}", f"{other.sweep_id} has its runs' ids")
 
     def place(self) -> None:
         """Lease queued runs to free devices; called when either may have changed."""
@@ -195,7 +225,8 @@ class OpenRuns:
     def _place(self) -> None:
         leases = [run.lease for run in self._open.values() if run.lease]
         busy = {lease.device_id for lease in leases}
-        queued = [run for run in self._open.values() if run.lease is None]
+        waiting = (run for run in self._open.values() if run.lease is None)
+        queued = [run for run in waiting if run.sweep_id not in self._withheld]
         free = [d for d in self._roster.placeable() if d.id not in busy]
         if not (queued and free):
             return

@@ -6,7 +6,7 @@ What takes long is divided so that the event loop need not do it at one go: see 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -15,14 +15,14 @@ from controller.contracts.administration import SweepStanding
 from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
-from controller.contracts.errors import NotAllowed, NotFound, UserError
+from controller.contracts.errors import NotAllowed, NotFound, StoreDamaged, UserError
 from controller.contracts.quota import Quota
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
-from controller.runtime.open_runs import OpenRuns
+from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
 from controller.scheduling.binding import Out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
@@ -146,6 +146,7 @@ class Sweeps:
     def keep(self, record: SweepRecord, cells: Sequence[Cell]) -> list[Run]:
         """Store a sweep; return those of its runs that are new; any thread may."""
         runs = runs_of(record.sweep, record.sweep_id, cells, record.submitted_at)
+        self._runs.require_unlike(runs)
         return self._store.add_sweep(record, runs)
 
     def queue(self, record: SweepRecord, cells: Sequence[Cell], new: Sequence[Run]) -> Submission:
@@ -182,11 +183,56 @@ class Sweeps:
 
         Raises NotFound, NotAllowed, and UserError if the store can't keep that of some.
         """
-        return sum(self.cancelling(sweep_id, user))
+        with self.withheld(sweep_id, user):
+            changed = self.changed(self.waiting(sweep_id), Cancelled())
+            count = sum(self.telling(changed)) + sum(self.cancelling(sweep_id))
+        self.require_kept(sweep_id)
+        return count
 
-    def cancelling(self, sweep_id: str, user: str) -> Iterator[int]:
-        """Cancel them batch by batch; yield how many each time."""
+    def resume(self, sweep_id: str, user: str = ADMIN) -> int:
+        """Queue a sweep's failed and cancelled runs again; return how many.
+
+        Raises NotFound, NotAllowed, OverQuota.
+        """
+        with self.withheld(sweep_id, user):
+            ended = self.resumable(sweep_id)
+            self.require_room(sweep_id, ended, user)
+            changed = self.changed(_without_attempts(ended), Resumed())
+            return sum(self.telling(changed)) + sum(self.resuming(ended, changed))
+
+    # --- the steps of both ---------------------------------------------------------------------
+
+    @contextmanager
+    def withheld(self, sweep_id: str, user: str) -> Iterator[None]:
+        """Lease none of a sweep's runs until they are changed; raises NotFound, NotAllowed."""
         self.require(sweep_id, user)
+        with self._runs.withheld(sweep_id):
+            yield
+        self._runs.place()
+
+    def waiting(self, sweep_id: str) -> list[Run]:
+        """Return the open runs of a sweep that were never leased."""
+        return _without_attempts(run for run in self._runs if run.sweep_id == sweep_id)
+
+    def changed(self, runs: Sequence[Run], event: Cancelled | Resumed) -> list[Changed]:
+        """Store at one go what becomes of runs that were never leased; any thread may."""
+        self._runs.require_unlike(runs)
+        changed = self._runs.changes((run, event) for run in runs)
+        try:
+            self._runs.keep(changed)
+        except StoreDamaged:
+            return []  # left to be changed batch by batch, which finds those that can be kept
+        return changed
+
+    def telling(self, changed: Sequence[Changed]) -> Iterator[int]:
+        """Tell of what is stored, batch by batch; yield how many each time."""
+        for start in range(0, len(changed), BATCH):
+            batch = changed[start : start + BATCH]
+            self._runs.take_over(batch)
+            yield len(batch)
+
+    def cancelling(self, sweep_id: str) -> Iterator[int]:
+        """Cancel what is left of a sweep batch by batch; yield how many each time."""
         # What is under way comes last, so that its device takes none that is to be cancelled.
         doomed = sorted((r for r in self._runs if r.sweep_id == sweep_id), key=_is_leased)
         for start in range(0, len(doomed), BATCH):
@@ -194,18 +240,12 @@ class Sweeps:
             ended = [run for run in batch if run]
             self._runs.apply((run, Cancelled()) for run in ended)
             yield len(ended)
-        self._runs.place()
+
+    def require_kept(self, sweep_id: str) -> None:
+        """Raise UserError if the store could not keep that some runs are cancelled."""
         if aside := len(self._runs.set_aside(sweep_id)):
             seen = f"the store is damaged where {aside} of its runs are kept"
             raise UserError(f"cancelling sweep {sweep_id}", seen, "see: benchfarm store check")
-
-    def resume(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Queue a sweep's failed and cancelled runs again; return how many.
-
-        Raises NotFound, NotAllowed, OverQuota.
-        """
-        self.require(sweep_id, user)
-        return sum(self.resuming(sweep_id, self.resumable(sweep_id), user))
 
     def resumable(self, sweep_id: str) -> list[Run]:
         """Return the runs that can be queued again; any thread may, one at a time."""
@@ -213,17 +253,21 @@ class Sweeps:
         ended = (run for run in self._store.runs(sweep_id) if run.state in RESUMABLE)
         return [run for run in ended if len(run.attempts) < MAX_ATTEMPTS]
 
-    def resuming(self, sweep_id: str, ended: Sequence[Run], user: str) -> Iterator[int]:
-        """Queue them batch by batch; yield how many each time. Raises OverQuota."""
+    def require_room(self, sweep_id: str, ended: Sequence[Run], user: str) -> None:
+        """Raise OverQuota if a user's runs would be too many once these are queued again."""
         owner = self._owner(sweep_id, user)
         tried = f"resuming sweep {sweep_id}"
         cells = [run.cell for run in ended]
         require_room(user, tried, self._runs.of_user(owner), cells, len(ended), self._quota)
-        for start in range(0, len(ended), BATCH):
-            batch = [self._as_it_is(run) for run in ended[start : start + BATCH]]
+
+    def resuming(self, ended: Sequence[Run], changed: Sequence[Changed]) -> Iterator[int]:
+        """Queue the others again batch by batch; yield how many each time."""
+        done = {run.run_id for run, _ in changed}
+        others = [run for run in ended if run.run_id not in done]
+        for start in range(0, len(others), BATCH):
+            batch = [self._as_it_is(run) for run in others[start : start + BATCH]]
             self._runs.apply((run, Resumed()) for run in batch)
             yield len(batch)
-        self._runs.place()
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -260,6 +304,10 @@ def _identity(sweep: Sweep) -> str:
 def _least_size(sweep: Sweep) -> int:
     """Return what a sweep takes in the store at least, if its cells are not known any more."""
     return size_of(sweep, (), most_cells(sweep) * sweep.repeats)
+
+
+def _without_attempts(runs: Iterable[Run]) -> list[Run]:
+    return [run for run in runs if not run.attempts]
 
 
 def _is_leased(run: Run) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice
-from controller.contracts.run import Run, RunState
+from controller.contracts.grid import Grid
+from controller.contracts.run import Run
 from controller.contracts.sweep import Cell, Sweep
 from controller.scheduling.limits import require_placed
 from controller.scheduling.placement import asked, objections
@@ -91,21 +91,7 @@ def _group(cell: Cell, catalog: Catalog) -> object:
 
 def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
     """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
-    keyed = [(cell, cell.key) for cell in cells]
-    ordered = [(repeat, *cell) for repeat in range(sweep.repeats) for cell in keyed]
-    return [
-        Run(
-            run_id=digest([sweep_id, key, repeat], 12),
-            sweep_id=sweep_id,
-            position=position,
-            repeat=repeat,
-            cell=cell,
-            deadline_s=sweep.deadline_s,
-            created_at=now,
-            state=RunState.QUEUED,
-        )
-        for position, (repeat, cell, key) in enumerate(ordered)
-    ]
+    return [*Grid(sweep_id, [*cells], sweep.repeats, sweep.deadline_s, now).runs()]
 
 
 def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int) -> NoMatchingDevice:

@@ -1,7 +1,8 @@
 """What all sweeps of one user may take together, so that one user's leave room for others'. Pure.
 
-What is counted is the size that a sweep has in the store, about: its own JSON, its cells' and its
-runs' rows. Nobody's is taken back: it is forgotten after a day.
+What is counted is the size that a sweep comes to in the store, about, once each of its runs has
+been leased: its own JSON, its cells' and its runs' rows. Until then it takes far less. Nobody's is
+taken back: it is forgotten after a day.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from controller.contracts.sweep import Cell, Sweep
 
 DAY_S: Final = 86_400.0
 RUN_BYTES: Final = 400
-"""Of a run in the store with its indexes; its attempts and results come on top."""
+"""Of a run that was leased, with its indexes; its attempts and results come on top."""
 ROW_BYTES: Final = 200
 """Of any other row, beside what it says."""
 MAX_OPEN_SELECTORS: Final = 1000
@@ -26,7 +27,7 @@ MAX_OPEN_SELECTORS: Final = 1000
 
 
 def size_of(sweep: Sweep, cells: Iterable[Cell], runs: int) -> int:
-    """Return what a sweep takes in the store, about, in bytes."""
+    """Return what a sweep comes to in the store, about, in bytes."""
     said = sum(len(cell.model_dump_json()) + ROW_BYTES for cell in cells)
     return len(sweep.model_dump_json()) + ROW_BYTES + said + runs * RUN_BYTES
 

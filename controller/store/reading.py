@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
+from controller.store.packing import counted, unpack
 from controller.store.rows import (
     agent_of,
     attempt_event_of,
@@ -102,14 +104,22 @@ class SqliteReader:
         of_sweep = None if sweep_id is None else Only("sweep_id", [sweep_id])
         with self._snapshot() as (snapshot, _):
             found = snapshot.runs(_OPEN if open_only and not of_sweep else of_sweep)
+            packed, places = snapshot.unleased(of_sweep), snapshot.places
+        if open_only:
+            packed = [row for row in packed if counted(row)[RunState.QUEUED] or not counted(row)]
         runs = self._made(found, run_of, "run", "run_id")
+        runs += self._unpacked(packed, {run.run_id for run in runs})
+        runs.sort(key=lambda run: (places[run.sweep_id], run.position))
         return [run for run in runs if not (open_only and run.state.terminal)]
 
     def run(self, run_id: str) -> Run | None:
         """Return one run, or None if there is no such run."""
         with self._snapshot() as (snapshot, _):
             found = snapshot.run(run_id)
-        return next(iter(self._made([found] if found else [], run_of, "run", "run_id")), None)
+            packed = [] if found else snapshot.unleased()
+        runs = self._made([found] if found else [], run_of, "run", "run_id")
+        runs += (run for run in self._unpacked(packed, ()) if run.run_id == run_id)
+        return next(iter(runs), None)
 
     def tally(self, sweep_id: str) -> SweepTally:
         """Return how many runs of a sweep are in each state, and how many have a VALID result."""
@@ -128,11 +138,13 @@ class SqliteReader:
             )
         )
         said = select(sweeps.c.runs).where(sweeps.c.sweep_id == sweep_id)
-        with self._snapshot() as (_, connection):
-            counts = {row.state: row.runs for row in connection.execute(by_state)}
+        with self._snapshot() as (snapshot, connection):
+            counts = Counter({row.state: row.runs for row in connection.execute(by_state)})
+            for row in snapshot.packed(Only("sweep_id", [sweep_id]), keyed=True):
+                counts.update(counted(row))
             found = connection.execute(valid).scalar_one()
             expected = connection.execute(said).scalar() or 0
-        states = {state: counts.get(state.value, 0) for state in RunState}
+        states = {state: counts[state.value] for state in RunState}
         return SweepTally(runs=states, valid=found, lost=max(0, expected - sum(states.values())))
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
@@ -244,6 +256,15 @@ class SqliteReader:
         if (what, why) not in self._told:
             self._told[what, why] = None
             self._tell(f"cannot read {what}: {why}. It is left out; see: benchfarm store check")
+
+    def _unpacked(self, packed: Iterable[Row], with_rows: Container[str]) -> Iterator[Run]:
+        """Yield runs that have no rows."""
+        for runs in self._made(packed, unpack, "the never leased runs of sweep", "sweep_id"):
+            for run in runs:
+                if run.run_id in with_rows:
+                    self._note(f"run {run.run_id}", "it is there twice, in two states")
+                else:
+                    yield run
 
     def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
         with self._snapshot() as (snapshot, _):

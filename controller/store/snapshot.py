@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, Table
 
 from controller.contracts.run import AttemptState, RunState
 from controller.store import tables
+from controller.store.packing import counted
 from controller.store.scanning import FAULTS, Note, Only, Row, is_damage, scan
 from controller.store.sealing import ORIGIN, seal_of_outcome, seal_of_row, seal_of_run
 
@@ -36,10 +38,12 @@ class Snapshot:
         self._connection = connection
         self._note = note
 
-    def records(self, table: Table, noun: str, key: str, only: Only | None = None) -> list[Row]:
+    def records(
+        self, table: Table, noun: str, key: str, only: Only | None = None, *, keyed: bool = False
+    ) -> list[Row]:
         """Return the sound rows of a table whose rows are records by themselves."""
         sound = {}
-        for row in self._scan(table, only):
+        for row in scan(self._connection, table, self._note, only, keyed=keyed):
             if _fits(row, seal_of_row, table, row):
                 sound[row["checksum"]] = row
             else:
@@ -51,11 +55,9 @@ class Snapshot:
         return self.records(tables.sweeps, "sweep", "sweep_id")
 
     def runs(self, only: Only | None = None) -> list[TriedRun]:
-        """Return the sound runs of sound sweeps in queue order: submission, then position."""
-        sweeps = self.sweeps()
+        """Return the sound runs of sound sweeps that have rows."""
         rows = self._run_rows(only)
         tried = self._attempts(_ids(rows) if only else None)
-        places = {row["sweep_id"]: place for place, row in enumerate(sweeps)}
         found: dict[str, TriedRun] = {}
         for row in rows:
             attempts, what = tried[row["run_id"]], f"run {named(row['run_id'])}"
@@ -63,16 +65,23 @@ class Snapshot:
                 self._note(what, NO_MATCH)
             elif found.setdefault(row["run_id"], (row, attempts))[0]["checksum"] != row["checksum"]:
                 self._note(what, "it is there twice, in two states")
-            elif row["sweep_id"] not in places:
+            elif not self._has_sweep(row):
                 found.pop(row["run_id"])
-                self._note(f"the runs of sweep {named(row['sweep_id'])}", "it cannot be read")
-        self._count_runs(sweeps, rows, only)
-        return sorted(
-            found.values(), key=lambda run: (places[run[0]["sweep_id"]], run[0]["position"])
-        )
+        self._count_runs(self.sweeps(), rows, only)
+        return list(found.values())
+
+    def unleased(self, only: Only | None = None) -> list[Row]:
+        """Return the sound records of sound sweeps' runs that have no rows: all, or a sweep's."""
+        of_sweep = only if only and only.column == "sweep_id" else None
+        return [row for row in self.packed(of_sweep) if self._has_sweep(row)]
+
+    def packed(self, only: Only | None = None, *, keyed: bool = False) -> list[Row]:
+        """Return the sound records of runs that have no rows; keyed: see `scan`."""
+        noun = "the never leased runs of sweep"
+        return self.records(tables.unleased, noun, "sweep_id", only, keyed=keyed)
 
     def run(self, run_id: str) -> TriedRun | None:
-        """Return a sound run: found by its keys, or in the whole table if these lead nowhere."""
+        """Return a sound run with a row: found by its keys, or in the whole table without them."""
         only = Only("run_id", [run_id])
         try:
             rows = self._run_rows(only, keyed=True)
@@ -141,6 +150,7 @@ class Snapshot:
             tables.device_events: self.events(),
             tables.tokens: self.records(tables.tokens, "the token of", "name"),
             tables.sweeps: self.sweeps(),
+            tables.unleased: self.unleased(),
             tables.cells: [*{row["cell_key"]: row for row, _ in runs}.values()],
             tables.runs: [row for row, _ in runs],
             tables.attempts: [attempt for _, attempts in runs for attempt in attempts],
@@ -164,7 +174,18 @@ class Snapshot:
         known = [{**row, "user": whose.get(row["run_id"])} for row in sound]
         return sorted(known, key=lambda row: row["ended_at"])
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each sound sweep in the queue."""
+        return {row["sweep_id"]: place for place, row in enumerate(self.sweeps())}
+
     # --- inside --------------------------------------------------------------------------------
+
+    def _has_sweep(self, row: Row) -> bool:
+        if row["sweep_id"] in self.places:
+            return True
+        self._note(f"the runs of sweep {named(row['sweep_id'])}", "it cannot be read")
+        return False
 
     def _scan(self, table: Table, only: Only | None = None) -> list[Row]:
         return scan(self._connection, table, self._note, only)
@@ -204,6 +225,8 @@ class Snapshot:
         if only and only.column != "sweep_id":
             rows = self._run_rows()
         there = Counter(row["sweep_id"] for row in rows)
+        for row in self.packed(only if only and only.column == "sweep_id" else None):
+            there[row["sweep_id"]] += sum(counted(row).values())
         for row in sweeps:
             lost = (row["runs"] or 0) - there[row["sweep_id"]]
             if lost > 0 and (only is None or only.column != "sweep_id" or only.keeps(row)):

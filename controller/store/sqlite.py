@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
@@ -26,6 +26,14 @@ from controller.store.connecting import (
     transaction,
     unusable,
 )
+from controller.store.keeping import (
+    add_packed,
+    ids_of_sweep,
+    is_packed,
+    save_packed,
+    sweeps_with_rows,
+)
+from controller.store.packing import pack
 from controller.store.reading import SqliteReader, log
 from controller.store.rows import (
     Row,
@@ -105,19 +113,17 @@ class SqliteStore(SqliteReader):
 
         Raises StoreConflict if another sweep has a run of the same id, StoreUnavailable.
         """
-        of_sweep = tables.runs.c.sweep_id == record.sweep_id
         # Before the transaction, which keeps all other writers waiting.
-        cells = _cell_rows(runs)
-        rows = {run.run_id: run_row(run, cells[id(run.cell)]) for run in runs}
+        packed, unsaid = pack(runs)
         with self._transaction() as connection:
-            known = set(connection.scalars(select(tables.runs.c.run_id).where(of_sweep)))
+            known = ids_of_sweep(connection, record.sweep_id)
+            if known is None:
+                return []  # which of them a damaged record had, nothing tells
             new = [run for run in runs if run.run_id not in known]
+            others = {run.run_id for run in unsaid}
+            self._require_free(connection, new, others)
             _keep_sweep(connection, record, len(known) + len(new))
-            distinct = list({row["cell_key"]: row for row in cells.values()}.values())
-            # Of a cell that is there already, damage is written over.
-            _execute(connection, _upsert(tables.cells), distinct)
-            _execute(connection, insert(tables.runs), [rows[run.run_id] for run in new])
-            _keep_attempts(connection, new)
+            _keep_runs(connection, add_packed(connection, packed, others, new))
         return new
 
     def save_runs(self, changes: Sequence[RunChange]) -> None:
@@ -125,8 +131,13 @@ class SqliteStore(SqliteReader):
 
         An outcome is never overwritten: the same one again is kept once, another is refused.
         """
+        runs = [change.run for change in changes]
         with self._transaction() as connection:
-            _keep_runs(connection, [change.run for change in changes])
+            there = sweeps_with_rows(connection, runs)
+            self._require_same_sweeps(runs, there)
+            first = save_packed(connection, (run for run in runs if run.run_id not in there))
+            _keep_runs(connection, first)
+            _keep_rows(connection, [run for run in runs if run.run_id in there])
             for change in changes:
                 if change.record:
                     self._keep_outcome(connection, change.run, change.record)
@@ -165,6 +176,21 @@ class SqliteStore(SqliteReader):
         # Threads take turns here: SQLite lets those who wait sleep, however short the others are.
         with self._writing, transaction(self._writers, self._path) as connection:
             yield connection
+
+    def _require_free(self, connection: Connection, new: Sequence[Run], others: set[str]) -> None:
+        """Raise StoreConflict if another sweep has a run of the same id.
+
+        others: the ids that don't follow from sweep, cell and repeat, and may be anyone's.
+        """
+        self._require_same_sweeps(new, sweeps_with_rows(connection, new))
+        unusual = others & {run.run_id for run in new}
+        if unusual and is_packed(connection, unusual):
+            raise StoreConflict(str(self._path), "another sweep has a run of the same id")
+
+    def _require_same_sweeps(self, runs: Iterable[Run], sweeps: Mapping[str, str]) -> None:
+        for run in runs:
+            if sweeps.get(run.run_id, run.sweep_id) != run.sweep_id:
+                raise StoreConflict(str(self._path), f"another sweep has a run {run.run_id}")
 
     def _keep_outcome(self, connection: Connection, run: Run, record: OutcomeRecord) -> None:
         tries = tables.attempts
@@ -210,6 +236,13 @@ def _keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
 
 
 def _keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
+    """Give runs rows of their own, and their cells; of a cell that is there, damage is mended."""
+    distinct = {row["cell_key"]: row for row in _cell_rows(runs).values()}
+    _execute(connection, _upsert(tables.cells), list(distinct.values()))
+    _keep_rows(connection, runs)
+
+
+def _keep_rows(connection: Connection, runs: Sequence[Run]) -> None:
     cells = _cell_rows(runs)
     rows = [run_row(run, cells[id(run.cell)]) for run in runs]
     _execute(connection, _upsert(tables.runs), rows)

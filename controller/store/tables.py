@@ -6,21 +6,35 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Dialect,
     Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
+    TypeDecorator,
     UniqueConstraint,
     text,
 )
 
-REVISION = "0010"
+REVISION = "0011"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
+
+
+class AnyBytes(TypeDecorator[bytes]):
+    """Bytes; damaged ones come back as whatever they are, not as what Python makes of it."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> None:
+        """Leave what is read as it is."""
+
 
 # Named, so that a migration can drop a constraint on SQLite.
 metadata = MetaData(
@@ -139,6 +153,20 @@ runs = Table(
     Column("queued_at", Float),
     Column("checksum", String),
     Index("ix_runs_queue", "sweep_id", "position"),
+)
+
+# What of a submission has never been leased: one record, however many runs; see packing.py.
+unleased = Table(
+    "unleased",
+    metadata,
+    Column("sweep_id", ForeignKey(sweeps.c.sweep_id), primary_key=True),
+    Column("created_at", Float, primary_key=True),
+    Column("deadline_s", Float, nullable=False),
+    Column("repeats", Integer, nullable=False),
+    Column("cells", AnyBytes, nullable=False),
+    # What state each run is in, in their order: how many, and which.
+    Column("spans", JSON, nullable=False),
+    Column("checksum", String),
 )
 
 attempts = Table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -113,13 +114,13 @@ async def test_runs_are_read_to_be_resumed_while_others_are_answered(
     assert asked.result() == 1
 
 
-async def test_many_runs_are_cancelled_and_resumed_batch_by_batch(
+async def test_many_runs_are_changed_at_one_go_in_a_thread_and_told_of_batch_by_batch(
     box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = 8 * BATCH
     sweep_id = (await desk.submit(builders.sweep(repeats=runs), "ann", again=False)).sweep_id
-    rounds, seen = 0, []
-    save = box.store.save_runs
+    rounds, saved, told = 0, [], Counter[int]()
+    save, loop_s = box.store.save_runs, threading.current_thread()
 
     async def count_rounds() -> None:
         nonlocal rounds
@@ -128,20 +129,58 @@ async def test_many_runs_are_cancelled_and_resumed_batch_by_batch(
             await asyncio.sleep(0)
 
     def counted(changes: Sequence[RunChange]) -> None:
-        seen.append((rounds, len(changes)))
+        saved.append((len(changes), threading.current_thread()))
         save(changes)
 
     counting = asyncio.create_task(count_rounds())
     monkeypatch.setattr(box.store, "save_runs", counted)
+    box.on_event = lambda _: told.update([rounds])
     for verb in (desk.cancel, desk.resume, desk.cancel):
-        seen.clear()
+        saved.clear()
+        told.clear()
         assert await verb(sweep_id, "ann") == runs
-        batches = [(at, size) for at, size in seen if size > 1]
-        assert all(size <= BATCH for _, size in batches)
-        assert len({at for at, _ in batches}) == len(batches) >= runs // BATCH
+        sizes = sorted(size for size, _ in saved)
+        assert sizes[-1] >= runs - 2, "all that had never been leased"
+        assert not sizes[:-1] or sizes[-2] <= 2
+        assert all(thread is not loop_s for size, thread in saved if size == sizes[-1])
+        assert max(told.values()) <= BATCH + 1, "the others are answered between"
     counting.cancel()
     tally = box.store.tally(sweep_id)
     assert tally.runs[RunState.CANCELLED] == runs
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("verb", ["cancel", "resume"])
+async def test_no_run_is_leased_while_its_sweep_is_being_changed(
+    box: FarmBox, desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    sweep_id = box.farm.sweeps.submit(builders.sweep(repeats=4), user="ann").sweep_id
+    if verb == "resume":
+        box.farm.sweeps.cancel(sweep_id, "ann")
+    held = Held(box.store.save_runs)
+    monkeypatch.setattr(box.store, "save_runs", held)
+    asked = asyncio.create_task(getattr(desk, verb)(sweep_id, "ann"))
+    async with asyncio.timeout(PATIENCE_S):
+        while not held.begun.is_set():
+            await asyncio.sleep(0)
+    monkeypatch.undo()
+    box.farm.sweeps.cancel("known-1")  # frees the device, and looks for another run
+    of_ann = [run for run in box.farm.state().open_runs if run.sweep_id == sweep_id]
+    assert not any(run.lease for run in of_ann)
+    held.answered.set()
+    assert await asked == 4
+    leased = [run for run in box.farm.state().open_runs if run.lease]
+    assert [run.sweep_id for run in leased] == [sweep_id] * (verb == "resume")
+
+
+async def test_the_administrator_and_the_owner_change_a_sweep_one_after_another(
+    box: FarmBox, desk: Desk
+) -> None:
+    runs = 2 * BATCH
+    sweep_id = (await desk.submit(builders.sweep(repeats=runs), "ann", again=False)).sweep_id
+    counts = await asyncio.gather(*(desk.cancel(sweep_id, user) for user in ("ann", "admin")))
+    assert sorted(counts) == [0, runs]
+    assert box.store.tally(sweep_id).runs[RunState.CANCELLED] == runs
 
 
 async def test_a_users_requests_are_answered_one_after_another(

@@ -22,6 +22,9 @@ DAMAGES = (
     "UPDATE runs SET state = 'text' WHERE state = 'leased'",
     "UPDATE attempts SET leased_at = 'text'",
     "UPDATE cells SET knobs = '{'",
+    "UPDATE unleased SET cells = 'text'",
+    "UPDATE unleased SET spans = '{'",
+    "DELETE FROM unleased",
     "UPDATE tokens SET digest = 1",
 )
 

@@ -19,6 +19,8 @@ from tests.support.damaged_store import identity, make, see
 
 OLD = Path(__file__).parent / "data" / "store_0008.sql"
 
+NEVER_LEASED = "the never leased runs of sweep demo-"
+
 VALUES = (
     None,
     "",
@@ -77,8 +79,17 @@ def test_a_store_of_an_older_release_is_given_checksums_that_fit(tmp_path: Path)
         ("UPDATE outcomes SET validity = 'VALID' WHERE validity = 'INVALID'", "the result of run"),
         ("DELETE FROM outcomes WHERE number = 3", "1 of 44 results and failures"),
         ("UPDATE attempts SET virtual = NOT virtual WHERE rowid = 3", "the result of run"),
-        ("UPDATE runs SET state = 'done' WHERE state = 'queued'", "run "),
-        ("DELETE FROM runs WHERE state = 'queued'", "1 of the 12 runs of sweep"),
+        ("UPDATE runs SET state = 'done' WHERE state = 'failed'", "run "),
+        ("DELETE FROM runs WHERE rowid = 4", "1 of the 12 runs of sweep"),
+        ("UPDATE unleased SET spans = replace(spans, 'queued', 'cancelled')", NEVER_LEASED),
+        ("UPDATE unleased SET spans = '[[12,\"queued\",null,null]]'", NEVER_LEASED),
+        ("UPDATE unleased SET spans = '[[1e9,\"queued\",null,null]]'", NEVER_LEASED),
+        ("UPDATE unleased SET cells = zeroblob(10000000)", NEVER_LEASED),
+        ("UPDATE unleased SET cells = 99999999999", NEVER_LEASED),
+        ("UPDATE unleased SET cells = 'text' WHERE rowid = 2", NEVER_LEASED),
+        ("UPDATE unleased SET created_at = 7 WHERE rowid = 2", NEVER_LEASED),
+        ("UPDATE unleased SET sweep_id = 'demo' WHERE rowid = 2", "the never leased runs of"),
+        ("DELETE FROM unleased WHERE rowid = 2", "1 of the 12 runs of sweep"),
         ("UPDATE sweeps SET document = '{' WHERE number = 2", "sweep demo-"),
         ("UPDATE devices SET virtual = 0 WHERE device_id = 'phone-1'", "device phone-1"),
         ("UPDATE agents SET host = x'ff'", "agent host-1"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, Integer, Table, create_engine, inspect
 
+from controller.contracts.run import RunChange
+from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.store import migrate, tables
+from controller.store.sqlite import SqliteStore
 from tests.support import builders
+from tests.support.stored import AGENT, CPU, change, grant, runs_for, sweep_record
 
 
 @pytest.fixture
@@ -115,6 +121,31 @@ def test_attempts_of_an_older_store_are_kept_and_nothing_is_known_of_their_cooli
     assert tuple(run) == ("r", 1, None)
     (tried,) = connection.exec_driver_sql("SELECT run_id, state, late, cooling FROM attempts")
     assert tuple(tried) == ("r", "cancelled", 0, None)
+
+
+def test_runs_of_an_older_store_that_wait_in_rows_are_leased_cancelled_and_resumed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.sqlite"
+    record = sweep_record()
+    runs = runs_for(record)
+    with closing(SqliteStore.open(path)) as store:
+        store.save_agent(AGENT, [CPU])
+        store.add_sweep(record, [run.model_copy(update={"position": 9}) for run in runs])
+        store.save_runs([RunChange(run) for run in runs])  # what no record can say has a row
+        assert store.runs() == runs
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE unleased")
+        connection.execute("UPDATE alembic_version SET version_num = '0010'")
+    with closing(SqliteStore.open(path)) as store:
+        changes = [grant(runs[0]), change(runs[1], Cancelled(), 5.0), RunChange(runs[2])]
+        store.save_runs(changes)
+        changes[1] = change(changes[1].run, Resumed(), 6.0)
+        store.save_runs(changes)
+        assert store.runs() == [one.run for one in changes]
+        assert store.add_sweep(record, runs) == []
+        assert store.tally(record.sweep_id).lost == 0
+        assert store.damage() == []
 
 
 def test_a_new_migration_is_written_from_the_tables(tmp_path: Path, connection: Connection) -> None:
