@@ -15,7 +15,13 @@ from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import DatabaseError
 
 from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
-from controller.contracts.errors import HomeUnusable, NotFound, StoreConflict, StoreUnavailable
+from controller.contracts.errors import (
+    HomeUnusable,
+    NotFound,
+    StoreConflict,
+    StoreDamaged,
+    StoreUnavailable,
+)
 from controller.contracts.records import SweepRecord, Token
 from controller.contracts.run import OutcomeRecord, Run, RunChange
 from controller.store import tables
@@ -131,11 +137,22 @@ class SqliteStore(SqliteReader):
 
         An outcome is never overwritten: the same one again is kept once, another is refused.
         """
+        try:
+            self._save_runs(changes, save_packed)
+        except StoreDamaged:  # a page of records that can't be read: the runs get rows
+            self._save_runs(changes, lambda _, runs: [*runs])
+
+    def _save_runs(
+        self,
+        changes: Sequence[RunChange],
+        rowless: Callable[[Connection, Iterable[Run]], list[Run]],
+    ) -> None:
+        """rowless: keeps what has no rows, and returns which of it needs rows by now."""
         runs = [change.run for change in changes]
         with self._transaction() as connection:
             there = sweeps_with_rows(connection, runs)
             self._require_same_sweeps(runs, there)
-            first = save_packed(connection, (run for run in runs if run.run_id not in there))
+            first = rowless(connection, (run for run in runs if run.run_id not in there))
             _keep_runs(connection, first)
             _keep_rows(connection, [run for run in runs if run.run_id in there])
             for change in changes:

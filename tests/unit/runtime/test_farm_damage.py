@@ -103,20 +103,41 @@ PAGE_TYPE = 1
 """Bytes at the beginning of a page, without which SQLite reads nothing of it."""
 
 
+def _lease_once(box: FarmBox, path: Path) -> list[str]:
+    """Have sixty runs wait that were leased before, and so have rows; return their ids."""
+    each = [builders.cpu(f"old-{n}", cores=frozenset({n})) for n in range(60)]
+    box.farm.register(builders.registration(builders.agent("old"), *each))
+    box.farm.sweeps.submit(builders.sweep(repeats=60))
+    box.wait(100.0)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(60,)]
+    box.farm.register(builders.registration())
+    return [run.run_id for run in box.store.runs()]
+
+
 def _strike(box: FarmBox, path: Path, run_id: str) -> set[str]:
     """Damage the page that a run is on, under the open store; return which runs are on it."""
     _change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
-    rows = [row for row in damage.rows_of(path) if row.table == "runs"]
-    pages = {row.row_id: row.needs[-1][0] // damage.PAGE for row in rows}
+    pages = _pages_of(path, "runs")
     with closing(sqlite3.connect(path)) as connection:
         ids = dict(connection.execute("SELECT rowid, run_id FROM runs").fetchall())
     (page,) = (pages[row_id] for row_id, found in ids.items() if found == run_id)
+    _spoil(path, page)
+    return {found for row_id, found in ids.items() if pages[row_id] == page}
+
+
+def _pages_of(path: Path, table: str) -> dict[int, int]:
+    """Return the page that each row of a table is on."""
+    rows = [row for row in damage.rows_of(path) if row.table == table]
+    return {row.row_id: row.needs[-1][0] // damage.PAGE for row in rows}
+
+
+def _spoil(path: Path, page: int) -> None:
     with path.open("r+b") as file:
         file.seek(page * damage.PAGE)
         file.write(bytes(PAGE_TYPE))
     # A commit of another connection, so that none goes on with the page it remembers.
     _change(path, "UPDATE alembic_version SET version_num = version_num")
-    return {found for row_id, found in ids.items() if pages[row_id] == page}
 
 
 def _run_all(box: FarmBox) -> set[str]:
@@ -138,9 +159,7 @@ def _run_all(box: FarmBox) -> set[str]:
 def test_a_page_that_is_damaged_while_the_farm_runs_holds_up_its_own_runs_only(
     box: FarmBox, tmp_path: Path, struck: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    box.farm.register(builders.registration())
-    box.farm.sweeps.submit(builders.sweep(repeats=60))
-    runs = [run.run_id for run in box.store.runs()]
+    runs = _lease_once(box, tmp_path / "store.sqlite")
     doomed = _strike(box, tmp_path / "store.sqlite", runs[struck])
     assert 0 < len(doomed) < len(runs)
     with caplog.at_level(logging.ERROR):
@@ -154,11 +173,26 @@ def test_a_page_that_is_damaged_while_the_farm_runs_holds_up_its_own_runs_only(
 
 
 def test_what_cannot_be_cancelled_is_told(box: FarmBox, tmp_path: Path) -> None:
-    box.farm.register(builders.registration())
-    said = box.farm.sweeps.submit(builders.sweep(repeats=60))
-    runs = [run.run_id for run in box.store.runs()]
+    runs = _lease_once(box, tmp_path / "store.sqlite")
+    (sweep,) = box.store.sweeps()
     doomed = _strike(box, tmp_path / "store.sqlite", runs[30])
     with pytest.raises(UserError, match=f"damaged where {len(doomed)} of its runs are kept"):
-        box.farm.sweeps.cancel(said.sweep_id)
+        box.farm.sweeps.cancel(sweep.sweep_id)
     states = {run.run_id: run.state for run in box.store.runs()}
     assert states == dict.fromkeys({*runs} - doomed, RunState.CANCELLED)
+
+
+def test_a_damaged_page_of_what_was_never_leased_holds_up_no_run(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.sqlite"
+    box.farm.register(builders.registration())
+    box.farm.sweeps.submit(builders.sweep(repeats=20))
+    runs = {run.run_id for run in box.store.runs()}
+    _change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    (page,) = {*_pages_of(path, "unleased").values()}
+    _spoil(path, page)
+    with pytest.raises(StoreDamaged, match="benchfarm store check"):
+        box.farm.sweeps.submit(builders.sweep(name="after"))
+    assert _run_all(box) == runs
+    assert {run.run_id for run in box.store.runs()} == runs, "each has a sound row"
