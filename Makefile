@@ -1,6 +1,6 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench audit dist check grafana-smoke lock clean
+.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -P -m pip -qq --require-virtualenv
@@ -30,6 +30,10 @@ test-long: ## run those that take minutes
 bench: ## print the figures of speed and memory that the docs promise (half an hour)
 	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest --figures -m "figures and not hardware"
+
+kill-matrix: ## kill each kind of process at each moment of a sweep; needs root (an hour; MATRIX="--kinds raylet --times 2")
+	@bash deploy/setup.sh --for-tests
+	@$(RUN)/python -P -m tests.support.kill_matrix $(MATRIX)
 
 check: setup ## lint, formatting, types
 	@$(RUN)/ruff check .
