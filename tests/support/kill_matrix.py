@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -273,6 +275,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="a line a kill; those in it are printed, too")
     told = parser.parse_args()
     kills = _recorded(told.json)
+    # The hosts have no way out, by which a bundle could be fetched.
+    subprocess.run([BENCHFARM, "bundle", "build", f"litert-{platform.machine()}"], check=True)
     with tempfile.TemporaryDirectory(prefix="kills-") as folder, matrix(Path(folder)) as farm:
         for kind in (kind for kind in KINDS if kind.name in told.kinds):
             for moment in [m for m in MOMENTS if m in told.moments] * told.times:
