@@ -19,6 +19,8 @@ from tests.support.wall_clock import WallClock, build_shim
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
+RUNS = 50
+"""So many are open: two of them under way, the others queued."""
 TERM_S = 12.0
 """Longer than a lease that nobody renews."""
 
@@ -49,14 +51,15 @@ def test_no_lease_is_lost_while_clocks_are_set_and_a_dead_host_is_found_in_time(
     stepped: Stepped, figure: Figure
 ) -> None:
     fleet, node = stepped.fleet, stepped.node
-    sweep_id = fleet.submit(training_sweep("steps", ENDLESS, repeats=2, run_on="any"))
-    eventually(lambda: all(run.lease for run in fleet.runs(sweep_id)), "each host has a run")
+    sweep_id = fleet.submit(training_sweep("steps", ENDLESS, repeats=RUNS, run_on="any"))
+    eventually(lambda: len(leased(fleet, sweep_id)) == 2, "each host has a run")
+    held = leased(fleet, sweep_id)
     for clock in (stepped.head_clock, stepped.node_clock):
         for step in (HOUR_S, -HOUR_S, MINUTE_S, -MINUTE_S):
             before = clock.now()
             clock.step(step)
             assert clock.now() - before == pytest.approx(step, abs=10), "it is set"
-            _stays_leased(fleet, sweep_id, TERM_S)
+            _stay_leased(fleet, sweep_id, held, TERM_S)
             expected = stepped.node_clock.now() - stepped.head_clock.now()
             assert fleet.ahead_s(node) == pytest.approx(expected, abs=5)
 
@@ -65,21 +68,28 @@ def test_no_lease_is_lost_while_clocks_are_set_and_a_dead_host_is_found_in_time(
     found_s = seconds_until(lambda: fleet.device_of(node) is None, "the silent host is lost")
     figure("seconds until a host is found dead as the head's clock is set back", found_s, "15")
     eventually(
-        lambda: sorted(len(run.attempts) for run in fleet.runs(sweep_id)) == [1, 1],
+        lambda: states(fleet, sweep_id) == [AttemptState.LEASED, AttemptState.LOST],
         "its run waits",
     )
-    states = sorted(run.attempts[0].state for run in fleet.runs(sweep_id))
-    assert states == [AttemptState.LEASED, AttemptState.LOST]
     node.thaw()
     stepped.head_clock.step(HOUR_S)
     fleet.cli("sweep", "cancel", sweep_id)
     assert {run.state for run in fleet.runs(sweep_id)} == {RunState.CANCELLED}
 
 
-def _stays_leased(fleet: Fleet, sweep_id: str, seconds: float) -> None:
-    """See for so long that every run keeps its one attempt."""
+def leased(fleet: Fleet, sweep_id: str) -> set[str]:
+    return {run.run_id for run in fleet.runs(sweep_id) if run.lease}
+
+
+def states(fleet: Fleet, sweep_id: str) -> list[AttemptState]:
+    """Return the states of all attempts of a sweep's runs."""
+    return sorted(attempt.state for run in fleet.runs(sweep_id) for attempt in run.attempts)
+
+
+def _stay_leased(fleet: Fleet, sweep_id: str, held: set[str], seconds: float) -> None:
+    """See for so long that the runs that are held keep their one attempt, and no other has one."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
-        for run in fleet.runs(sweep_id):
-            assert [a.state for a in run.attempts] == [AttemptState.LEASED], run
+        assert leased(fleet, sweep_id) == held
+        assert states(fleet, sweep_id) == [AttemptState.LEASED] * len(held)
         time.sleep(0.5)

@@ -11,7 +11,7 @@ import pytest
 from controller.contracts.result import Blame
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.wire import RunEvent
-from tests.integration.farm import TestFarm, training_sweep
+from tests.integration.farm import ENDLESS, TestFarm, training_sweep
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
@@ -62,6 +62,25 @@ def test_a_controller_that_cannot_start_again_is_tried_until_it_can(farm: TestFa
     eventually(lambda: farm.home.endpoint().pid != victim.pid, "the controller's return")
     assert farm.cli("up").status == 0
     assert farm.the_process("ray::Controller").pid == farm.home.endpoint().pid
+
+
+def test_a_controller_that_is_stopped_is_said_by_whoever_asks_and_goes_on(
+    farm: TestFarm,
+) -> None:
+    controller = farm.the_process("ray::Controller")
+    sweep_id = farm.submit(training_sweep("stopped", ENDLESS))
+    controller.suspend()
+    try:
+        listed, cancelled = farm.cli("device", "list"), farm.cli("sweep", "cancel", sweep_id)
+    finally:
+        controller.resume()
+    silent = "the controller has not answered for 5 s"
+    assert (listed.status, listed.err) == (0, f"benchfarm: {silent}\n")
+    assert cancelled.status == 2
+    assert silent in cancelled.err
+    assert farm.cli("sweep", "cancel", sweep_id).status == 0
+    assert {run.state for run in farm.runs(sweep_id)} == {RunState.CANCELLED}
+    assert farm.the_process("ray::Controller") == controller
 
 
 def failed_starts(farm: TestFarm) -> int:
