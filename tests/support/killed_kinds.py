@@ -54,14 +54,13 @@ KINDS = (
     Kind("virtual phone", HEAD, _PYTHON + r".*agents\.android\.virtual "),
     Kind("runner on the phone", HEAD, r"/data/local/tmp/.*" + _RUNNER, lasts=False),
     Kind("runner on the host", HEAD, r"/runs/.*" + _RUNNER, lasts=False),
-    Kind("worker", HEAD, _PYTHON + r".*agents\.worker", lasts=False),
     Kind("joined supervisor", NODE, r"benchfarm agent start"),
     Kind("joined ray start", NODE, r"/ray start "),
     Kind("joined raylet", NODE, r"^\S*/raylet/raylet "),
     Kind("joined agent", NODE, _PYTHON + r".*agents\.joined"),
     Kind("joined dashboard agent", NODE, r"^ray::DashboardAgent"),
     Kind("joined runtime-env agent", NODE, r"^ray::RuntimeEnvAgent"),
-    Kind("joined worker", NODE, _PYTHON + r".*agents\.worker", lasts=False),
+    Kind("worker", NODE, _PYTHON + r".*agents\.worker", lasts=False),
 )
 
 
