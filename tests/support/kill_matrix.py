@@ -49,7 +49,9 @@ THERE = {DeviceState.READY, DeviceState.BUSY, DeviceState.COOLING}
 ENDED = {RunState.DONE, RunState.FAILED, RunState.CANCELLED}
 LIMIT_S = 180.0
 """When a farm that isn't whole, or a sweep that doesn't end, is given up."""
-SOON_S = 0.02
+SOON_S = 0.1
+LOOK_S = 1.0
+"""Looking costs CPU time that the farm needs to come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Matrix:
                 sweeps = sweeps or self._submit()
                 if self._over(sweeps):
                     return whole_since - began, sweeps
-            time.sleep(SOON_S)
+            time.sleep(LOOK_S)
         return None, sweeps
 
     def _tend(self) -> None:
