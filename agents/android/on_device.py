@@ -17,6 +17,7 @@ from agents.android.content import Content, Ready, score_answers
 from agents.android.on_device_result import begun, merged, with_facts, with_files
 from agents.android.quality import delegated, judged, rules_missed
 from agents.android.run_length import run_length
+from agents.energy.account import REST_S
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
 from agents.transports.remote import (
@@ -212,6 +213,7 @@ def runner_spec(
         "delegate": delegate_of(job),
         "answer": workload.output.kind,
         "sampling_s": SAMPLING_S,
+        "rest_s": REST_S[str(job.knobs.get("policy", "ci"))],
         "die_with_stdin": True,
     }
     if isinstance(workload.input, ImageInput):

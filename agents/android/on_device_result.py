@@ -13,12 +13,13 @@ from agents.android.quality import invalid
 from agents.android.runner.sampler import FILE
 from agents.android.throttling import (
     charging_began,
-    energy_j,
     findings,
     readings_of,
     summary,
 )
-from controller.contracts.result import Measurement, Result, Validity
+from agents.energy.sampled import energy_of
+from agents.energy.trace import Span
+from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job
 
@@ -68,27 +69,44 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
         if job.knobs["length"] != "normal":
             metrics |= predictions(job.scenario, latencies)
         policy = load_policy(str(job.knobs.get("policy", "ci")))
-        result = sampled(result, policy, latencies, folder)
+        result = sampled(result, policy, latencies, folder, _queries(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
 
 
-def sampled(result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path) -> Result:
+def sampled(
+    result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path, queries: int
+) -> Result:
     """Add what the device said of itself meanwhile; INVALID if its policy forbids any of it."""
     path, started = folder / FILE, result.environment.get("started_at_uptime_s")
     if not path.exists() or not isinstance(started, int | float):
         return result
     readings = readings_of(path.read_text(errors="replace"), started)
     duration_s = result.metrics["duration"].value
+    rest = _rest(result.environment, started)
+    energy = energy_of(readings, Span(0.0, duration_s), rest, queries)
+    if rest:
+        readings = [reading for reading in readings if reading.at_s > rest.ended_s]
     found = charging_began(readings, policy)
     if policy.throttled:
         found += findings(readings, latencies_s, duration_s, policy.throttled)
-    metrics = dict(result.metrics)
-    joules = energy_j(readings, duration_s)
-    if joules is not None:
-        metrics["energy"] = Measurement(value=joules, unit=Unit.JOULES)
-    environment = {**result.environment, **summary(readings)}
+    metrics = {**result.metrics, **energy.metrics}
+    environment = {**result.environment, **summary(readings), **energy.facts}
     result = result.model_copy(update={"metrics": metrics, "environment": environment})
     for finding in found:
         result = invalid(result, f"policy {policy.name}: {finding}")
     return result
+
+
+def _rest(environment: Environment, started_uptime_s: float) -> Span | None:
+    """Return when the device was at rest, in seconds since the first query; None if it was not."""
+    began, ended = (environment.get(f"rested_{end}_uptime_s") for end in ("from", "until"))
+    if not isinstance(began, int | float) or not isinstance(ended, int | float):
+        return None
+    return Span(began - started_uptime_s, ended - started_uptime_s)
+
+
+def _queries(result: Result, job: Job) -> int:
+    """Return how many queries LoadGen issued; the one of offline counts as its samples."""
+    samples = result.environment.get("samples")
+    return samples // int(job.knobs.get("samples_per_query", 1)) if isinstance(samples, int) else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -27,11 +28,12 @@ class Reading:
     """As the sampler prints them: see agents/android/runner/sampler.py."""
 
     def number(self, name: str) -> float | None:
-        """Return a value that is a number, None if it wasn't read."""
+        """Return a value that is a finite number, None if none was read."""
         try:
-            return float(self.values[name])
+            value = float(self.values[name])
         except (KeyError, ValueError):
             return None
+        return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,41 +134,6 @@ def _by_latency(latencies_s: Sequence[float], duration_s: float, drift: float) -
     before = sum(float(part.sum()) for part in parts[:first])
     at_s = duration_s * before / sum(float(part.sum()) for part in parts)
     yield Finding(f"throttled: latency {medians[-1] / start:.2f} times that of the start", at_s)
-
-
-def energy_j(readings: Sequence[Reading], duration_s: float) -> float | None:
-    """Return what a run took from the battery, None if the phone doesn't tell or is charging.
-
-    By current (µA) and voltage (µV) over time; else by the charge counter (µAh), if it moved.
-    """
-    during = [r for r in readings if 0 <= r.at_s <= duration_s]
-    if any(r.values.get("battery_status") in ("Charging", "Full") for r in readings):
-        return None
-    watts = [
-        abs(current) * voltage / 1e12
-        for r in during
-        if (current := r.number("battery_current_now")) is not None
-        and (voltage := r.number("battery_voltage_now")) is not None
-    ]
-    if watts:
-        return float(np.mean(watts)) * duration_s
-    return _by_charge(during, duration_s)
-
-
-def _by_charge(during: Sequence[Reading], duration_s: float) -> float | None:
-    """Return what a run took at the mean power between the first and the last sample in it."""
-    counted = [
-        (r.at_s, charge, voltage)
-        for r in during
-        if (charge := r.number("battery_charge_counter")) is not None
-        and (voltage := r.number("battery_voltage_now")) is not None
-    ]
-    if len(counted) < 2:
-        return None
-    (began_s, full, _), (ended_s, left, voltage) = counted[0], counted[-1]
-    if full <= left or ended_s <= began_s:
-        return None
-    return (full - left) * 1e-6 * 3600 * voltage / 1e6 * duration_s / (ended_s - began_s)
 
 
 def summary(readings: Sequence[Reading]) -> dict[str, Scalar]:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from typing import Generic
 
 from agents.backends.protocol import TrainingBackend
+from agents.energy.account import REST_S, account
+from agents.energy.rapl import EnergyMeter, readable_domains, rested
 from agents.host.disturbance import CpuWatch, environment_of
 from agents.host.disturbance import objections as disturbances
-from agents.host.energy import EnergyMeter, readable_domains
 from controller.contracts.base import Scalar
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
@@ -21,7 +22,7 @@ from models.training import Batch, Outputs, TrainingWorkload
 
 Steps = list[tuple[float, float]]
 """Seconds and loss of each step."""
-REST_S = 1.0
+SETTLE_S = 1.0
 """The longest a process is waited for that doesn't come to rest."""
 LOOK_S = 5e-3
 
@@ -30,12 +31,18 @@ class Trainer(Generic[Batch, Outputs]):
     """A model that learns, step by step."""
 
     def __init__(
-        self, workload: TrainingWorkload[Batch, Outputs], backend: TrainingBackend
+        self,
+        workload: TrainingWorkload[Batch, Outputs],
+        backend: TrainingBackend,
+        rest_s: float = 0.0,
     ) -> None:
+        """Make the model, after a rest of so long in which the machine's idle power is measured."""
+        domains = readable_domains()
+        self._at_rest, self._meter = rested(domains, rest_s), EnergyMeter(domains)
         self._workload = workload
         self._backend = backend
         self.model, self._optimizer = backend.prepare(workload)
-        self._watch, self._meter = CpuWatch(), EnergyMeter(readable_domains())
+        self._watch = CpuWatch()
         self._done = 0
 
     def step(self) -> tuple[float, float]:
@@ -58,17 +65,20 @@ class Trainer(Generic[Batch, Outputs]):
         """Return what timed steps come to; called once, after the last."""
         timed = self._watch.timed
         reasons = objections(steps) + disturbances(timed, policy)
+        energy = account(
+            lambda: self._meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
+        )
         return Result(
             validity=Validity.INVALID if reasons else Validity.VALID,
             reasons=reasons,
             metrics={
                 **measure(steps, self._workload.batch_size, _peak_memory_bytes()),
-                **energy_of_a_step(self._meter, len(steps)),
+                **energy.metrics,
             },
             environment={
                 **self._backend.environment(),
                 **environment_of(timed),
-                "energy_source": self._meter.source,
+                **energy.facts,
             },
         )
 
@@ -81,7 +91,8 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    trainer = Trainer(workload, backend)
+    policy = str(knobs.get("policy", "ci"))
+    trainer = Trainer(workload, backend, REST_S[policy])
     steps: Steps = []
 
     def train(phase: str, count: int) -> None:
@@ -92,7 +103,7 @@ def run(
     train("warm-up", warmup)
     with trainer.timing():
         train("training", timed)
-    return trainer.result(steps[warmup:], str(knobs.get("policy", "ci")))
+    return trainer.result(steps[warmup:], policy)
 
 
 def take_turns(
@@ -104,7 +115,8 @@ def take_turns(
 ) -> Result:
     """Train in turns of so many counted steps as each order says, and rest in between.
 
-    The first step of a turn is not counted: it finds caches that the other side has filled.
+    The first step of a turn is not counted: it finds caches that the other side has filled. There
+    is no rest before, since the other side may be at work then.
     """
     trainer = Trainer(workload, backend)
     steps: Steps = []
@@ -124,7 +136,7 @@ def take_turns(
 
 def come_to_rest() -> None:
     """Return when this process uses no CPU any more: OpenMP's threads spin before they sleep."""
-    give_up = time.monotonic() + REST_S
+    give_up = time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
         used = time.process_time()
         time.sleep(LOOK_S)
@@ -146,13 +158,6 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
     if losses:
         metrics["loss"] = Measurement(value=losses[-1], unit=Unit.LOSS, samples=losses)
     return metrics
-
-
-def energy_of_a_step(meter: EnergyMeter, steps: int) -> dict[str, Measurement]:
-    """Return the mean energy of a timed step as the metric `energy`; nothing if it isn't known."""
-    if meter.joules is None:
-        return {}
-    return {"energy": Measurement(value=meter.joules / steps, unit=Unit.JOULES)}
 
 
 def objections(steps: Steps) -> tuple[str, ...]:

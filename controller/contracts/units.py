@@ -14,6 +14,8 @@ class Unit(StrEnum):
     FRACTION = "fraction"
     BYTES = "bytes"
     JOULES = "J"
+    JOULES_PER_QUERY = "J/query"
+    JOULES_PER_STEP = "J/step"
     LOSS = "loss"
     RATIO = "ratio"
     DECIBELS = "dB"

@@ -20,6 +20,8 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.FRACTION: lambda v: f"{v:.2%}",
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
     Unit.JOULES: lambda v: f"{v:.4g} J",
+    Unit.JOULES_PER_QUERY: lambda v: f"{v:.4g} J/query",
+    Unit.JOULES_PER_STEP: lambda v: f"{v:.4g} J/step",
     Unit.LOSS: lambda v: f"{v:.4g}",
     Unit.RATIO: lambda v: f"{v:.3f}×",
     Unit.DECIBELS: lambda v: f"{v:.2f} dB",
@@ -39,6 +41,7 @@ HEADINGS = {
     "loss": "loss",
     "peak_memory": "peak memory",
     "energy": "energy",
+    "energy_gross": "energy with idle",
     "efficiency": "efficiency",
     "headroom": "headroom",
 }

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agents.android import on_device
 from agents.android import policy as policies
 from agents.android.virtual import control
 from agents.android.virtual.profiles import FOLDER
 from controller.contracts.base import Scalar
 from controller.contracts.result import Failure, Outcome, Result, Validity
+from controller.contracts.units import Unit
 from controller.runtime.home import Home
 from tests.support.figures import Figure
 from tests.support.phone_farm import LoopAgent, agent_with, wait_for_nobody
@@ -44,6 +46,7 @@ async def agent(
     phone: RunningPhone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[LoopAgent]:
     wait_for_nobody(monkeypatch, tmp_path)
+    monkeypatch.setattr(on_device, "REST_S", dict.fromkeys(("ci", "lab", "mlperf"), 7.0))
     async with agent_with(phone, Home(tmp_path / "home")) as agent:
         yield agent
 
@@ -87,7 +90,8 @@ async def test_a_phone_that_charges_is_refused_by_mlperf_and_measured_by_ci(
     measured, _ = await run_on(agent, "ci", tmp_path / "b")
     assert isinstance(measured, Result), measured
     assert measured.validity is Validity.VALID
-    assert "energy" not in measured.metrics
+    assert "energy_gross" not in measured.metrics
+    assert measured.environment["energy_unknown"] == "the phone was being charged"
 
 
 async def test_a_hot_phone_is_waited_for_until_it_has_cooled_down(
@@ -102,7 +106,12 @@ async def test_a_hot_phone_is_waited_for_until_it_has_cooled_down(
     # From 60 to 38 °C with 1.5 s, at 27 °C at rest: 1.6 s, of which a busy machine misses some.
     assert waited_s > 0
     assert "°C is above 38 °C" in str(outcome.environment["preflight_waited_for"])
-    assert outcome.metrics["energy"].value > 0
+    assert 0 < outcome.metrics["energy"].value < outcome.metrics["energy_gross"].value
+    assert outcome.metrics["energy"].unit is Unit.JOULES_PER_QUERY
+    assert str(outcome.environment["energy_source"]).startswith("battery ")
+    idle_watts = outcome.environment["idle_watts"]
+    assert isinstance(idle_watts, float)
+    assert 0.1 < idle_watts < 5
     share = outcome.environment["sampler_cpu_share"]
     assert isinstance(share, float)
     figure("sampling of conditions, share of a core", share, "0.005")

@@ -10,6 +10,7 @@ import platform
 import resource
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,6 +60,8 @@ def _fault_of(error: Exception) -> RunnerFault:
 def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
     """Load, warm up, let LoadGen measure, and return the result; raises RunnerFault."""
     folder = _made(Path(spec.log_dir))
+    period_s = spec.sampling_s if spec.mode == "performance" else 0.0
+    rested = _rest(folder, period_s, spec.rest_s, voice)
     model = TfliteModel(spec)
     dataset = _dataset(spec, model)
     voice.progress("warm-up", 0, 1, {})
@@ -67,7 +70,7 @@ def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
     threads_used = used.threads_since()
     session = Session(model, dataset, spec)
     total = expected_samples(spec, len(dataset), warmth.fastest_s)
-    with sampling(folder, spec.sampling_s if spec.mode == "performance" else 0.0) as sampler:
+    with sampling(folder, period_s) as sampler:
         _measure(session, total, warmth, spec, voice)
     np.save(folder / LATENCIES, np.frombuffer(session.latencies_ns, dtype=np.int64))
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
@@ -75,11 +78,24 @@ def run(spec: RunSpec, voice: Voice) -> dict[str, Any]:
     return _verdict(spec, log) | {
         "environment": {
             **environment,
+            **rested,
             "threads_used": threads_used,
             "sampler_cpu_share": sampler.cpu_share,
         },
         "artefacts": _artefacts(spec, folder),
     }
+
+
+def _rest(folder: Path, period_s: float, rest_s: float, voice: Voice) -> Mapping[str, float]:
+    """Sample the device while nothing runs, and return when that was; a rest of 0 s is none."""
+    if not (period_s and rest_s):
+        return {}
+    voice.progress("rest", 0, 1, {})
+    began = time.clock_gettime(time.CLOCK_BOOTTIME)
+    with sampling(folder, period_s):
+        time.sleep(rest_s)
+    ended = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return {"rested_from_uptime_s": began, "rested_until_uptime_s": ended}
 
 
 def _measure(session: Session, total: int, warmth: WarmUp, spec: RunSpec, voice: Voice) -> None:

@@ -8,6 +8,7 @@ asked every second round.
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import time
@@ -28,6 +29,12 @@ while :; do
   done
   for zone in /sys/class/thermal/thermal_zone*; do
     if [ -r "$zone/type" ] && read -r name <"$zone/type"; then tell "zone_$name" "$zone/temp"; fi
+  done
+  for domain in /sys/class/powercap/intel-rapl:*; do
+    if [ -r "$domain/energy_uj" ] && read -r name <"$domain/name"; then
+      tell "${domain##*/intel-}:$name" "$domain/energy_uj"
+      tell "range_${domain##*/intel-}:$name" "$domain/max_energy_range_uj"
+    fi
   done
   for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
     tell "frequency_${cpu##*/}" "$cpu/cpufreq/scaling_cur_freq"
@@ -63,13 +70,14 @@ class SamplerUse:
 
 @contextmanager
 def sampling(folder: Path, period_s: float) -> Iterator[SamplerUse]:
-    """Sample into a folder's FILE while the block runs; a period of 0 samples nothing."""
+    """Add samples to a folder's FILE while the block runs; a period of 0 takes none."""
     use = SamplerUse()
     if not period_s:
         yield use
         return
     before, started = _children_cpu_s(), time.monotonic()
-    with (folder / FILE).open("wb") as output:
+    with (folder / FILE).open("ab") as output:
+        os.write(output.fileno(), b"\n")  # ends what an earlier loop may have been cut off in
         process = subprocess.Popen(
             ("sh", "-c", SCRIPT, "sampler", f"{period_s:g}"),
             stdin=subprocess.DEVNULL,

@@ -76,6 +76,8 @@ class RunSpec:
     schedule_rng_seed: int = 0
     sampling_s: float = 0.0
     """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
+    rest_s: float = 0.0
+    """Seconds at rest before the model is loaded, sampled, in performance mode."""
     die_with_stdin: bool = False
     """End when standard input does: whoever started the run is gone."""
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from agents.energy.rapl import EnergyMeter, readable_domains
 from agents.host import disturbance
 from agents.host.disturbance import CpuTimes
-from agents.host.energy import readable_domains
 from agents.scenarios import training
 from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
@@ -60,7 +60,7 @@ def test_peak_memory_is_in_bytes() -> None:
     assert result.metrics["peak_memory"].unit is Unit.BYTES
 
 
-ENERGY_RANGE_UJ = 16_000_000
+ENERGY_RANGE_UJ = 16_000_000_000
 
 
 def powercap(folder: Path, readings: str = "1000000") -> Path:
@@ -75,12 +75,12 @@ def powercap(folder: Path, readings: str = "1000000") -> Path:
 
 
 class Burning(Plain):
-    """Uses 7 J a step: five of them are more than two ranges of the counter."""
+    """Uses 7 kJ a step: five of them are more than two ranges of the counter."""
 
     counter: Path
 
     def step(self, *arguments: Any) -> float:  # noqa: ANN401
-        burnt = int(self.counter.read_text()) + 7_000_000
+        burnt = int(self.counter.read_text()) + 7_000_000_000
         self.counter.write_text(str(burnt % (ENERGY_RANGE_UJ + 1)))
         return super().step(*arguments)
 
@@ -92,6 +92,9 @@ def test_energy_is_that_of_the_timed_steps_each(
     domains = readable_domains(powercap(tmp_path))
     monkeypatch.setattr(training, "readable_domains", lambda: domains)
     monkeypatch.setattr(training, "come_to_rest", lambda: None)
+    clock = count(0.0, 1.0).__next__
+    monkeypatch.setattr(training, "EnergyMeter", lambda domains: EnergyMeter(domains, clock))
+    monkeypatch.setattr(training, "rested", lambda *_: idling(tmp_path, watts=500))
     knobs = {"warmup_steps": 2, "steps": 5}
     backend = Burning(knobs)
     backend.counter = tmp_path / "intel-rapl:0" / "energy_uj"
@@ -99,16 +102,29 @@ def test_energy_is_that_of_the_timed_steps_each(
         result = training.take_turns(Line(), backend, knobs, [5, 1], lambda _: None)
     else:
         result = training.run(Line(), backend, knobs, lambda _: None)
-    assert result.metrics["energy"].value == pytest.approx(7)
-    assert result.metrics["energy"].unit is Unit.JOULES
+    assert result.metrics["energy_gross"].value == pytest.approx(7000)
+    seconds_a_step = 8 / 6 if in_turns else 6 / 5  # one a look: after each step, and at the end
+    assert result.metrics["energy"].value == pytest.approx(7000 - 500 * seconds_a_step)
+    assert result.metrics["energy"].unit is Unit.JOULES_PER_STEP
     assert result.environment["energy_source"] == "rapl: package-0"
+    assert result.environment["idle_watts"] == pytest.approx(500)
+
+
+def idling(powercap: Path, watts: int) -> EnergyMeter:
+    """Return what was read in five seconds of rest."""
+    counter = powercap / "intel-rapl:0" / "energy_uj"
+    meter = EnergyMeter(readable_domains(powercap), count(0.0, 5.0).__next__)
+    with meter.running():
+        counter.write_text(str(int(counter.read_text()) + 5 * watts * 1_000_000))
+    return meter
 
 
 def test_without_counters_there_is_no_energy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "readable_domains", lambda: ())
     result, _ = train(Line())
     assert "energy" not in result.metrics
-    assert result.environment["energy_source"] is None
+    assert "energy_gross" not in result.metrics
+    assert result.environment["energy_unknown"] == "the kernel lets no counter of energy be read"
 
 
 def test_progress_tells_each_step_and_its_phase() -> None:

@@ -14,9 +14,7 @@ from agents.android.policy import load_policy
 from agents.android.prediction import predicted
 from agents.android.runner.sampler import FILE, sampling
 from agents.android.throttling import (
-    Reading,
     charging_began,
-    energy_j,
     findings,
     readings_of,
     summary,
@@ -92,28 +90,6 @@ def test_charging_in_mid_run_is_told_only_where_it_is_forbidden() -> None:
     assert str(found) == "the phone was charging from 0.0 s on"
 
 
-def test_energy_is_mean_power_over_the_run() -> None:
-    readings = readings_of(TEXT, 100.0)
-    assert energy_j(readings, 10.0) == pytest.approx((0.5 + 0.7) / 2 * 4 * 10)
-    assert energy_j(readings_of(TEXT.replace("Disch", "Ch"), 100.0), 10.0) is None
-    assert energy_j([], 10.0) is None
-
-
-def charges(*rounds: tuple[float, int]) -> list[Reading]:
-    """Return readings of (seconds, µAh) at 4 V, the last of them cut off before its voltage."""
-    text = "battery_charge_counter {}\nbattery_voltage_now 4000000"
-    lines = "\n".join(f"at {at_s}\n{text.format(charge)}" for at_s, charge in rounds)
-    return readings_of(f"{lines}\nat {rounds[-1][0] + 1}\nbattery_charge_counter 1", 0.0)
-
-
-def test_a_charge_counter_takes_the_place_of_a_current() -> None:
-    used = energy_j(charges((1, 2_000_000), (3, 1_999_600), (5, 1_999_000)), 10.0)
-    assert used == pytest.approx(1e-3 * 3600 * 4 * 10 / 4), "of 4 s, for a run of 10 s"
-    assert energy_j(charges((1, 2_000_000), (5, 2_000_000)), 10.0) is None, "it did not move"
-    assert energy_j(charges((1, 2_000_000)), 10.0) is None
-    assert energy_j(charges((1, 2_000_000), (1, 1_999_000)), 10.0) is None, "in no time"
-
-
 def test_extremes_become_facts() -> None:
     facts = summary(readings_of(TEXT, 101.0))
     assert facts["celsius_skin_during_max"] == 41.5
@@ -133,7 +109,7 @@ def test_only_a_policy_that_enforces_makes_a_throttled_run_invalid(
     measured = measured.model_copy(
         update={"environment": {"started_at_uptime_s": 101.0}, "metrics": {"duration": duration}}
     )
-    found = sampled(measured, load_policy(policy), STEADY, tmp_path)
+    found = sampled(measured, load_policy(policy), STEADY, tmp_path, queries=64)
     assert found.validity is Validity(validity)
     if validity == "INVALID":
         assert found.reasons[0] == "policy lab: throttled: thermal status MODERATE from 9.0 s on"

@@ -1,0 +1,73 @@
+"""What a result says of energy: joules a query or step, above those of the same time at rest. Pure.
+
+`energy` is that difference, `energy_gross` is all that was used. What isn't known is left out, and
+the fact `energy_unknown` says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from agents.energy.trace import EnergyUnknownError, Joules, sure_enough
+from controller.contracts.result import Environment, Measurement
+from controller.contracts.units import Unit
+
+REST_S: Final[Mapping[str, float]] = MappingProxyType({"ci": 0.0, "lab": 20.0, "mlperf": 20.0})
+"""Run policy → how long a device is at rest before a run, while its idle power is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Energy of a stretch of time, and by what it is known."""
+
+    joules: Joules
+    seconds: float
+    source: str
+
+
+Metered = Callable[[], Used]
+"""Raises EnergyUnknownError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What to add to a result."""
+
+    metrics: Mapping[str, Measurement]
+    facts: Environment
+
+
+def account(during: Metered, at_rest: Metered, count: int, unit: Unit) -> Account:
+    """Return the energy of each of so many queries or steps."""
+    try:
+        used = during()
+        if count < 1:
+            raise EnergyUnknownError("nothing was counted that it was used for")
+    except EnergyUnknownError as unknown:
+        return Account({}, {"energy_unknown": str(unknown)})
+    metrics = {"energy_gross": Measurement(value=used.joules.value / count, unit=unit)}
+    facts: Environment = {
+        "energy_source": used.source,
+        "energy_gross_uncertainty": used.joules.uncertainty / used.joules.value,
+    }
+    try:
+        rest = at_rest()
+        net = _net(used, rest)
+    except EnergyUnknownError as unknown:
+        return Account(metrics, {**facts, "energy_unknown": f"idle power: {unknown}"})
+    return Account(
+        {"energy": Measurement(value=net.value / count, unit=unit), **metrics},
+        {
+            **facts,
+            "energy_uncertainty": net.uncertainty / net.value,
+            "idle_watts": rest.joules.value / rest.seconds,
+            "rested_s": rest.seconds,
+        },
+    )
+
+
+def _net(used: Used, rest: Used) -> Joules:
+    return sure_enough(used.joules.above(rest.joules, used.seconds / rest.seconds), used.seconds)

@@ -1,0 +1,148 @@
+"""Energy that processors used, where the kernel lets us read it (RAPL through powercap).
+
+RAPL counts each package, with all that runs on it; DRAM is a part of its own where there is one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agents.android.throttling import Reading
+from agents.energy.account import Used
+from agents.energy.trace import (
+    EnergyUnknownError,
+    Joules,
+    Span,
+    of_counter,
+    resolution,
+    sure_enough,
+    unwrapped,
+)
+
+POWERCAP = Path("/sys/class/powercap")
+SAMPLED: Final = "rapl:"
+"""Beginning of a counter's name as the sampler tells it; `range_` before that is where it wraps."""
+_COUNTED = ("package", "dram")
+"""Beginnings of the names of domains that add up; core and uncore are inside package, and psys
+contains it."""
+_MOST_UW: Final = 2e9
+"""No package or its memory takes 2 kW; slower than that, a counter can't go round unseen."""
+_UPDATED_S: Final = 0.002
+"""RAPL's counters are brought up to date every millisecond or so (Intel SDM, volume 3, 16.10)."""
+_UJ: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One counter."""
+
+    name: str
+    path: Path
+    range_uj: int
+    """It counts microjoules up to here, then begins again at 0."""
+
+    def read(self) -> int:
+        """Return microjoules; raises OSError."""
+        return int((self.path / "energy_uj").read_text())
+
+
+def readable_domains(powercap: Path = POWERCAP) -> tuple[Domain, ...]:
+    """Return the counters that add up to what the processors use; none where they can't be read."""
+    found = (_domain(path) for path in sorted(powercap.glob("intel-rapl:*")))
+    return tuple(domain for domain in found if domain and domain.name.startswith(_COUNTED))
+
+
+def _domain(path: Path) -> Domain | None:
+    try:
+        name = (path / "name").read_text().strip()
+        domain = Domain(name, path, int((path / "max_energy_range_uj").read_text()))
+        domain.read()
+    except (OSError, ValueError):  # only root may read it on most hosts
+        return None
+    return domain
+
+
+class EnergyMeter:
+    """Adds up the energy of what is timed.
+
+    A counter's range lasts a busy package some minutes: whoever times for longer looks in between.
+    """
+
+    def __init__(
+        self, domains: tuple[Domain, ...], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._domains, self._clock = domains, clock
+        self._looks: list[tuple[float, list[int]]] = []
+        """When, and what the domains said then, since the meter runs; empty while it doesn't."""
+        self._joules = self._seconds = 0.0
+        self._unknown: EnergyUnknownError | None = None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count while the context lasts; may be entered again and again."""
+        self._looks = [self._read()]
+        try:
+            yield
+            self.look()
+        finally:
+            self._looks = []
+
+    def look(self) -> None:
+        """Add what was used since the last look, if the meter runs; takes microseconds."""
+        if not self._looks:
+            return
+        before, now = self._looks[-1], self._read()
+        self._looks = [now]
+        self._seconds += now[0] - before[0]
+        for domain, *read in zip(self._domains, before[1], now[1], strict=True):
+            looks = list(zip((before[0], now[0]), read, strict=True))
+            try:
+                self._joules += unwrapped(looks, domain.range_uj, _MOST_UW)[-1][1] * _UJ
+            except EnergyUnknownError as unknown:
+                self._unknown = self._unknown or EnergyUnknownError(f"{domain.name}: {unknown}")
+
+    @property
+    def used(self) -> Used:
+        """All that was used while the meter ran; raises EnergyUnknownError."""
+        if not self._domains:
+            raise EnergyUnknownError("the kernel lets no counter of energy be read")
+        if not self._seconds:
+            raise EnergyUnknownError("not measured")
+        if self._unknown:
+            raise self._unknown
+        uncertainty = self._joules * min(1.0, _UPDATED_S / self._seconds)
+        joules = sure_enough(Joules(self._joules, uncertainty), self._seconds)
+        source = f"rapl: {' '.join(domain.name for domain in self._domains)}"
+        return Used(joules, self._seconds, source)
+
+    def _read(self) -> tuple[float, list[int]]:
+        return self._clock(), [domain.read() for domain in self._domains]
+
+
+def rested(domains: tuple[Domain, ...], seconds: float) -> EnergyMeter:
+    """Return what was used while this process rests for so long; nothing without counters."""
+    meter = EnergyMeter(domains)
+    if domains and seconds:
+        with meter.running():
+            time.sleep(seconds)
+    return meter
+
+
+def of_rapl(readings: Sequence[Reading], span: Span) -> Used:
+    """Return what a server's processors used in a span, as sampled; raises EnergyUnknownError."""
+    names = sorted({name for r in readings for name in r.values if name.startswith(SAMPLED)})
+    counted = [name for name in names if name.rpartition(":")[2].startswith(_COUNTED)]
+    if not counted:
+        raise EnergyUnknownError("the kernel lets no counter of energy be read")
+    total = Joules(0.0, 0.0)
+    for name in counted:
+        highest = next((n for r in readings if (n := r.number(f"range_{name}"))), 0.0)
+        counts = [(r.at_s, n) for r in readings if (n := r.number(name)) is not None]
+        used = [(at, uj * _UJ) for at, uj in unwrapped(counts, int(highest), _MOST_UW)]
+        total = total.plus(of_counter(used, span, resolution(counts) * _UJ))
+    return Used(total, span.seconds, f"rapl: {' '.join(n.rpartition(':')[2] for n in counted)}")

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from agents.energy.rapl import EnergyMeter, readable_domains
+from agents.energy.trace import EnergyUnknownError
+
+RANGE = 10_000_000_000
+
+
+class Counters:
+    """A powercap folder whose counters are set by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def add(self, domain: str, name: str, microjoules: int = 0) -> None:
+        path = self.folder / domain
+        path.mkdir()
+        (path / "name").write_text(f"{name}\n")
+        (path / "max_energy_range_uj").write_text(f"{RANGE}\n")
+        self.set(domain, microjoules)
+
+    def set(self, domain: str, microjoules: int) -> None:
+        (self.folder / domain / "energy_uj").write_text(f"{microjoules}\n")
+
+
+@pytest.fixture
+def counters(tmp_path: Path) -> Counters:
+    made = Counters(tmp_path)
+    # As on a server of two sockets; core, uncore and psys overlap with what is counted.
+    made.add("intel-rapl:0", "package-0", 100)
+    made.add("intel-rapl:0:0", "core")
+    made.add("intel-rapl:0:1", "dram", 300)
+    made.add("intel-rapl:1", "package-1", RANGE - 10)
+    made.add("intel-rapl:2", "psys")
+    return made
+
+
+def test_packages_and_dram_add_up(counters: Counters) -> None:
+    meter = metering(counters)
+    with meter.running():
+        counters.set("intel-rapl:0", 600)
+        counters.set("intel-rapl:0:1", 400)
+        counters.set("intel-rapl:0:0", 999)
+        counters.set("intel-rapl:2", 999)
+        counters.set("intel-rapl:1", 29)  # it went past its range: 10, then from 0 to 29
+    assert meter.used.source == "rapl: package-0 dram package-1"
+    assert meter.used.joules.value == pytest.approx((500 + 100 + 40) / 1e6)
+    counters.set("intel-rapl:0", 900)  # not while it ran
+    with meter.running():
+        counters.set("intel-rapl:0", 1000)
+    assert meter.used.joules.value == pytest.approx((500 + 100 + 40 + 100) / 1e6)
+
+
+def test_counters_may_go_round_more_than_once_if_looked_at_in_between(counters: Counters) -> None:
+    meter = metering(counters)
+    used = 0
+    with meter.running():
+        for _ in range(4):
+            used += 6_000_000_000  # 2.4 ranges in all
+            counters.set("intel-rapl:0", (100 + used) % (RANGE + 1))
+            meter.look()
+    assert meter.used.joules.value == pytest.approx(24_000)
+
+
+def test_looks_count_only_while_the_meter_runs(counters: Counters) -> None:
+    meter = metering(counters)
+    with pytest.raises(KeyError), meter.running():
+        raise KeyError
+    counters.set("intel-rapl:0", 600)
+    meter.look()
+    with pytest.raises(EnergyUnknownError, match="not measured"):
+        _ = meter.used
+
+
+def test_what_cannot_be_read_is_not_counted(counters: Counters) -> None:
+    (counters.folder / "intel-rapl:1" / "energy_uj").unlink()  # as if only root could
+    (counters.folder / "intel-rapl:0" / "max_energy_range_uj").write_text("much\n")
+    assert [d.name for d in readable_domains(counters.folder)] == ["dram"]
+
+
+def test_a_host_without_counters(tmp_path: Path) -> None:
+    meter = EnergyMeter(readable_domains(tmp_path / "absent"))
+    with meter.running():
+        pass
+    with pytest.raises(EnergyUnknownError, match="the kernel lets no counter"):
+        _ = meter.used
+
+
+def test_counters_that_stand_still_tell_nothing(counters: Counters) -> None:
+    meter = metering(counters)
+    with meter.running():
+        pass
+    with pytest.raises(EnergyUnknownError, match="0 J were used"):
+        _ = meter.used
+
+
+def test_a_counter_that_nobody_looked_at_for_a_round_tells_nothing(counters: Counters) -> None:
+    meter = EnergyMeter(readable_domains(counters.folder), itertools.count(0.0, 6.0).__next__)
+    with meter.running():
+        counters.set("intel-rapl:0", 600)
+    with pytest.raises(EnergyUnknownError, match=r"package-0: .* gone round unseen in 6 s"):
+        _ = meter.used
+
+
+def metering(counters: Counters) -> EnergyMeter:
+    """Meter by a clock that goes on by a second a look."""
+    return EnergyMeter(readable_domains(counters.folder), itertools.count(0.0, 1.0).__next__)
