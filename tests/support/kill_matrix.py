@@ -31,6 +31,7 @@ from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab
 from tests.support.killed_kinds import (
     AGENT,
+    ANSWERING,
     CONTROLLER,
     HEAD,
     KINDS,
@@ -81,7 +82,7 @@ class Matrix:
 
     def kill(self, kind: Kind, moment: str) -> Kill:
         """Kill a process of a kind at a moment; see the sweeps of that time to their end."""
-        sweeps = [] if moment == "idle" else self._submit()
+        sweeps = [] if moment == "idle" else self._submit(kind)
         frozen = self._reach(moment, sweeps)
         victim = self._victim(kind, sweeps)
         if victim:
@@ -90,7 +91,7 @@ class Matrix:
         with suppress(psutil.NoSuchProcess):
             if frozen:
                 frozen.resume()
-        whole_s, sweeps = self._until_over(sweeps, began)
+        whole_s, sweeps = self._until_over(kind, sweeps, began)
         if whole_s is None:
             seen = f"not over in {LIMIT_S:.0f} s: {self.lacks() or self._open(sweeps)}"
             return Kill(kind.name, moment, LIMIT_S, (seen,))
@@ -114,17 +115,20 @@ class Matrix:
         absent = [f"{name} is {state}" for name, state in known.items() if state not in THERE]
         return ", ".join(absent)
 
-    def _submit(self) -> list[str]:
-        """Have the joined host train, and the head and the phone answer queries: a run each."""
+    def _submit(self, kind: Kind) -> list[str]:
+        """Have the phone answer queries and the joined host train, a run each.
+
+        The head answers queries, too, where that is what is to be killed.
+        """
         self.sweeps += 1
-        by_id = [f'device == "{device}"' for device in (*self.cpus, SERIAL)]
-        train = training_sweep(f"train-{self.sweeps}", devices=by_id[1])
+        by_id = [f'device == "{device}"' for device in (SERIAL, *self.cpus)]
+        train = training_sweep(f"train-{self.sweeps}", devices=by_id[2])
         answers = {
             "name": f"answer-{self.sweeps}",
             "workload": "shapes_classifier",
             "stack": "litert",
             "scenario": "offline",
-            "devices": [by_id[0], by_id[2]],
+            "devices": by_id[: 2 if kind is ANSWERING else 1],
             "deadline_s": 200,
         }
         return [self.fleet.submit(sweep) for sweep in (answers, train)]
@@ -156,7 +160,9 @@ class Matrix:
                 return None
             time.sleep(SOON_S)
 
-    def _until_over(self, sweeps: list[str], began: float) -> tuple[float | None, list[str]]:
+    def _until_over(
+        self, kind: Kind, sweeps: list[str], began: float
+    ) -> tuple[float | None, list[str]]:
         """Look on until the sweeps have ended; return since when the farm was whole for good."""
         whole_since: float | None = None
         while time.monotonic() < began + LIMIT_S:
@@ -166,7 +172,7 @@ class Matrix:
                 whole_since = None
             else:
                 whole_since = whole_since or looked
-                sweeps = sweeps or self._submit()
+                sweeps = sweeps or self._submit(kind)
                 if self._over(sweeps):
                     return whole_since - began, sweeps
             time.sleep(LOOK_S)

@@ -32,6 +32,7 @@ AGENT = Kind("agent", HEAD, r"^ray::AgentActor")
 _PYTHON = r"^\S*python\S* "
 _SUPERVISOR = r"controller\.runtime\.head_supervisor$"
 _RUNNER = r"(performance|accuracy)\.json$"
+ANSWERING = Kind("runner on the host", HEAD, r"/runs/.*" + _RUNNER, lasts=False)
 
 KINDS = (
     Kind("GCS", HEAD, r"^\S*/gcs_server "),
@@ -53,7 +54,7 @@ KINDS = (
     Kind("adb server", HEAD, r"/adb .*fork-server server"),
     Kind("virtual phone", HEAD, _PYTHON + r".*agents\.android\.virtual "),
     Kind("runner on the phone", HEAD, r"/data/local/tmp/.*" + _RUNNER, lasts=False),
-    Kind("runner on the host", HEAD, r"/runs/.*" + _RUNNER, lasts=False),
+    ANSWERING,
     Kind("joined supervisor", NODE, r"benchfarm agent start"),
     Kind("joined ray start", NODE, r"/ray start "),
     Kind("joined raylet", NODE, r"^\S*/raylet/raylet "),
