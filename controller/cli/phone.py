@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,15 @@ import typer
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.contracts.terminal import say
+
+
+class RunPolicy(StrEnum):
+    """The conditions a run is to be in; docs/phones.md has their limits."""
+
+    CI = "ci"
+    LAB = "lab"
+    MLPERF = "mlperf"
+
 
 app = typer.Typer(help="Android phones, real and virtual.", no_args_is_help=True)
 
@@ -58,6 +68,32 @@ def clean(device: Annotated[str, typer.Argument(help="Device id; see device list
     from controller.runtime.phones import clean_phone
 
     say(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
+
+
+@app.command()
+def doctor(
+    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see phone list.")],
+    policy: Annotated[
+        RunPolicy, typer.Option(help="Whose limits it is to keep.")
+    ] = RunPolicy.MLPERF,
+    json: Json = False,
+) -> None:
+    """Say what would fail a phone's runs or make them INVALID, and how to mend it."""
+    from rich.table import Table
+
+    from controller.contracts.adb_status import Health
+    from controller.runtime.phone_doctor import examined_phone
+
+    checks = examined_phone(home(), phone, policy)
+    if json:
+        show_json(checks)
+    else:
+        table = Table("", "what", "seen", "what to do")
+        for check in checks:
+            table.add_row(check.health, check.what, check.seen, check.remedy)
+        show_table(table)
+    if any(check.health is Health.MEND for check in checks):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
 from controller.contracts.base import Contract
@@ -47,7 +49,34 @@ class AdbStatus(Contract):
     """By adb serial; a phone that is still being looked at has none."""
 
 
+class Health(StrEnum):
+    """What came of looking at one thing, the worst first."""
+
+    MEND = "mend"
+    """Runs fail, or are INVALID, until it is mended."""
+    HINT = "hint"
+    """Runs are VALID; their figures may be better, or steadier."""
+    UNKNOWN = "unknown"
+    """The phone doesn't tell."""
+    WELL = "well"
+
+
+class Check(Contract):
+    """One thing that `benchfarm phone doctor` has looked at."""
+
+    what: str
+    health: Health
+    seen: str
+    remedy: str = ""
+
+
+def worst_first(checks: Iterable[Check]) -> list[Check]:
+    """Return what is to be mended first, and what is well last."""
+    return sorted(checks, key=lambda check: list(Health).index(check.health))
+
+
 class Answer(Contract):
     """What came of something that was asked of a phone."""
 
     freed_bytes: int = 0
+    checks: tuple[Check, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from controller.contracts.adb_status import USES_FOLDER, AdbStatus, Answer, PhoneHere
+from controller.contracts.adb_status import USES_FOLDER, AdbStatus, Answer, PhoneHere, RouteStatus
 from controller.contracts.complaint import Complaint
 from controller.contracts.documents import read_json
 from controller.contracts.errors import (
@@ -125,14 +125,23 @@ def clean_phone(home: Home, device_id: str) -> int:
 
     Raises PhoneUnavailable if a run or a probe is on it or it is not here, FarmUnavailable.
     """
-    for agent in _agents(home):
-        for serial, route in agent.read().routes.items():
-            if route.device_id == device_id:
-                lock = agent.folder / USES_FOLDER / device_id
-                return agent.ask("clean", serial, str(lock)).freed_bytes
+    for agent, serial, route in routes_here(home):
+        if route.device_id == device_id:
+            lock = agent.folder / USES_FOLDER / device_id
+            return agent.ask("clean", serial, str(lock)).freed_bytes
     raise PhoneUnavailable(
         f"cleaning phone {device_id}", "it is not here", "see what is: benchfarm phone list"
     )
+
+
+def routes_here(home: Home) -> Iterator[tuple[_Agent, str, RouteStatus]]:
+    """Yield every way to a phone that this host's agent sees, by its adb serial there.
+
+    Raises FarmUnavailable.
+    """
+    for agent in _agents(home):
+        for serial, route in agent.read().routes.items():
+            yield agent, serial, route
 
 
 def phones_here(home: Home) -> list[PhoneHere]:

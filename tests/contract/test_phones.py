@@ -256,5 +256,32 @@ async def test_cleaning_a_phone_removes_all_and_tells_how_much(
     assert "cleaning phone NOBODY: it is not here; see what is: benchfarm phone list" in err
 
 
+async def test_the_doctor_says_what_is_to_be_mended_first(
+    agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    empty = {"battery_percent": 12.9, "charging": False}  # rounded down
+    await control.ask(flagship.folder, control.SetConditions.model_validate(empty))
+    doctor = ("phone", "doctor", flagship.serial)
+    status, out, err = await agent.cli(*doctor, "--policy", "lab", "--json")
+    assert (status, err) == (1, "")
+    first, *others = json.loads(out)
+    assert first["what"] == "policy lab"
+    assert first["seen"].startswith("battery at 12 % is below 20 %")
+    assert first["remedy"] == "charge it"
+    assert {check["what"] for check in others} >= {"connection", "storage and programs", "Android"}
+    status, out, _ = await agent.cli(*doctor, "--policy", "ci")
+    assert status == 0
+    assert "4 MiB written and read, a program run" in " ".join(out.split())
+    use = agent.folder / ADB_FOLDER / USES_FOLDER / flagship.serial  # as a run has it
+    async with exclusive(use):
+        status, out, err = await agent.cli(*doctor)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"examining phone {flagship.serial}: a run or a probe is on it" in err
+    status, out, err = await agent.cli("phone", "doctor", "NOBODY")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "examining phone NOBODY: it is not here; see what is: benchfarm phone list" in err
+
+
 async def phone_processes(phone: RunningPhone) -> int:
     return (await asyncio.to_thread(phone.status)).processes

@@ -41,6 +41,7 @@ from tests.support.killed_kinds import (
     matching,
     processes_of,
 )
+from tests.support.processes import is_dead
 from tests.support.virtual_phone import PHONE
 from tests.support.waiting import eventually
 
@@ -87,6 +88,7 @@ class Matrix:
         victim = self._victim(kind, sweeps)
         if victim:
             victim.kill()
+            eventually(lambda: is_dead(victim), "its end", SOON_S)
         began = time.monotonic()
         with suppress(psutil.NoSuchProcess):
             if frozen:

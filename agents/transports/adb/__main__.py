@@ -1,17 +1,20 @@
 """`python -m agents.transports.adb VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
 
 Verbs: `connect` and `disconnect` a phone's HOST:PORT; `clean` an adb serial, and the file by which
-it is locked while a run or a probe is on it. Prints an Answer as JSON and exits with 0, or a
-Complaint and exits with 1.
+it is locked while a run or a probe is on it; `examine` the same, under a policy. Prints an Answer
+as JSON and exits with 0, or a Complaint and exits with 1.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from agents.android.examining import looked_at
+from agents.android.policy import load_policy
 from agents.host.locks import exclusive_now
 from agents.transports.adb.addresses import Address, parse_address
 from agents.transports.adb.programs import Link
@@ -32,6 +35,7 @@ REMEDY_OF_VERB = {
     "connect": "see whether the phone listens there: adb tcpip 5555",
     "disconnect": "nothing is to be done if it is gone",
     "clean": "see that the phone is well, and try again",
+    "examine": "see that it is on, unlocked and connected: benchfarm phone list",
 }
 TRIES = 5
 PAUSE_S = 1.0
@@ -66,20 +70,37 @@ async def cleaned(server: Address, phone: str, use: str) -> Answer:
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
-    lock = Path(use)
+    with _unused("cleaning", Path(use)):
+        remote = AdbRemote.of(Link(server, phone), OWNER)
+        return Answer(freed_bytes=await remote.remove_all())
+
+
+@contextmanager
+def _unused(doing: str, lock: Path) -> Iterator[None]:
+    """Let no run and no probe begin on a phone; raises PhoneUnavailable if one is on it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(lock) as free:
         if not free:
             seen, remedy = "a run or a probe is on it", "wait for its end, or cancel its sweep"
-            raise PhoneUnavailable(f"cleaning phone {lock.name}", seen, remedy)
+            raise PhoneUnavailable(f"{doing} phone {lock.name}", seen, remedy)
+        yield
+
+
+async def examined(server: Address, phone: str, use: str, policy: str) -> Answer:
+    """Look at a phone as a run under a policy would; no run begins meanwhile.
+
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    """
+    with _unused("examining", Path(use)):
         remote = AdbRemote.of(Link(server, phone), OWNER)
-        return Answer(freed_bytes=await remote.remove_all())
+        return Answer(checks=tuple(await looked_at(remote, phone, load_policy(policy))))
 
 
 VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
     "connect": connected,
     "disconnect": disconnected,
     "clean": cleaned,
+    "examine": examined,
 }
 
 
