@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
-from sqlalchemy import Connection, Table, bindparam, select, update
-from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
 from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
@@ -23,7 +22,7 @@ from controller.contracts.errors import (
     StoreUnavailable,
 )
 from controller.contracts.records import SweepRecord, Token
-from controller.contracts.run import OutcomeRecord, Run, RunChange
+from controller.contracts.run import Run, RunChange
 from controller.store import tables
 from controller.store.connecting import (
     APPLICATION_ID,
@@ -42,20 +41,19 @@ from controller.store.keeping import (
 from controller.store.packing import pack
 from controller.store.reading import SqliteReader, log
 from controller.store.rows import (
-    Row,
     agent_row,
-    attempt_rows,
-    cell_row,
-    device_row,
-    event_row,
-    measurement_rows,
-    outcome_row,
-    run_row,
-    sweep_row,
     token_row,
 )
-from controller.store.sealing import seal_of_row
 from controller.store.wal import is_being_written, lock_of, lost_commits
+from controller.store.writing import (
+    execute,
+    keep_devices,
+    keep_outcome,
+    keep_rows,
+    keep_runs,
+    keep_sweep,
+    upsert,
+)
 
 
 class SqliteStore(SqliteReader):
@@ -128,8 +126,8 @@ class SqliteStore(SqliteReader):
             new = [run for run in runs if run.run_id not in known]
             others = {run.run_id for run in unsaid}
             self._require_free(connection, new, others)
-            _keep_sweep(connection, record, len(known) + len(new))
-            _keep_runs(connection, add_packed(connection, packed, others, new))
+            keep_sweep(connection, record, len(known) + len(new))
+            keep_runs(connection, add_packed(connection, packed, others, new))
         return new
 
     def save_runs(self, changes: Sequence[RunChange]) -> None:
@@ -153,11 +151,13 @@ class SqliteStore(SqliteReader):
             there = sweeps_with_rows(connection, runs)
             self._require_same_sweeps(runs, there)
             first = rowless(connection, (run for run in runs if run.run_id not in there))
-            _keep_runs(connection, first)
-            _keep_rows(connection, [run for run in runs if run.run_id in there])
+            keep_runs(connection, first)
+            keep_rows(connection, [run for run in runs if run.run_id in there])
             for change in changes:
-                if change.record:
-                    self._keep_outcome(connection, change.run, change.record)
+                record = change.record
+                if record and not keep_outcome(connection, change.run, record):
+                    said = f"run {record.run_id} attempt {record.attempt} has another outcome"
+                    raise StoreConflict(str(self._path), f"{said} already")
 
     def save_agent(
         self,
@@ -167,20 +167,20 @@ class SqliteStore(SqliteReader):
     ) -> None:
         """Keep an agent and its devices as they are now, and what happened to these."""
         with self._transaction() as connection:
-            _execute(connection, _upsert(tables.agents), [agent_row(agent)])
-            _keep_devices(connection, devices, events)
+            execute(connection, upsert(tables.agents), [agent_row(agent)])
+            keep_devices(connection, devices, events)
 
     def save_devices(
         self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
     ) -> None:
         """Keep devices as they are now, and what happened to them."""
         with self._transaction() as connection:
-            _keep_devices(connection, devices, events)
+            keep_devices(connection, devices, events)
 
     def save_token(self, token: Token) -> None:
         """Keep a token as it is now."""
         with self._transaction() as connection:
-            _execute(connection, _upsert(tables.tokens), [token_row(token)])
+            execute(connection, upsert(tables.tokens), [token_row(token)])
 
     def close(self) -> None:
         """Release the store and its lock; called once, last."""
@@ -208,103 +208,6 @@ class SqliteStore(SqliteReader):
         for run in runs:
             if sweeps.get(run.run_id, run.sweep_id) != run.sweep_id:
                 raise StoreConflict(str(self._path), f"another sweep has a run {run.run_id}")
-
-    def _keep_outcome(self, connection: Connection, run: Run, record: OutcomeRecord) -> None:
-        tries = tables.attempts
-        leased = select(tries.c.device_kind, tries.c.virtual).where(
-            tries.c.run_id == record.run_id, tries.c.number == record.attempt
-        )
-        (attempt,) = connection.execute(leased).mappings()
-        row, measured = outcome_row(run, record, dict(attempt)), measurement_rows(record)
-        key = ["run_id", "attempt", "counted"]
-        new = connection.execute(
-            insert(tables.outcomes).on_conflict_do_nothing(index_elements=key), row
-        )
-        if new.rowcount:
-            _execute(connection, insert(tables.measurements), measured)
-        elif (
-            _stored(connection, tables.outcomes, record) != [row]
-            or _stored(connection, tables.measurements, record) != measured
-        ):
-            raise StoreConflict(
-                str(self._path),
-                f"run {record.run_id} attempt {record.attempt} has another outcome already",
-            )
-
-
-def _keep_devices(
-    connection: Connection, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
-) -> None:
-    _execute(connection, _upsert(tables.devices), [device_row(d) for d in devices])
-    _execute(connection, insert(tables.device_events), [event_row(event) for event in events])
-
-
-def _keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
-    """Insert a sweep; of one that is there already, only the number of its runs can change."""
-    sweeps = tables.sweeps
-    mine = sweeps.c.sweep_id == record.sweep_id
-    stored = connection.execute(select(sweeps).where(mine)).mappings().first()
-    if stored is None:
-        connection.execute(insert(sweeps), sweep_row(record, runs))
-    elif stored["runs"] != runs and stored["checksum"] == seal_of_row(sweeps, dict(stored)):
-        grown = {**stored, "runs": runs}
-        changed = {"runs": runs, "checksum": seal_of_row(sweeps, grown)}
-        connection.execute(update(sweeps).where(mine).values(changed))
-
-
-def _keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
-    """Give runs rows of their own, and their cells; of a cell that is there, damage is mended."""
-    distinct = {row["cell_key"]: row for row in _cell_rows(runs).values()}
-    _execute(connection, _upsert(tables.cells), list(distinct.values()))
-    _keep_rows(connection, runs)
-
-
-def _keep_rows(connection: Connection, runs: Sequence[Run]) -> None:
-    cells = _cell_rows(runs)
-    rows = [run_row(run, cells[id(run.cell)]) for run in runs]
-    _execute(connection, _upsert(tables.runs), rows)
-    _keep_attempts(connection, runs)
-
-
-def _cell_rows(runs: Sequence[Run]) -> dict[int, Row]:
-    """Return the row of each cell by its identity: made once for all runs that share it."""
-    return {id_: cell_row(cell) for id_, cell in {id(run.cell): run.cell for run in runs}.items()}
-
-
-def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
-    # What its device was is read at an attempt's first save, and kept.
-    device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
-    attempts = _upsert(tables.attempts, keep=("device_kind", "virtual")).values(
-        device_kind=device.with_only_columns(tables.devices.c.kind).scalar_subquery(),
-        virtual=device.with_only_columns(tables.devices.c.virtual).scalar_subquery(),
-    )
-    rows = [row for run in runs for row in attempt_rows(run)]
-    _execute(connection, attempts, [{**row, "leased": row["device_id"]} for row in rows])
-
-
-def _upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
-    """Insert rows; where the primary key is there already, overwrite all but what to keep."""
-    statement = insert(table)
-    overwritten = [c.name for c in table.columns if not c.primary_key and c.name not in keep]
-    return statement.on_conflict_do_update(
-        index_elements=table.primary_key.columns,
-        set_={name: statement.excluded[name] for name in overwritten},
-    )
-
-
-def _execute(connection: Connection, statement: Insert, rows: Sequence[Row]) -> None:
-    if rows:  # SQLAlchemy takes no rows for one row of defaults
-        connection.execute(statement, rows)
-
-
-def _stored(connection: Connection, table: Table, record: OutcomeRecord) -> list[Row]:
-    """Return what a table holds of an outcome, without what the store numbered itself."""
-    query = select(*(column for column in table.columns if column.name != "number")).where(
-        table.c.run_id == record.run_id,
-        table.c.attempt == record.attempt,
-        table.c.counted == record.counted,
-    )
-    return [dict(row) for row in connection.execute(query).mappings()]
 
 
 def _migrate(path: Path) -> None:

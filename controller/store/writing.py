@@ -1,0 +1,125 @@
+"""What is written to the store's tables, row by row, inside a transaction of the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Table, bindparam, select, update
+from sqlalchemy.dialects.sqlite import Insert, insert
+
+from controller.contracts.device import DeviceEvent, RegisteredDevice
+from controller.contracts.records import SweepRecord
+from controller.contracts.run import OutcomeRecord, Run
+from controller.store import tables
+from controller.store.rows import (
+    Row,
+    attempt_rows,
+    cell_row,
+    device_row,
+    event_row,
+    measurement_rows,
+    outcome_row,
+    run_row,
+    sweep_row,
+)
+from controller.store.sealing import seal_of_row
+
+
+def keep_devices(
+    connection: Connection, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+) -> None:
+    """Keep devices as they are now, and what happened to them."""
+    execute(connection, upsert(tables.devices), [device_row(d) for d in devices])
+    execute(connection, insert(tables.device_events), [event_row(event) for event in events])
+
+
+def keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
+    """Insert a sweep; of one that is there already, only the number of its runs can change."""
+    sweeps = tables.sweeps
+    mine = sweeps.c.sweep_id == record.sweep_id
+    stored = connection.execute(select(sweeps).where(mine)).mappings().first()
+    if stored is None:
+        connection.execute(insert(sweeps), sweep_row(record, runs))
+    elif stored["runs"] != runs and stored["checksum"] == seal_of_row(sweeps, dict(stored)):
+        grown = {**stored, "runs": runs}
+        changed = {"runs": runs, "checksum": seal_of_row(sweeps, grown)}
+        connection.execute(update(sweeps).where(mine).values(changed))
+
+
+def keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
+    """Give runs rows of their own, and their cells; of a cell that is there, damage is mended."""
+    distinct = {row["cell_key"]: row for row in _cell_rows(runs).values()}
+    execute(connection, upsert(tables.cells), list(distinct.values()))
+    keep_rows(connection, runs)
+
+
+def keep_rows(connection: Connection, runs: Sequence[Run]) -> None:
+    """Keep runs that have rows as they are now, with their attempts."""
+    cells = _cell_rows(runs)
+    rows = [run_row(run, cells[id(run.cell)]) for run in runs]
+    execute(connection, upsert(tables.runs), rows)
+    _keep_attempts(connection, runs)
+
+
+def _cell_rows(runs: Sequence[Run]) -> dict[int, Row]:
+    """Return the row of each cell by its identity: made once for all runs that share it."""
+    return {id_: cell_row(cell) for id_, cell in {id(run.cell): run.cell for run in runs}.items()}
+
+
+def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
+    # What its device was is read at an attempt's first save, and kept.
+    device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
+    attempts = upsert(tables.attempts, keep=("device_kind", "virtual")).values(
+        device_kind=device.with_only_columns(tables.devices.c.kind).scalar_subquery(),
+        virtual=device.with_only_columns(tables.devices.c.virtual).scalar_subquery(),
+    )
+    rows = [row for run in runs for row in attempt_rows(run)]
+    execute(connection, attempts, [{**row, "leased": row["device_id"]} for row in rows])
+
+
+def keep_outcome(connection: Connection, run: Run, record: OutcomeRecord) -> bool:
+    """Keep an outcome once; return False where another one of the same attempt is there."""
+    tries = tables.attempts
+    leased = select(tries.c.device_kind, tries.c.virtual).where(
+        tries.c.run_id == record.run_id, tries.c.number == record.attempt
+    )
+    (attempt,) = connection.execute(leased).mappings()
+    row, measured = outcome_row(run, record, dict(attempt)), measurement_rows(record)
+    key = ["run_id", "attempt", "counted"]
+    new = connection.execute(
+        insert(tables.outcomes).on_conflict_do_nothing(index_elements=key), row
+    )
+    if new.rowcount:
+        execute(connection, insert(tables.measurements), measured)
+        return True
+    outcomes, measurements = tables.outcomes, tables.measurements
+    return (
+        _stored(connection, outcomes, record) == [row]
+        and _stored(connection, measurements, record) == measured
+    )
+
+
+def upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
+    """Insert rows; where the primary key is there already, overwrite all but what to keep."""
+    statement = insert(table)
+    overwritten = [c.name for c in table.columns if not c.primary_key and c.name not in keep]
+    return statement.on_conflict_do_update(
+        index_elements=table.primary_key.columns,
+        set_={name: statement.excluded[name] for name in overwritten},
+    )
+
+
+def execute(connection: Connection, statement: Insert, rows: Sequence[Row]) -> None:
+    """Execute a statement for each of some rows, if there are any."""
+    if rows:  # SQLAlchemy takes no rows for one row of defaults
+        connection.execute(statement, rows)
+
+
+def _stored(connection: Connection, table: Table, record: OutcomeRecord) -> list[Row]:
+    """Return what a table holds of an outcome, without what the store numbered itself."""
+    query = select(*(column for column in table.columns if column.name != "number")).where(
+        table.c.run_id == record.run_id,
+        table.c.attempt == record.attempt,
+        table.c.counted == record.counted,
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
