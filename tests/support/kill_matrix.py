@@ -174,8 +174,11 @@ class Matrix:
                 whole_since = None
             else:
                 whole_since = whole_since or looked
-                sweeps = sweeps or self._submit(kind)
-                if self._over(sweeps):
+                try:
+                    sweeps = sweeps or self._submit(kind)
+                except AssertionError:  # a device has gone since it was looked at
+                    whole_since = None
+                if sweeps and self._over(sweeps):
                     return whole_since - began, sweeps
             time.sleep(LOOK_S)
         return None, sweeps
