@@ -24,6 +24,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
 from controller.contracts.unreadable import UNREADABLE, reason
+from models.mobile.datasets.check import SAMPLES, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, model_file, readable, stored
@@ -166,8 +167,28 @@ def _pin(store: Store, path: Path, key: str) -> Added:
                 "give the file that is published",
             )
     _require_fit(path, entry)
+    if not entry.content.checksum:
+        _require_part(store, path, entry)
     store.pin(key, store.add(path)["sha256"])
     return Added(path=str(path), keys=(key,))
+
+
+def _require_part(store: Store, path: Path, entry: Entry) -> None:
+    """Look at the part of a data set that nobody's checksum vouches for; raises UserError.
+
+    One that is replaced is replaced samples first: what is true is looked at beside them.
+    """
+    _, size, part = entry.key.split("/")
+    dataset = entry.workload.datasets.get(size)
+    if dataset is None:  # a model's
+        return
+    field = entry.key.rpartition("/")[0]
+    if part == SAMPLES:
+        require_samples(dataset, entry.workload.input, path, field)
+        return
+    checksum = dataset.parts[SAMPLES].checksum or store.pinned(f"{field}/{SAMPLES}")
+    samples = store.find(checksum) if checksum else None
+    require_truth(dataset, entry.workload.input, path, samples, field)
 
 
 def _add_task(store: Store, path: Path) -> Added:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from controller.contracts.documents import short
 from controller.contracts.mobile import ImageInput
 from models.mobile.datasets.images import FittedImages, ImageFiles, unusable
 
@@ -13,7 +14,7 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
     images = ImageFiles.of(samples)
     if truth is None:
         return FittedImages(images, wanted)
-    labels = _labels(truth)
+    labels = read_labels(truth)
     if len(labels) != len(images.names):
         seen = f"it has {len(labels)} labels for {len(images.names)} images"
         raise unusable(truth, "parts.truth", seen)
@@ -21,9 +22,20 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
     return FittedImages(images, wanted, label_of.__getitem__)
 
 
-def _labels(path: Path) -> list[int]:
+def read_labels(path: Path) -> list[int]:
+    """Return the class number of each line; raises DatasetUnusable.
+
+    A line may name its image before the number, as the original validation list does.
+    """
     try:
-        # A line may name its image before the number, as the original validation list does.
-        return [int(line.split()[-1]) for line in path.read_text().splitlines() if line.strip()]
+        lines = enumerate(path.read_text().splitlines(), 1)
+        return [_label(number, line) for number, line in lines if line.strip()]
     except (OSError, ValueError) as error:
         raise unusable(path, "parts.truth", str(error)) from error
+
+
+def _label(number: int, line: str) -> int:
+    last = line.split()[-1]
+    if not last.isdecimal():
+        raise ValueError(f"line {number} ends with {short(last)}, and not with a class number")
+    return int(last)
