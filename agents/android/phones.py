@@ -18,7 +18,7 @@ from agents.android.rescue import Rescue
 from agents.transports.adb.addresses import Address
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
-from agents.transports.adb.recovery import Route, is_tcp, recover
+from agents.transports.adb.recovery import Route, is_tcp, let_go_of, recover
 from agents.transports.adb.refusals import DEVICE
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.server import AttachedServer, PrivateServer
@@ -263,6 +263,8 @@ class Phones:
                 return None
         except RemoteFault as fault:
             log.warning("phone not taken in: %s", fault)
+            if fault.kind is FaultKind.HUNG:
+                await let_go_of(link.server, link.serial)
             return fault
         self._doubles.pop(link.route, None)
         self._refused.pop(link.route, None)

@@ -11,13 +11,14 @@ import pytest
 
 from agents.android.virtual import faults
 from agents.transports.adb.facts import read_device
+from agents.transports.adb.recovery import disconnect, state_of
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.remote import RUNS, FaultKind, RemoteFault, failure_of
 from agents.transports.tree import Tree
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Blame
 from tests.support.remotes import OWNER, Heard, Phone, make_folder
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.integration
 MANY = "sleep 1000 & sleep 1000 & echo begun; wait"
@@ -164,6 +165,35 @@ async def test_the_link_breaks_for_a_moment_mid_stream(phone: Phone) -> None:
     await phone.set_faults(faults.Disconnect(shell_output=True))
     stream = asyncio.create_task(phone.remote.stream(("sh", "-c", MANY), 60, Heard().take))
     assert await fault_of(stream) is FaultKind.OFFLINE
+    assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
+    await phone.place.until_quiet()
+
+
+async def test_a_daemon_that_restarts_takes_its_programs_along_and_is_reached_again(
+    phone: Phone,
+) -> None:
+    await phone.set_faults(faults.Disconnect(command="sleep 1000", away_s=1.5))
+    stream = phone.remote.stream(("sh", "-c", MANY), 60, Heard().take)
+    assert await fault_of(asyncio.ensure_future(stream)) is FaultKind.OFFLINE
+
+    async def answers() -> bool:
+        try:
+            return (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
+        except RemoteFault:
+            return False
+
+    await until(answers, "it is back")
+    await phone.place.until_quiet()
+
+
+async def test_a_link_that_is_cut_in_silence_is_told_after_the_deadline(phone: Phone) -> None:
+    """adb goes on listing it as well; its program goes on until it is reached anew."""
+    await phone.set_faults(faults.Disconnect(command="sleep 1000", silent=True))
+    stream = phone.remote.stream(("sh", "-c", MANY), 2, Heard().take)
+    assert await fault_of(asyncio.ensure_future(stream)) is FaultKind.HUNG
+    assert await state_of(phone.server, phone.running.address) == "device"
+    assert await phone.processes() > 0
+    await disconnect(phone.server, phone.running.address)
     assert (await phone.remote.run(("echo", "back"), PATIENCE_S)).stdout == b"back\n"
     await phone.place.until_quiet()
 

@@ -13,8 +13,9 @@ import pytest
 
 from agents.android import phones as phones_module
 from agents.android.ladder import Remedy
-from agents.android.virtual import control
+from agents.android.virtual import control, faults
 from agents.host.locks import exclusive
+from agents.transports.adb import facts as facts_module
 from agents.transports.adb import server as server_module
 from agents.transports.adb.recovery import state_of
 from agents.transports.adb.server import AdbServer, PrivateServer
@@ -230,6 +231,25 @@ async def test_a_phone_that_waits_for_its_user_is_connected_again_after_a_restar
         await until(asks, "the phone asks its user")
         await control.ask(phone.folder, control.AllowHost())
         await until(lambda: phone.serial in farm.online(), "taken in")
+
+
+async def test_a_phone_that_has_fallen_silent_is_connected_anew(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """adb goes on listing it as well: nothing but a new connection helps, and adb's own lasts."""
+    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(facts_module, "READ_S", 2.0)
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    phone = agent.phones.present.here[flagship.serial]
+    cut = faults.Disconnect(command="cut me", silent=True)
+    await asyncio.to_thread(flagship.set_faults, cut)
+    with pytest.raises(RemoteFault):
+        await phone.remote.run(("sh", "-c", "echo cut me"), 2.0)
+    assert await state_of(agent.server, flagship.address) == "device"
+    await agent.phones.suspect(phone.device)
+    assert flagship.serial not in farm.online()
+    await until(lambda: flagship.serial in farm.online(), "it is there again")
+    assert not agent.phones._rescue._restarted, "other phones have not been disturbed"
 
 
 async def test_cleaning_a_phone_removes_all_and_tells_how_much(

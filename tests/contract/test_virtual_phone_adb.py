@@ -19,6 +19,7 @@ from tests.support.virtual_phone import (
     Adb,
     RunningPhone,
     adb_server,
+    package,
     read_all,
     running_phone,
 )
@@ -87,8 +88,7 @@ class Library:
 
     def shell(self, command: str) -> Ran:
         done = self.device.shell2(command, v2=True, encoding=None)
-        # It asks for a terminal: lines end with CR LF.
-        return Ran(done.output.replace(b"\r\n", b"\n"), done.returncode)
+        return Ran(done.output, done.returncode)
 
     def push(self, local: Path, remote: str) -> None:
         self.device.sync.push(local, remote)
@@ -302,14 +302,81 @@ def test_a_reversed_port_is_the_phones_and_not_the_hosts(driver: Driver, adb: Ad
 
 
 def test_install(driver: Driver, tmp_path: Path) -> None:
-    apk = tmp_path / "some.apk"
-    apk.write_bytes(Random(3).randbytes(2 << 20))
+    apk = package(tmp_path / "some.apk", Random(3).randbytes(2 << 20))
     driver.install(apk)
     packages = driver.shell("pm list packages").output.decode().split()
     paths = [driver.shell(f"pm path {p.removeprefix('package:')}").output for p in packages]
     kept = [path.decode().strip().removeprefix("package:") for path in paths]
     hashes = [driver.shell(f"sha256sum {path}").output.decode().split()[0] for path in kept]
     assert _digest(apk.read_bytes()) in hashes
+
+
+def test_what_is_no_package_is_not_installed(adb: Adb, tmp_path: Path) -> None:
+    before = adb("shell", "pm list packages").stdout
+    archive = package(tmp_path / "other.apk", b"")
+    archive.write_bytes(archive.read_bytes().replace(b"AndroidManifest", b"AndroidSomething"))
+    (tmp_path / "text.apk").write_text("AndroidManifest.xml")
+    for path in tmp_path.iterdir():
+        refused = adb("install", str(path), check=False)
+        assert refused.returncode == 1
+        assert b"INSTALL_PARSE_FAILED_NOT_APK" in refused.stderr + refused.stdout
+    assert adb("shell", "pm list packages").stdout == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("shell", b"out\nerr\n"),
+        ("shell,raw", b"out\nerr\n"),
+        ("shell,pty", b"out\r\nerr\r\n"),
+        ("shell,pty,raw", b"out\nerr\n"),
+        ("shell,raw,pty", b"out\r\nerr\r\n"),
+        ("exec", b"out\nerr\n"),
+    ],
+)
+def test_a_command_has_a_terminal_only_if_it_asks_for_one(
+    adb: Adb, phone: RunningPhone, asked: str, said: bytes
+) -> None:
+    device = adbutils.AdbClient("127.0.0.1", adb.port).device(phone.address)
+    with device.open_transport() as connection:
+        connection.send_command(f"{asked}:echo out; echo err >&2")
+        connection.check_okay()
+        assert connection.read_until_close(encoding=None) == said
+
+
+def test_a_shell_of_a_terminal_is_interactive_and_others_are_not(adb: Adb) -> None:
+    for option, kind in (("-t", b"terminal"), ("-T", b"pipe")):
+        said = adb("shell", option, option, "[ -t 1 ] && echo terminal || echo pipe").stdout
+        assert said.split() == [kind]
+
+
+def test_a_listing_tells_all_that_readdir_does(adb: Adb) -> None:
+    adb("shell", f"mkdir {TMP}/listed && echo >{TMP}/listed/file")
+    lines = adb("ls", f"{TMP}/listed").stdout.decode().splitlines()
+    assert sorted(line.split()[3] for line in lines) == [".", "..", "file"]
+    assert adb("ls", "/nothing", check=False).stdout == b""
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("root",), b"adbd cannot run as root in production builds\n"),
+        (("unroot",), b"adbd not running as root\n"),
+        (("tcpip", "5555"), b"a virtual phone stays on the port that it listens on\n"),
+        (("usb",), b"a virtual phone has no USB\n"),
+    ],
+)
+def test_requests_to_restart_the_daemon_are_answered_in_a_line(
+    adb: Adb, asked: tuple[str, ...], said: bytes
+) -> None:
+    assert adb(*asked, check=False).stdout == said
+    assert adb("shell", "echo on").stdout == b"on\n"
+
+
+def test_logcat_says_why_it_has_nothing(adb: Adb) -> None:
+    done = adb("logcat", "-d", check=False)
+    assert (done.stdout, done.returncode) == (b"", 1)
+    assert b"keeps no log" in done.stderr
 
 
 def test_getprop_lists_all_and_setprop_sets_some(adb: Adb) -> None:

@@ -29,6 +29,7 @@ from tests.support.virtual_phone import (
     Adb,
     RunningPhone,
     adb_server,
+    package,
     public_key,
     running_phone,
 )
@@ -253,7 +254,7 @@ async def test_as_a_library(server: Adb) -> None:
         server("disconnect", phone.address)
         folder = phone.folder
     assert not folder.exists()
-    with pytest.raises(UserError, match="built-in profiles: flagship"):
+    with pytest.raises(UserError, match="built-in profiles: bare, flagship"):
         async with VirtualPhone("nothing"):
             pass
 
@@ -269,7 +270,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--profile", "nothing"], "built-in profiles: flagship, midrange, old"),
+        (["--profile", "nothing"], "built-in profiles: bare, flagship, midrange, old"),
         (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: Field required"),
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
@@ -295,6 +296,4 @@ def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:
 
 
 def _apk(file: Path) -> str:
-    apk = file.with_suffix(".apk")
-    apk.write_bytes(file.read_bytes())
-    return str(apk)
+    return str(package(file.with_suffix(".apk"), file.read_bytes()))

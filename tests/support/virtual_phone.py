@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 import adbutils
 
@@ -143,6 +144,14 @@ def public_key(server: Adb, folder: Path) -> Path:
     public = folder / "key.pub"
     public.write_bytes(server("pubkey", str(key)).stdout)
     return public
+
+
+def package(path: Path, content: bytes) -> Path:
+    """Make what passes for an Android package at a path."""
+    with ZipFile(path, "w") as apk:
+        apk.writestr("AndroidManifest.xml", b"")
+        apk.writestr("assets/content", content)
+    return path
 
 
 def read_all(connection: socket.socket) -> bytes:

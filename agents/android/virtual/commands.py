@@ -5,6 +5,8 @@ They read what the phone keeps in files: properties, settings and the texts of i
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from agents.android.virtual.filesystem import PROPERTIES, SERVICES, SETTINGS
 
 _GETPROP = f"""#!/system/bin/sh
@@ -45,7 +47,7 @@ esac
 
 _PM = """#!/system/bin/sh
 # Keeps what is installed as a file in /data/app; its name comes from the file's, or its hash:
-# nothing here reads an APK.
+# of an APK nothing is read but that it is one: a ZIP archive with a manifest.
 store() {
   part=/data/app/.installing-$$
   if ! cat >"$part" 2>/dev/null; then
@@ -56,6 +58,11 @@ store() {
   if [ -n "${2-}" ] && [ "$(wc -c <"$part")" -ne "$2" ]; then
     rm -f "$part"
     echo "Failure [INSTALL_FAILED_INVALID_APK: fewer bytes than announced]"
+    exit 1
+  fi
+  if [ "$(head -c 2 "$part")" != PK ] || ! grep -qa AndroidManifest.xml "$part"; then
+    rm -f "$part"
+    echo "Failure [INSTALL_PARSE_FAILED_NOT_APK: it is no Android package]"
     exit 1
   fi
   name=${1:-benchfarm.sha256_$(sha256sum <"$part" | head -c 16)}
@@ -98,6 +105,11 @@ case $verb in
 esac
 """
 
+_LOGCAT = """#!/system/bin/sh
+echo "logcat: a virtual phone keeps no log; its daemon's is phone.log, on its host" >&2
+exit 1
+"""
+
 _CMD = """#!/system/bin/sh
 service=${1-}
 [ $# -eq 0 ] || shift
@@ -109,13 +121,18 @@ esac
 """
 
 
-def scripts(*, old: bool) -> dict[str, str]:
-    """Return each command's script by its name; Android 5 has no `cmd`."""
+def scripts(*, old: bool, programs: Collection[str] = ()) -> dict[str, str]:
+    """Return each command's script by its name; Android 5 has no `cmd`.
+
+    programs: of those that a phone has; all, if none is named.
+    """
     commands = {
         "getprop": _GETPROP,
         "setprop": _SETPROP,
         "dumpsys": _DUMPSYS,
         "settings": _SETTINGS,
         "pm": _PM,
+        "logcat": _LOGCAT,
     }
-    return commands if old else commands | {"cmd": _CMD}
+    known = commands if old else commands | {"cmd": _CMD}
+    return {name: known[name] for name in known if not programs or name in programs}

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from agents.android.virtual.auth import TOKEN_BYTES, AuthType, Gate, parse_public_key
 from agents.android.virtual.errors import ProtocolViolation, StreamClosed
-from agents.android.virtual.faults import Link
+from agents.android.virtual.faults import Link, Plug
 from agents.android.virtual.forwarding import Reverses
 from agents.android.virtual.services import Dialect, Services
 from agents.android.virtual.streams import Backlog, Service, Stream
@@ -50,6 +50,7 @@ class Connection:
         self, terms: Terms, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._terms = terms
+        self._plug = Plug(terms.link)
         self._reader = reader
         self._writer = writer
         self._writing = asyncio.Lock()
@@ -63,7 +64,7 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken = asyncio.get_running_loop().create_future()
         self._reverses = Reverses(self._open_to_peer)
-        self._services = Services(terms.dialect, terms.env, terms.link, self._reverses)
+        self._services = Services(terms.dialect, terms.env, self._plug, self._reverses)
         self.let_in = False
         """Whether the peer has proved who it is, where that is asked."""
 
@@ -226,12 +227,12 @@ class Connection:
 
     async def _receive(self) -> Message:
         message = await read_message(self._reader, self._max_payload, self._version_heard)
-        await self._terms.link.carry(len(message.payload))
+        await self._plug.carry(len(message.payload))
         return message
 
     async def _send(self, message: Message) -> None:
         async with self._writing:
-            await self._terms.link.carry(len(message.payload))
+            await self._plug.carry(len(message.payload))
             self._writer.write(encode(message, self._version))
             await self._writer.drain()
 

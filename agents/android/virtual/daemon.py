@@ -134,7 +134,7 @@ class Daemon:
         storage = os.statvfs(filesystem.STORAGE)
         return control.PhoneStatus(
             serial=self.setup.serial,
-            faults=tuple(self.faults),
+            faults=after_cut(self.faults) if self.link.was_cut else tuple(self.faults),
             connections=len(self._connections),
             asking=self.gate.asking,
             battery_percent=self.sensors.battery.level_percent,
@@ -185,7 +185,6 @@ class Daemon:
             await connection.run()
         except LinkCut as cut:
             log.info("connection ended: %s", cut)
-            self.faults = after_cut(self.faults)
             if self.link.offline:
                 self._drop_connections()
         except (ProtocolViolation, asyncio.IncompleteReadError, OSError) as end:

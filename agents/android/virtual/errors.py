@@ -33,6 +33,9 @@ class ProtocolViolation(Exception):
 class LinkCut(Exception):
     """A fault cuts the connection."""
 
+    silent: bool = False
+    """Nobody is told: the connection stays, and carries nothing."""
+
 
 class StreamClosed(Exception):
     """The other side has closed the stream."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError, model_validator
@@ -49,11 +51,18 @@ class Disconnect(Contract):
     """When a command with this word in it has started."""
     stay_offline: bool = False
     """Afterwards the phone is offline, until the faults are set anew."""
+    away_s: Annotated[float, Field(ge=0, le=600)] = 0.0
+    """Afterwards it is offline for so long, as while a daemon restarts."""
+    silent: bool = False
+    """Nobody is told, as when a phone leaves its network: the connection stays and carries nothing,
+    commands go on, a new connection is served."""
 
     @model_validator(mode="after")
     def _one_moment(self) -> Self:
         if [self.after_bytes is not None, self.shell_output, bool(self.command)].count(True) != 1:
             raise ValueError("give one of after_bytes, shell_output, command")
+        if [self.stay_offline, self.away_s > 0, self.silent].count(True) > 1:
+            raise ValueError("give at most one of stay_offline, away_s, silent")
         return self
 
 
@@ -119,14 +128,22 @@ class Link:
         self._slow: Slow | None = None
         self._disconnect: Disconnect | None = None
         self._passed = 0
-        self.offline = False
+        self._offline = False
+        self._back_at = 0.0
+        self.was_cut = False
+        """Whether the Disconnect among the faults has happened."""
+
+    @property
+    def offline(self) -> bool:
+        """Whether new connections are closed at once."""
+        return self._offline or time.monotonic() < self._back_at
 
     def set(self, faults: Sequence[Fault]) -> None:
         """Behave as these faults say from now on; a Disconnect starts to count."""
-        self.offline = find(Offline, faults) is not None
+        self._offline, self._back_at = find(Offline, faults) is not None, 0.0
         self._slow = find(Slow, faults)
         self._disconnect = find(Disconnect, faults)
-        self._passed = 0
+        self._passed, self.was_cut = 0, False
         if find(Hang, faults):
             self._answering.clear()
         else:
@@ -154,6 +171,44 @@ class Link:
             self._cut(self._disconnect)
 
     def _cut(self, fault: Disconnect) -> None:
-        self._disconnect = None
-        self.offline = self.offline or fault.stay_offline
-        raise LinkCut("a fault has cut it")
+        self._disconnect, self.was_cut = None, True
+        self._offline = self._offline or fault.stay_offline
+        self._back_at = time.monotonic() + fault.away_s
+        cut = LinkCut("a fault has cut it")
+        cut.silent = fault.silent
+        raise cut
+
+
+class Plug:
+    """One connection's end of a link, which may be cut in silence."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._silent = False
+
+    async def carry(self, payload_bytes: int) -> None:
+        """See Link.carry; where it was cut in silence, it never returns."""
+        if not self._silent:
+            with self._silently():
+                await self._link.carry(payload_bytes)
+        if self._silent:
+            await asyncio.get_running_loop().create_future()
+
+    def command_started(self, command: str) -> None:
+        """See Link.command_started."""
+        with self._silently():
+            self._link.command_started(command)
+
+    def command_said(self) -> None:
+        """See Link.command_said."""
+        with self._silently():
+            self._link.command_said()
+
+    @contextmanager
+    def _silently(self) -> Iterator[None]:
+        try:
+            yield
+        except LinkCut as cut:
+            if not cut.silent:
+                raise
+            self._silent = True

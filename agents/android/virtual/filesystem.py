@@ -7,7 +7,10 @@ below /sys, /dev, /etc, /proc with nothing but the phone's processes. Nothing el
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.android.virtual import namespaces, syscalls
@@ -33,6 +36,8 @@ _SHOWN = {
     Path("/sys/class/power_supply"): SYSFS / "power_supply",
     Path("/sys/devices/system/cpu"): SYSFS / "cpu",
 }
+_HOSTS_SHELL = Path("/bin/sh").resolve()
+_PROGRAMS = frozenset(map(Path, ("/bin", "/usr/bin")))
 _SYSTEM = tuple(
     Path(above) / name
     for above in ("/", "/usr")
@@ -55,20 +60,24 @@ _SMALL = "size=16m,mode=755"
 _SHARED = "size=64m,mode=1777"
 
 
-def build(root: Path, commands: dict[str, str], storage_bytes: int, api_level: int) -> None:
+def build(
+    root: Path, commands: dict[str, str], hosts: Sequence[str], storage_bytes: int, api_level: int
+) -> None:
     """Mount a phone's tree at root and make it this namespace's; called by its process 1.
 
-    `commands` are the scripts of /system/bin by name; `api_level` tells what Android's own tree is
-    like. Raises OSError.
+    `commands` are the scripts of /system/bin by name, `hosts` the only programs of this host that
+    are there, if any are named; `api_level` tells what Android's own tree is like. Raises OSError.
     """
     syscalls.mount("phone", root, "tmpfs", _MOUNT_FLAGS, _SMALL)
-    _show_system(root, with_bin=api_level >= BIN_API_LEVEL)
+    _show_system(root, with_bin=api_level >= BIN_API_LEVEL, with_programs=not hosts)
     _show_devices(root)
     _write_commands(_below(root, COMMANDS), commands)
+    _show_programs(_below(root, COMMANDS), hosts)
     _write_users(_below(root, Path("/etc")))
     for place in (*_SHOWN, HIDDEN, _PROC, _TERMINALS, _SHARED_MEMORY):
         _below(root, place).mkdir(parents=True, exist_ok=True)
-    for link, target in (_LINKS | {SHELL: str(Path("/bin/sh").resolve())}).items():
+    shell = {} if hosts else {SHELL: str(_HOSTS_SHELL)}
+    for link, target in (_LINKS | shell).items():
         _below(root, link).symlink_to(target)
     syscalls.set_read_only(root, True)
     namespaces.mount_proc(_below(root, _PROC))
@@ -115,19 +124,30 @@ def _mount_memory(target: Path, options: str) -> None:
     syscalls.mount("phone", target, "tmpfs", _MOUNT_FLAGS, options)
 
 
-def _show_system(root: Path, *, with_bin: bool) -> None:
+def _show_system(root: Path, *, with_bin: bool, with_programs: bool) -> None:
     """Show the host's programs and libraries, merged into /usr or not.
 
     Where they are merged, /bin can be left out; where not, it is what holds the programs.
     """
+    left_out = frozenset[Path]() if with_programs else _PROGRAMS
     restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
-    for path in (*_SYSTEM, *_SYSTEM_FILES):
+    for path in (path for path in (*_SYSTEM, *_SYSTEM_FILES) if path not in left_out):
         if path.is_symlink() and path == Path("/bin") and not with_bin:
             continue
         if path.is_symlink():
             _below(root, path).symlink_to(path.readlink())
         elif path.exists():
             _show(path, _below(root, path), restrictions)
+
+
+def _show_programs(folder: Path, names: Sequence[str]) -> None:
+    """Show programs of the host, and its shell, each by itself."""
+    restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
+    for name in ("sh", *names) if names else ():
+        found = _HOSTS_SHELL if name == "sh" else shutil.which(name, path="/usr/bin:/bin")
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, f"the profile's program {name} is not here")
+        _show(Path(found).resolve(), folder / name, restrictions)
 
 
 def _show_devices(root: Path) -> None:

@@ -83,10 +83,10 @@ def _settle(setup: PhoneSetup, way: Confinement) -> None:
     syscalls.forget_start()
     socket.sethostname(setup.serial)
     os.umask(0o022)
-    commands = scripts(old=setup.profile.old_daemon)
     profile = setup.profile
-    size = profile.storage_mib << 20
-    filesystem.build(namespaces.STAGE, commands, size, profile.api_level)
+    commands = scripts(old=profile.old_daemon, programs=profile.programs)
+    size, hosts = profile.storage_mib << 20, sorted({*profile.programs} - {*commands})
+    filesystem.build(namespaces.STAGE, commands, hosts, size, profile.api_level)
     namespaces.forbid_more(way)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -43,6 +43,9 @@ class Profile(Contract):
     api_level: PositiveInt
     old_daemon: bool = False
     """Speaks as Android 5 does: no shell v2, no exec."""
+    programs: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$")], ...] = ()
+    """All that its /system/bin has beside a shell, and nothing else has any; without, all that this
+    host and Android have."""
     cpu: CpuProfile
     storage_mib: PositiveInt
     battery: Battery

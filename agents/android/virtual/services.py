@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agents.android.virtual import forwarding, shell, sync
-from agents.android.virtual.faults import Link
+from agents.android.virtual.faults import Plug
 from agents.android.virtual.streams import Service, Stream
 from agents.android.virtual.wire import (
     MAX_PAYLOAD,
@@ -15,6 +15,14 @@ from agents.android.virtual.wire import (
     VERSION_NO_CHECKSUM,
 )
 
+_WORDS = {
+    "root": "adbd cannot run as root in production builds",
+    "unroot": "adbd not running as root",
+    "tcpip": "a virtual phone stays on the port that it listens on",
+    "usb": "a virtual phone has no USB",
+}
+"""What is answered to requests to restart the daemon in some other way, as adbd's services.cpp does
+on a phone as it is sold: in a line."""
 _SOCKETS = ("tcp", "localabstract", "localfilesystem", "local")
 
 
@@ -44,7 +52,7 @@ class Services:
     dialect: Dialect
     env: Mapping[str, str]
     """The environment of commands."""
-    link: Link
+    plug: Plug
     reverses: forwarding.Reverses
 
     async def find(self, destination: str) -> Service | None:
@@ -54,6 +62,8 @@ class Services:
             return self._run(shell.parse_shell(destination, old=self.dialect.old))
         if kind == "exec" and not self.dialect.old:
             return self._run(shell.parse_exec(destination))
+        if kind in _WORDS:
+            return _saying(_WORDS[kind])
         if kind == "sync":
             return lambda stream: sync.serve(stream, v2=not self.dialect.old)
         if kind == "reverse":
@@ -68,6 +78,13 @@ class Services:
 
     def _run(self, command: shell.Command) -> Service:
         async def service(stream: Stream) -> None:
-            await shell.serve(stream, command, dict(self.env), self.link)
+            await shell.serve(stream, command, dict(self.env), self.plug)
 
         return service
+
+
+def _saying(words: str) -> Service:
+    async def service(stream: Stream) -> None:
+        await stream.write(f"{words}\n".encode())
+
+    return service

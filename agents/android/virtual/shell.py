@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.android.virtual.errors import ProtocolViolation, StreamClosed
-from agents.android.virtual.faults import Link
+from agents.android.virtual.faults import Plug
 from agents.android.virtual.filesystem import SHELL
 from agents.android.virtual.processes import Child, Pipe, start, start_on_terminal
 from agents.android.virtual.streams import Stream
@@ -53,13 +53,16 @@ class Command:
 def parse_shell(destination: str, *, old: bool) -> Command:
     """Read `shell[,option...]:line`; an old daemon knows no options.
 
-    As in adbd a command has a terminal unless it asks for none: adb's own client does ask
-    (`shell,v2,raw`), many libraries don't.
+    As in adbd (AOSP shell_service.cpp, ShellService) a command has a terminal if it asks for one
+    (`pty`), a shell that reads its input has one unless it asks for none (`raw`); whichever is
+    said last counts. Android 5 gives one to every command.
     """
     service, _, line = destination.partition(":")
     options = [] if old else service.split(",")[1:]
     term = next((o.removeprefix("TERM=") for o in options if o.startswith("TERM=")), None)
-    return Command(line, v2="v2" in options, terminal="raw" not in options, term=term)
+    asked = [option == "pty" for option in options if option in ("pty", "raw")]
+    terminal = old or (asked[-1] if asked else not line)
+    return Command(line, v2="v2" in options, terminal=terminal, term=term)
 
 
 def parse_exec(destination: str) -> Command:
@@ -67,7 +70,7 @@ def parse_exec(destination: str) -> Command:
     return Command(destination.partition(":")[2], v2=False, terminal=False)
 
 
-async def serve(stream: Stream, command: Command, env: dict[str, str], link: Link) -> None:
+async def serve(stream: Stream, command: Command, env: dict[str, str], plug: Plug) -> None:
     """Run a command to its end; if the peer closes the stream before, end its whole group.
 
     As with adbd, what a command left in the background outlives it, if it holds no output open.
@@ -79,9 +82,9 @@ async def serve(stream: Stream, command: Command, env: dict[str, str], link: Lin
         return
     ended = False
     try:
-        link.command_started(command.line)
+        plug.command_started(command.line)
         conversation = _PacketConversation if command.v2 else _BareConversation
-        ended = await _converse(conversation(stream, child, link))
+        ended = await _converse(conversation(stream, child, plug))
     finally:
         await asyncio.shield(asyncio.create_task(_finish(child, ended)))
 
@@ -106,15 +109,15 @@ async def _refuse(stream: Stream, command: Command, error: OSError) -> None:
 class _BareConversation:
     """Shell v1 and exec: bytes each way."""
 
-    def __init__(self, stream: Stream, child: Child, link: Link) -> None:
+    def __init__(self, stream: Stream, child: Child, plug: Plug) -> None:
         self._stream = stream
         self._child = child
-        self._link = link
+        self._plug = plug
 
     async def talk(self) -> None:
         """Send what the command says until it has ended."""
         while data := await self._child.stdout.read():
-            self._link.command_said()
+            self._plug.command_said()
             await self._stream.write(data)
         await self._child.exit_code()
 
@@ -127,10 +130,10 @@ class _BareConversation:
 class _PacketConversation:
     """Shell v2: packets, which keep the outputs apart and end with the exit code."""
 
-    def __init__(self, stream: Stream, child: Child, link: Link) -> None:
+    def __init__(self, stream: Stream, child: Child, plug: Plug) -> None:
         self._stream = stream
         self._child = child
-        self._link = link
+        self._plug = plug
 
     async def talk(self) -> None:
         """Send both outputs until the command has ended, then its exit code."""
@@ -156,7 +159,7 @@ class _PacketConversation:
 
     async def _copy(self, pipe: Pipe, kind: PacketId) -> None:
         while data := await pipe.read():
-            self._link.command_said()
+            self._plug.command_said()
             await self._send(kind, data)
 
     async def _send(self, kind: PacketId, data: bytes) -> None:

@@ -95,11 +95,13 @@ class _Session:
 
     async def _list(self, path: Path, *, v2: bool) -> None:
         try:
-            found = sorted(path.iterdir())
+            below = sorted(path.iterdir())
         except OSError:  # adbd, too, lists what it can't open as empty
-            found = []
+            looks = {}
+        else:  # it tells all that readdir does
+            looks = {".": path.stat, "..": (path / "..").stat, **{p.name: p.lstat for p in below}}
         entry = form.entry_v2 if v2 else form.entry_v1
-        answer = b"".join(entry(os.fsencode(each.name), _look(each.lstat)) for each in found)
+        answer = b"".join(entry(os.fsencode(name), _look(look)) for name, look in looks.items())
         await self.stream.write(answer + form.end_of_list(v2))
 
     async def _receive(self, path: Path) -> None:

@@ -1,6 +1,6 @@
 """Trees on a phone: what its shell is told to do, and how its answers are read; pure.
 
-Needs the phone's own tar, find and sha256sum (toybox, Android 8 and later).
+Needs the phone's own tar, find and sha256sum (toybox, Android 8 and later; or busybox).
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ rm -rf "$2" && mv "$1" "$2"
 _PREPARE = """
 mkdir -p "$1" && cd "$1" && rm -rf incoming-*
 """
+# Not every phone has dd; busybox's head does not tell that a storage is full.
 _SWEEP = f"""
 mkdir -p "$1" && cd "$1" || exit
 [ -n "$(grep -l -e "$2" /proc/[0-9]*/environ 2>/dev/null)" ] || rm -rf {RUNS} incoming-* || exit
-dd if=/dev/zero of=incoming-probe bs=65536 count=16
+head -c 1048576 /dev/zero | cat >incoming-probe
 code=$?
 rm -f incoming-probe
 exit $code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agents.transports.adb.addresses import Address
@@ -75,6 +76,16 @@ async def connect(server: Address, address: str, return_s: float = RETURN_S) -> 
 async def disconnect(server: Address, address: str) -> None:
     """Have the server let go of a phone's HOST:PORT; raises RemoteFault."""
     await ask(server, f"host:disconnect:{address}", address)
+
+
+async def let_go_of(server: Address, serial: str) -> None:
+    """End a TCP connection on which nothing comes, so that the next one is a new one.
+
+    adb lists as well what has left the network without a word, for as long as TCP lasts.
+    """
+    if is_tcp(serial):
+        with suppress(RemoteFault):  # adb, too, has noticed
+            await disconnect(server, serial)
 
 
 async def recover(server: Address, serial: str, return_s: float = RETURN_S) -> None:
