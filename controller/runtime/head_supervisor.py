@@ -8,7 +8,6 @@ process of its own, which does what `benchfarm up` does, with the options that `
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import os
 import sys
@@ -23,7 +22,7 @@ from controller.contracts.programs import python_module
 from controller.contracts.terminal import say
 from controller.runtime.health import is_listening, is_running, why_away
 from controller.runtime.home import Home, Process, read_process
-from controller.runtime.supervising import Supervision
+from controller.runtime.supervising import Supervision, end_of_one
 
 MODULE = "controller.runtime.head_supervisor"
 BLOCK = "--block"
@@ -146,23 +145,11 @@ class _Head:
 
     async def _end_of_one(self, processes: Sequence[Process]) -> None:
         """Return when one of some processes ends, this is to stop, or LOOK_S have passed."""
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        opened: list[int] = []
-        try:
-            for process in processes:
-                with contextlib.suppress(ProcessLookupError):
-                    opened.append(os.pidfd_open(process.pid))
-                    loop.add_reader(opened[-1], ended.set)
-            one = asyncio.create_task(ended.wait())
-            await asyncio.wait(
-                {one, self.supervision.stop}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
-            )
-            one.cancel()
-        finally:
-            for descriptor in opened:
-                loop.remove_reader(descriptor)
-                os.close(descriptor)
+        one = asyncio.create_task(end_of_one(process.pid for process in processes))
+        await asyncio.wait(
+            {one, self.supervision.stop}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        one.cancel()
 
     def _missing(self) -> str:
         """Return what the farm lacks; "" if nothing, or if it is not wanted any more."""

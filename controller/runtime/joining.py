@@ -13,10 +13,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.processes import FARM_MARKER, end_marked
@@ -24,7 +27,7 @@ from controller.contracts.programs import python_module
 from controller.runtime import cluster as clusters
 from controller.runtime.addresses import Address
 from controller.runtime.home import Cluster, Home, write_private
-from controller.runtime.supervising import Supervision
+from controller.runtime.supervising import Supervision, end_of_one
 
 RETRY_S = 1.0
 """Between looks for the head, and before what has ended is started again."""
@@ -201,7 +204,7 @@ class _Supervisor:
         if agent.stdin:
             agent.stdin.close()
         heard = asyncio.create_task(self._hear(agent))
-        ended = {node_ended, agent_ended}
+        ended = {node_ended, agent_ended, asyncio.create_task(_end_of_raylet(node.pid))}
         await asyncio.wait({*ended, self.stop}, return_when=asyncio.FIRST_COMPLETED)
         if self.stop.done():
             await self._drain(agent, ended)
@@ -210,7 +213,8 @@ class _Supervisor:
         else:
             who = "the agent" if agent_ended.done() else "Ray's node"
             self.say(f"{who} ended; starting again; see {self.home.logs}")
-        heard.cancel()
+        for task in (heard, *ended):
+            task.cancel()
         return time.monotonic() - began
 
     def _refusal(self, said: str) -> FarmUnavailable:
@@ -231,7 +235,7 @@ class _Supervisor:
         return False
 
     async def _drain(
-        self, agent: asyncio.subprocess.Process, ended: set[asyncio.Task[int]]
+        self, agent: asyncio.subprocess.Process, ended: Collection[asyncio.Task[Any]]
     ) -> None:
         self.say("draining: what runs is finished; once more to end it now")
         with suppress(ProcessLookupError):
@@ -277,6 +281,18 @@ class _Supervisor:
                 stderr=log,
                 start_new_session=True,
             )
+
+
+async def _end_of_raylet(node: int) -> None:
+    """Return once the raylet that `ray start` has started is no more.
+
+    A raylet that ends by itself, as it does when one of its own agents was killed, may do so with
+    exit status 0: then `ray start --block` goes on as if nothing were missing.
+    """
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(node).children()
+        if raylets := [child.pid for child in children if child.name() == "raylet"]:
+            await end_of_one(raylets)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 SETTLED_S = 15.0
@@ -16,6 +17,24 @@ def pause_s(short_lives: int, first_s: float) -> float:
     """Return how long to wait before the next start, after so many short lives in a row."""
     doublings = min(max(short_lives - 1, 0), 16)
     return min(first_s * float(1 << doublings), LONGEST_PAUSE_S)
+
+
+async def end_of_one(pids: Iterable[int]) -> None:
+    """Return when one of some processes ends, at once if one has; never if there are none."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    opened: list[int] = []
+    try:
+        for pid in pids:
+            try:
+                opened.append(os.pidfd_open(pid))
+            except ProcessLookupError:
+                return
+            loop.add_reader(opened[-1], ended.set)
+        await ended.wait()
+    finally:
+        for descriptor in opened:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
 
 
 @dataclass(slots=True)

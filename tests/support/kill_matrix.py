@@ -178,8 +178,9 @@ class Matrix:
                     sweeps = sweeps or self._submit(kind)
                 except AssertionError:  # a device has gone since it was looked at
                     whole_since = None
-                if sweeps and self._over(sweeps):
-                    return whole_since - began, sweeps
+                else:
+                    if self._over(sweeps):
+                        return whole_since - began, sweeps
             time.sleep(LOOK_S)
         return None, sweeps
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from controller.contracts.errors import (
     UserError,
     VersionMismatch,
 )
-from controller.contracts.processes import FARM_MARKER, end_marked
+from controller.contracts.processes import FARM_MARKER, end_marked, marked_processes
 from controller.runtime import cluster as clusters
 from controller.runtime import joining as module
 from controller.runtime.addresses import Address
@@ -73,6 +74,59 @@ async def test_a_refusal_says_itself_what_to_do(
     assert said == f"joining the farm at 127.0.0.1:1: {refusal}"
     assert said.endswith(remedy)
     await stop
+
+
+NODE = """
+import pathlib, subprocess, sys, time
+raylet = "open('/proc/self/comm', 'w').write('raylet'); print(flush=True); input()"
+pipe = subprocess.PIPE
+child = subprocess.Popen([sys.executable, "-c", raylet], stdin=pipe, stdout=pipe)
+child.stdout.readline()
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir()
+(folder / "ray_current_cluster").touch()
+child.wait()
+time.sleep(1000)
+"""
+"""As `ray start --block`, after whose raylet's end, with status 0, nothing follows."""
+AGENT = """
+import json, sys
+sys.stdin.read()
+print(json.dumps({"agent_id": "host-1", "revoked": ""}), flush=True)
+sys.stdout.close()
+import time; time.sleep(1000)
+"""
+
+
+async def test_a_node_whose_raylet_has_ended_is_ended_though_ray_start_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    home, said = Home(tmp_path), asyncio.Queue[str]()
+    home.logs.mkdir()
+    marker = {FARM_MARKER: instance_of(home)}
+    fakes: dict[str, object] = {
+        "node_command": lambda folder, _: [sys.executable, "-c", NODE, folder],
+        "node_environment": lambda *_: {**os.environ, **marker},
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(clusters, name, fake)
+    monkeypatch.setattr(module, "python_module", lambda *_: [sys.executable, "-c", AGENT])
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    head = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+    joining = Joining(head, {}, None, (), cpu=True, reconnect_timeout_s=10)
+    stop = asyncio.create_task(asyncio.sleep(2 * PATIENCE_S))
+    supervisor = module._Supervisor(home, joining, said.put_nowait, stop, asyncio.Queue())
+    life = asyncio.create_task(supervisor.live_once())
+    async with asyncio.timeout(PATIENCE_S):
+        assert (await said.get()).startswith("agent host-1 has joined")
+        (raylet,) = (p for p in marked_processes(*marker.popitem()) if p.name() == "raylet")
+        raylet.kill()
+        assert (await said.get()).startswith("Ray's node ended; starting again")
+        assert await life > 0
+    assert list(marked_processes(FARM_MARKER, instance_of(home))) == []
+    stop.cancel()
+    server.close()
+    await server.wait_closed()
 
 
 def test_a_file_that_does_not_fit_leaves_what_was_there(
