@@ -15,7 +15,6 @@ from controller.cli.common import (
     show_table,
     warn_if_away,
     warn_of_clocks,
-    warn_of_phones,
 )
 from controller.contracts.terminal import say
 
@@ -40,7 +39,6 @@ def list_devices(json: Json = False) -> None:
     with reading() as store:
         warn_if_away()
         devices = devices_now(home(), store)
-        warn_of_phones()
         warn_of_clocks(agents_now(home(), store))
     if json:
         show_json(devices)
