@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from agents.android.absences import BROKEN, Absences
-from agents.android.known_addresses import FILE, KnownAddresses
 from agents.android.ladder import PROBES, Remedy, Step, next_step
 from agents.android.power import PowerCycle
 from agents.android.presence import Phone, Presence
 from agents.android.rescue import Rescue
+from agents.android.told import Told, route_status, unusable
 from agents.transports.adb.addresses import Address
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
@@ -31,16 +31,12 @@ from controller.contracts.adb_status import (
     STATUS_FILES,
     USES_FOLDER,
     AdbStatus,
-    RouteStatus,
 )
 from controller.contracts.complaint import Complaint
 from controller.contracts.device import AbsentDevice, Device
-from controller.contracts.errors import (
-    AdbUnavailable,
-    PhoneClaimedTwice,
-    PhoneUnavailable,
-    UserError,
-)
+from controller.contracts.errors import AdbUnavailable, PhoneClaimedTwice, UserError
+from controller.contracts.phone_addresses import FOLDER as ADDRESSES_FOLDER
+from controller.contracts.phone_addresses import PhoneAddresses
 
 log = logging.getLogger(__name__)
 SERVER_PAUSE_S = 10.0
@@ -49,11 +45,6 @@ GREETINGS = 3
 """So many fail before it is said of a phone: a link that has just come up may break again."""
 WAITING = ("authorizing", "unauthorized")
 """How adb lists a phone whose user is to let this host in."""
-REMEDIES = {
-    FaultKind.UNSUPPORTED: "no run can begin on it: see docs/phones.md for what a phone needs",
-    FaultKind.STORAGE_FULL: "free space on it: it is looked at again by itself",
-    FaultKind.READ_ONLY: "restart it: what can't be written takes no runs",
-}
 FIRST_PAUSE_S = 1.0
 """After the first failure to reach a phone; doubled after each other."""
 
@@ -81,15 +72,17 @@ class Phones:
         self._attached = attached
         self._rescue = Rescue(self.present, power_cycle)
         self._absences = Absences()
-        self._known = KnownAddresses(folder / ADB_FOLDER / FILE)
+        self._addresses = PhoneAddresses(folder / ADB_FOLDER / ADDRESSES_FOLDER)
         self._refused: dict[Route, UserError] = {}
         """Why this agent does not use what adb lists."""
         self._doubles: dict[Route, str] = {}
         """With the device id: second ways to a phone."""
         self._elsewhere: Mapping[str, UserError] = {}
         """By device id: phones that the controller leaves to another agent."""
-        self._statuses: dict[str, AdbStatus] = {}
-        """Of each server, by the file that tells the command line of it."""
+        self._told = Told(folder / ADB_FOLDER)
+        self._listed: set[Route] = set()
+        """What adb lists, in whatever state."""
+        self._looks: defaultdict[Route, int] = defaultdict(int)
         self._used: defaultdict[Route, list[Remedy]] = defaultdict(list)
         """What was done for a phone: its own return to adb's list, which it may bring about, begins
         the ladder anew."""
@@ -137,32 +130,37 @@ class Phones:
         while True:
             try:
                 server = attached or await self._own_server()
-                self._statuses[status] = AdbStatus(server=str(server.address))
+                self._told.servers[status] = AdbStatus(server=str(server.address))
                 self._publish()
                 async for change in track(server):
                     await self._take(server.address, change)
             except AdbUnavailable as error:
                 log.error("this host reaches no phones: %s", error)
-                self._statuses[status] = AdbStatus(complaint=Complaint.of(error))
+                self._told.servers[status] = AdbStatus(complaint=Complaint.of(error))
                 self._publish()
             await asyncio.sleep(SERVER_PAUSE_S)
 
     async def _own_server(self) -> PrivateServer:
         server = await PrivateServer.start(self._folder / ADB_FOLDER)
         self._rescue.server = server
-        for serial in self._known:
+        for serial in self._addresses:
             self._bring_in(Route(server.address, serial))
         return server
 
     async def _take(self, server: Address, change: Change) -> None:
         """Follow one change; what may take long is begun, so that no phone waits for another."""
         route = Route(server, change.serial)
+        (self._listed.discard if change.state is None else self._listed.add)(route)
+        self._looks[route] += 1
         self._refused.pop(route, None)
         superfluous = self._doubles.pop(route, None)
         if change.state == DEVICE:
             self._publish()
             self._bring_in(route, anew=True)
             return
+        if self._addresses.is_let_go(change.serial) and (task := self._tasks.pop(route, None)):
+            task.cancel()  # it would connect it again
+            self._used.pop(route, None)
         lost = self.present.by_route(route)
         if lost:
             del self.present.here[lost.device.id]
@@ -178,7 +176,8 @@ class Phones:
     def _may_return(self, change: Change, lost: Phone | None) -> bool:
         """Tell whether a phone that adb does not list any more is missed, and can be looked for."""
         if is_tcp(change.serial):
-            return lost is not None or change.went_as in WAITING
+            missed = lost is not None or change.went_as in WAITING
+            return missed and not self._addresses.is_let_go(change.serial)
         return lost is not None and self._rescue.power_cycle is not None
 
     def _other_way(self, phone: Phone) -> Route | None:
@@ -209,12 +208,12 @@ class Phones:
             if fault is None:
                 break
             failed.append(remedy)
-            if len(failed) >= GREETINGS:
-                self._refuse(link.route, _unusable(link.serial, fault))
+            if len(failed) >= GREETINGS or fault.kind is FaultKind.UNAUTHORIZED:
+                self._refuse(link.route, unusable(link.serial, fault))
             step = await self._next_step(link, failed, fault)
             remedy = step.remedy
             if remedy is None:
-                self._known.given_up(link.serial)
+                self._addresses.forget(link.serial)
         self._used.pop(link.route, None)
 
     async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
@@ -229,7 +228,8 @@ class Phones:
 
         if fault.kind is not FaultKind.UNAUTHORIZED and len(failed) < PROBES:
             await asyncio.sleep(FIRST_PAUSE_S * 2 ** (len(failed) - 1))
-        if name in self.present.here:  # it has come by another way
+        came_otherwise = name in self.present.here
+        if came_otherwise or self._addresses.is_let_go(link.serial):
             self._refused.pop(link.route, None)
             self._publish()
             return Step(None)
@@ -258,7 +258,7 @@ class Phones:
                 await self.present.take_in(Phone(link.serial, device, remote))
             except PhoneClaimedTwice as error:
                 self._doubles[link.route] = device.id
-                self._known.given_up(link.serial)
+                self._addresses.forget(link.serial)
                 self._refuse(link.route, error)
                 return None
         except RemoteFault as fault:
@@ -269,8 +269,8 @@ class Phones:
         self._doubles.pop(link.route, None)
         self._refused.pop(link.route, None)
         self._absences.came(link.route, device.id)
-        if self._rescue.server:
-            self._known.came(link.serial)
+        if self._rescue.server and is_tcp(link.serial):
+            self._addresses.remember(link.serial)
         await self._tell()
         return None
 
@@ -279,26 +279,13 @@ class Phones:
         self._publish()
 
     def _publish(self) -> None:
-        """Tell the command line of this host."""
-        ways = {route: _route(None, error) for route, error in self._refused.items()}
+        """Tell the command line of this host; of what adb does not list, only what is missed."""
+        shown = {way: error for way, error in self._refused.items() if self._is_known(way)}
+        ways = {way: route_status(None, error, self._looks[way]) for way, error in shown.items()}
         for phone in self.present.here.values():
-            ways[phone.route] = _route(phone.device.id, self._elsewhere.get(phone.device.id))
-        folder = self._folder / ADB_FOLDER
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for file, status in self._statuses.items():
-                here = {r.serial: way for r, way in ways.items() if str(r.server) == status.server}
-                new = folder / f".{file}.new"
-                new.write_text(status.model_copy(update={"routes": here}).model_dump_json())
-                new.replace(folder / file)
-        except OSError as error:  # a full disk, say: phones work on
-            log.error("benchfarm phone knows no news: %s", error)
+            way, error = phone.route, self._elsewhere.get(phone.device.id)
+            ways[way] = route_status(phone.device.id, error, self._looks[way])
+        self._told.publish(ways)
 
-
-def _route(device_id: str | None, error: UserError | None) -> RouteStatus:
-    return RouteStatus(device_id=device_id, complaint=Complaint.of(error) if error else None)
-
-
-def _unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
-    remedy = REMEDIES.get(fault.kind, "see that it answers, and connect it again")
-    return PhoneUnavailable(f"reaching phone {serial}", fault.message, remedy)
+    def _is_known(self, route: Route) -> bool:
+        return route in self._listed or route.serial in self._addresses

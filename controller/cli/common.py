@@ -161,6 +161,14 @@ def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
         say(line, err=True)
 
 
+def warn_of_phones() -> None:
+    """Say on standard error which phones of this host can't be used and why, in a line each."""
+    from controller.runtime.phones import complaints_here
+
+    for error in complaints_here(home()):
+        say(f"benchfarm: {error}", err=True)
+
+
 def write_file(path: Path, text: str) -> None:
     """Write what a user asked for to a file, UTF-8; raises UserError."""
     from controller.contracts.errors import UserError

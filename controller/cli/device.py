@@ -15,6 +15,7 @@ from controller.cli.common import (
     show_table,
     warn_if_away,
     warn_of_clocks,
+    warn_of_phones,
 )
 from controller.contracts.terminal import say
 
@@ -39,6 +40,7 @@ def list_devices(json: Json = False) -> None:
     with reading() as store:
         warn_if_away()
         devices = devices_now(home(), store)
+        warn_of_phones()
         warn_of_clocks(agents_now(home(), store))
     if json:
         show_json(devices)

@@ -28,6 +28,7 @@ Address = Annotated[
     str,
     typer.Argument(help="HOST[:PORT] of a phone that listens for adb; PORT is 5555 if not given."),
 ]
+Phone = Annotated[str, typer.Argument(help="HOST[:PORT] or device id; see phone list.")]
 AdbServer = Annotated[
     str | None,
     typer.Option(
@@ -60,6 +61,14 @@ def connect(address: Address, adb_server: AdbServer = None) -> None:
     from controller.runtime.phones import connect_phone
 
     _say_joined(connect_phone(home(), address, adb_server), address)
+
+
+@app.command()
+def disconnect(phone: Phone) -> None:
+    """Let go of a phone over TCP, and forget it until it is connected again."""
+    from controller.runtime.phones import disconnect_phone
+
+    say(f"{disconnect_phone(home(), phone)}: disconnected")
 
 
 @app.command()

@@ -28,6 +28,8 @@ class RouteStatus(Contract):
     """Which phone it is, if the agent may use it this way."""
     complaint: Complaint | None = None
     """Why nothing runs on it."""
+    look: int = 0
+    """How often the agent had begun to look at it when this was told."""
 
 
 class PhoneHere(RouteStatus):

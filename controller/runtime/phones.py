@@ -12,28 +12,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from controller.contracts.adb_status import USES_FOLDER, AdbStatus, Answer, PhoneHere, RouteStatus
+from controller.contracts.adb_status import USES_FOLDER, PhoneHere, RouteStatus
 from controller.contracts.complaint import Complaint
-from controller.contracts.documents import read_json
 from controller.contracts.errors import (
     FarmUnavailable,
-    HomeUnusable,
     PhoneClaimedTwice,
     PhoneUnavailable,
     UserError,
 )
 from controller.contracts.inherited import inherited
+from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
 from controller.contracts.processes import FARM_MARKER
 from controller.contracts.programs import SAFE_PATH, python_module
-from controller.contracts.unreadable import UNREADABLE, reason
+from controller.runtime.adb_agents import ADB_START_S, RETRY_S, AdbAgent, agents_here, chosen
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
 STOP_S = 10.0
-ADB_START_S = 20.0
 ADBD_PORT = 5555
 """Where phones listen for adb, unless told otherwise."""
-RETRY_S = 0.2
 Seen = TypeVar("Seen")
 
 
@@ -96,13 +93,18 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
     PhoneUnavailable, DeviceRefused, FarmUnavailable, UserError.
     """
     address = with_port(address)
-    agent = _chosen(f"connecting phone {address}", _agents(home), server)
+    agent = chosen(f"connecting phone {address}", agents_here(home), server)
     before = agent.read().routes.get(address)
-    if before and before.complaint:
-        agent.ask("disconnect", address)  # so that the agent looks at it anew
-        _await(f"disconnecting phone {address}", lambda: address not in agent.read().routes)
-    agent.ask("connect", address)
-    route = _await(f"connecting phone {address}", lambda: agent.read().routes.get(address))
+    _addresses(agent).take_back(address)
+    refused = before is not None and before.complaint is not None
+    agent.ask("connect", address, *["anew"] * refused)  # the agent looks at it once more
+    looks = before.look if before and refused else -1
+
+    def outcome() -> RouteStatus | None:
+        now = agent.read().routes.get(address)
+        return now if now and now.look > looks else None
+
+    route = _await(f"connecting phone {address}", outcome)
     if route.complaint is None:
         return str(route.device_id)
     error = route.complaint.error()
@@ -111,6 +113,46 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
         remedy = "the second is disconnected again; a second virtual phone needs its own --serial"
         raise PhoneClaimedTwice(error.tried, error.seen, remedy)
     raise error
+
+
+def disconnect_phone(home: Home, phone: str) -> str:
+    """Have this host's agent do without a phone over TCP until it is connected; return its address.
+
+    phone: its address or device id. Raises PhoneUnavailable if no such phone is here,
+    FarmUnavailable, UserError.
+    """
+    tried = f"disconnecting phone {phone}"
+    found = next(_ways_to(home, phone), None)
+    if found is None:
+        raise PhoneUnavailable(tried, "it is not here", "see what is: benchfarm phone list")
+    agent, address = found
+    if ":" not in address:
+        raise UserError(tried, "it is on a cable", "pull the cable out")
+
+    def is_gone() -> bool:
+        # Each time: what the agent was doing with the phone may have brought it back.
+        _addresses(agent).let_go(address)
+        agent.ask("disconnect", address)
+        route = agent.read().routes.get(address)
+        return route is None or route.device_id is None
+
+    _await(tried, is_gone)
+    return address
+
+
+def _ways_to(home: Home, phone: str) -> Iterator[tuple[AdbAgent, str]]:
+    """Yield those that this host's agent sees, then an address that it remembers."""
+    address = with_port(phone)
+    for agent, serial, route in routes_here(home):
+        if serial in (phone, address) or route.device_id == phone:
+            yield agent, serial
+    for agent in agents_here(home):
+        if address in _addresses(agent):
+            yield agent, address
+
+
+def _addresses(agent: AdbAgent) -> PhoneAddresses:
+    return PhoneAddresses(agent.folder / FOLDER)
 
 
 def with_port(address: str) -> str:
@@ -134,24 +176,37 @@ def clean_phone(home: Home, device_id: str) -> int:
     )
 
 
-def routes_here(home: Home) -> Iterator[tuple[_Agent, str, RouteStatus]]:
+def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
     """Yield every way to a phone that this host's agent sees, by its adb serial there.
 
     Raises FarmUnavailable.
     """
-    for agent in _agents(home):
+    for agent in agents_here(home):
         for serial, route in agent.read().routes.items():
             yield agent, serial, route
 
 
 def phones_here(home: Home) -> list[PhoneHere]:
-    """Return every way to a phone that this host's agent sees; raises FarmUnavailable."""
+    """Return every way to a phone that this host's agent sees, first those it can't use.
+
+    Raises FarmUnavailable.
+    """
     found = [
         PhoneHere(adb_server=str(status.server), serial=serial, **dict(route))
-        for status in (agent.read() for agent in _agents(home))
+        for status in (agent.read() for agent in agents_here(home))
         for serial, route in status.routes.items()
     ]
-    return sorted(found, key=lambda phone: (phone.adb_server, phone.serial))
+    return sorted(found, key=lambda p: (p.complaint is None, p.adb_server, p.serial))
+
+
+def complaints_here(home: Home) -> list[UserError]:
+    """Return why phones that this host's adb servers list are not used; waits for no agent."""
+    try:
+        statuses = [AdbAgent(file).read() for file in home.adb_statuses()]
+    except FarmUnavailable:  # it has just been ended
+        return []
+    routes = [route for status in statuses for route in status.routes.values()]
+    return [route.complaint.error() for route in routes if route.complaint]
 
 
 def adb_key(home: Home, server: str | None = None) -> Path | None:
@@ -160,7 +215,7 @@ def adb_key(home: Home, server: str | None = None) -> Path | None:
     None for a server that others run. Waits for the server, which makes the key before it listens;
     raises as `connect_phone` does.
     """
-    agent = _chosen("looking for the adb server's key", _agents(home), server)
+    agent = chosen("looking for the adb server's key", agents_here(home), server)
     key = agent.folder / ".android" / "adbkey.pub"
     return key if key.exists() else None
 
@@ -192,83 +247,6 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
                     f"waiting for {', '.join(missing)}", "not registered", "see the agent's log"
                 )
             return
-
-
-@dataclass(frozen=True, slots=True)
-class _Agent:
-    """An agent of this host, as one of its adb servers shows it."""
-
-    status_file: Path
-
-    @property
-    def folder(self) -> Path:
-        """Where the agent keeps all that belongs to its adb servers."""
-        return self.status_file.parent
-
-    def read(self) -> AdbStatus:
-        """Return what the agent says now; raises FarmUnavailable if it has just been ended.
-
-        Raises HomeUnusable if its file is damaged.
-        """
-        try:
-            return read_json(AdbStatus, self.status_file)
-        except FileNotFoundError as error:
-            raise _no_agent(self.status_file) from error
-        except UNREADABLE as error:
-            seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
-            raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
-
-    def ask(self, verb: str, phone: str, *more: str) -> Answer:
-        """Do something with a phone of its server; raises PhoneUnavailable."""
-        server = str(self.read().server)
-        command = python_module("agents.transports.adb", verb, server, phone, *more)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return Answer.model_validate_json(done.stdout)
-        if done.stdout:
-            raise Complaint.model_validate_json(done.stdout).error()
-        seen = done.stderr.strip()[-300:]
-        raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
-
-
-def _agents(home: Home) -> list[_Agent]:
-    """Return the agent of this host by each of its adb servers, one at least.
-
-    Raises FarmUnavailable, and PhoneUnavailable if there is a complaint about all of them. A server
-    comes a little after its agent.
-    """
-    give_up = time.monotonic() + ADB_START_S
-    while home.cluster() is not None:
-        found = {agent: agent.read() for agent in map(_Agent, home.adb_statuses())}
-        complaints = [status.complaint for status in found.values() if status.complaint]
-        if there := [agent for agent, status in found.items() if status.server]:
-            return there
-        if complaints:
-            raise complaints[0].error()
-        if time.monotonic() >= give_up:
-            break
-        time.sleep(RETRY_S)
-    raise _no_agent(home.path)
-
-
-def _chosen(tried: str, agents: Sequence[_Agent], server: str | None) -> _Agent:
-    """Return the agent by the server that a user has named, or by its only one.
-
-    Raises UserError.
-    """
-    known = {str(agent.read().server): agent for agent in agents}
-    if server is None and len(known) == 1:
-        return agents[0]
-    if server in known:
-        return known[server]
-    names = ", ".join(sorted(known))
-    seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
-    raise UserError(tried, seen, "say which: --adb-server SERVER")
-
-
-def _no_agent(place: Path) -> FarmUnavailable:
-    tried = f"looking for the adb server of {place}"
-    return FarmUnavailable(tried, "no agent with one is up here", "run: benchfarm up")
 
 
 def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:

@@ -23,6 +23,7 @@ from agents.transports.adb.tracker import Change
 from agents.transports.remote import RemoteFault
 from agents.transports.tree import Tree
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
+from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
@@ -133,7 +134,9 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
     assert farm.online() == {flagship.serial: "host-1"}
     status, out, err = await agent.cli("phone", "list", "--json")
     assert (status, err) == (0, "")
-    assert json.loads(out) == [
+    (row,) = json.loads(out)
+    assert row.pop("look") > 0
+    assert [row] == [
         {
             "device_id": flagship.serial,
             "complaint": None,
@@ -233,6 +236,71 @@ async def test_a_phone_that_waits_for_its_user_is_connected_again_after_a_restar
         await until(lambda: phone.serial in farm.online(), "taken in")
 
 
+async def test_a_locked_phone_that_never_was_here_is_shown_first_with_what_to_do(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, tmp_path: Path
+) -> None:
+    nobody = tmp_path / "nobody"
+    nobody.write_text("")
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    options = ("--serial=LOCKED1", f"--authorized-keys={nobody}")
+    with running_phone("old", tmp_path / "phone", *options) as phone:
+        status, _, err = await agent.cli("phone", "connect", phone.address)
+        assert (status, err.count("\n")) == (2, 1)
+        await until(complaint_about(agent, phone.address), "the agent tells of it")
+        complaint = (
+            f"reaching phone {phone.address}: adb lists it as unauthorized; allow this computer on "
+            "the phone's screen, or give adb its key; confirm this host's key on its screen; it "
+            "then joins by itself"
+        )
+        listed = json.loads((await agent.cli("phone", "list", "--json"))[1])
+        assert [row["serial"] for row in listed] == [phone.address, flagship.address]
+        status, _, err = await agent.cli("device", "list")
+        assert (status, err) == (0, f"benchfarm: {complaint}\n")
+        await control.ask(phone.folder, control.AllowHost())
+        await until(lambda: phone.serial in farm.online(), "it joins by itself")
+        assert (await agent.cli("device", "list"))[2] == ""
+        assert (await agent.cli("phone", "disconnect", phone.serial))[0] == 0
+
+
+async def test_a_key_that_was_confirmed_later_is_asked_for_by_a_new_connection(
+    farm: LoopFarm, agent: LoopAgent, tmp_path: Path
+) -> None:
+    """The phone's user has dismissed the question, and says yes to the next one."""
+    with running_phone("old", tmp_path / "phone", "--serial=LATE1") as phone:
+        await asyncio.to_thread(phone.set_faults, faults.Unauthorized())
+        assert (await agent.cli("phone", "connect", phone.address))[0] == 2
+        phone_again = await agent.cli("phone", "connect", phone.address)
+        assert phone_again[0] == 2, "as often as one likes"
+        assert "confirm this host's key" in phone_again[2]
+        await asyncio.to_thread(phone.set_faults)
+        assert await agent.cli("phone", "connect", phone.address) == (
+            0,
+            f"LATE1 has joined by {phone.address}; see: benchfarm device list\n",
+            "",
+        )
+        assert "LATE1" in farm.online()
+
+
+async def test_a_phone_that_restarted_is_connected_again(
+    farm: LoopFarm, agent: LoopAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
+    phones = agent.phones
+    with running_phone("old", tmp_path / "first", "--serial=BOOT1") as phone:
+        assert (await agent.cli("phone", "connect", phone.address))[0] == 0
+    restarted = phones._rescue._restarted  # once for a phone that stays away
+    await until(lambda: restarted and not phones.present._losing, "adb has been restarted")
+    status, _, err = await agent.cli("phone", "connect", phone.address)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "see whether the phone listens there" in err, err
+    again = (f"--port={phone.port}", "--serial=BOOT1")
+    with running_phone("old", tmp_path / "second", *again):
+        status, out, err = await agent.cli("phone", "connect", phone.address)
+        assert (status, err) == (0, "")
+        assert out.startswith("BOOT1 has joined")
+        assert "BOOT1" in farm.online()
+
+
 async def test_a_phone_that_has_fallen_silent_is_connected_anew(
     farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +318,43 @@ async def test_a_phone_that_has_fallen_silent_is_connected_anew(
     assert flagship.serial not in farm.online()
     await until(lambda: flagship.serial in farm.online(), "it is there again")
     assert not agent.phones._rescue._restarted, "other phones have not been disturbed"
+
+
+async def test_a_phone_over_tcp_is_remembered_until_it_is_let_go_of(
+    farm: LoopFarm, tmp_path: Path, flagship: RunningPhone
+) -> None:
+    home = tmp_path / "home"
+    async with serving(farm, home) as agent:
+        assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    async with serving(farm, home) as agent:
+        present = agent.phones.present
+        await until(lambda: flagship.serial in present.here, "it is back by itself")
+        status, out, _ = await agent.cli("phone", "disconnect", flagship.serial)
+        assert (status, out) == (0, f"{flagship.address}: disconnected\n")
+        assert present.here == {}
+        assert not agent.phones._tasks, "it is not looked for"
+        assert await state_of(agent.server, flagship.address) is None
+    async with serving(farm, home) as agent:
+        assert not agent.phones._tasks
+        status, _, err = await agent.cli("phone", "disconnect", flagship.address)
+        assert (status, err.count("\n")) == (2, 1)
+        assert f"disconnecting phone {flagship.address}: it is not here" in err
+        assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    farm.store.close()
+
+
+async def test_a_remembered_phone_that_is_away_is_told_until_it_is_let_go_of(
+    farm: LoopFarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
+    home, away = Home(tmp_path / "home"), "127.0.0.1:1"
+    PhoneAddresses(home.agent / "host-1" / ADB_FOLDER / FOLDER).remember(away)
+    async with serving(farm, home.path) as agent:
+        await until(complaint_about(agent, away), "it is told")
+        assert (await agent.cli("phone", "disconnect", away))[0] == 0
+        await until(lambda: not agent.phones._tasks, "it is looked for no more")
+        await until(lambda: away not in agent.status().routes, "it is told no more")
+    farm.store.close()
 
 
 async def test_cleaning_a_phone_removes_all_and_tells_how_much(

@@ -19,7 +19,7 @@ from agents.host.locks import exclusive_now
 from agents.transports.adb.addresses import Address, parse_address
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import connect, disconnect, state_of
-from agents.transports.adb.refusals import fault_of_state
+from agents.transports.adb.refusals import DEVICE, fault_of_state
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import Answer
@@ -33,7 +33,7 @@ REMEDIES = {
 }
 REMEDY_OF_VERB = {
     "connect": "see whether the phone listens there: adb tcpip 5555",
-    "disconnect": "nothing is to be done if it is gone",
+    "disconnect": "see whether the agent is up: benchfarm agent list",
     "clean": "see that the phone is well, and try again",
     "examine": "see that it is on, unlocked and connected: benchfarm phone list",
 }
@@ -41,10 +41,19 @@ TRIES = 5
 PAUSE_S = 1.0
 
 
-async def connected(server: Address, phone: str) -> Answer:
-    """Connect, and wait until the phone may be used; raises RemoteFault."""
+async def connected(server: Address, phone: str, anew: str = "") -> Answer:
+    """Connect, and wait until the phone may be used; raises RemoteFault.
+
+    A connection that is of no use is ended first: adb would go on calling it connected, and a phone
+    that has restarted, or was refused before, is asked again by a new one only. `anew`: end it
+    in any case, if it is not empty.
+    """
+    fresh = False
     for left in reversed(range(TRIES)):
         try:
+            if not fresh and await state_of(server, phone) != (None if anew else DEVICE):
+                await disconnected(server, phone)
+            fresh = True
             await connect(server, phone)
             fault = fault_of_state(phone, await state_of(server, phone))
             if fault is None:
@@ -60,9 +69,18 @@ async def connected(server: Address, phone: str) -> Answer:
 
 
 async def disconnected(server: Address, phone: str) -> Answer:
-    """Let go of a phone; raises RemoteFault if the server does not have it."""
-    await disconnect(server, phone)
-    return Answer()
+    """Let go of a phone, if it is there; raises RemoteFault."""
+    for left in reversed(range(TRIES)):
+        try:
+            if await state_of(server, phone) is not None:
+                await disconnect(server, phone)
+            return Answer()
+        except RemoteFault as refusal:
+            # It has gone meanwhile, or its server is being restarted for another phone's sake.
+            if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
+                raise
+        await asyncio.sleep(PAUSE_S)
+    raise AssertionError("unreachable: the last try returns or raises")
 
 
 async def cleaned(server: Address, phone: str, use: str) -> Answer:

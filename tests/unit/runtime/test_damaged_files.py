@@ -22,10 +22,10 @@ from controller.contracts.wire import AttemptRef, Report
 from controller.profiles import files as profiles
 from controller.profiles.model import Profile
 from controller.runtime import lifetime
+from controller.runtime.adb_agents import AdbAgent
 from controller.runtime.health import why_away
 from controller.runtime.home import Cluster, Endpoint, Home, Process, read_process
 from controller.runtime.lifetime import UpOptions, wanted
-from controller.runtime.phones import _Agent
 from controller.runtime.prometheus import running_beside
 from models.mobile.samples import TRUTH_JSON, read_truths
 from models.mobile.store import Store, stored
@@ -209,7 +209,7 @@ KINDS = {
         lambda folder: _written(Home(folder).prometheus_url, "http://127.0.0.1:9"),
         lambda folder: running_beside(Home(folder)) or UNREADABLE,
     ),
-    "status.json": Kind(_status, lambda folder: _Agent(folder / "status.json").read()),
+    "status.json": Kind(_status, lambda folder: AdbAgent(folder / "status.json").read()),
     "outbox": Kind(_report, _pending, checked=True),
     "install.json": Kind(_installed, lambda folder: _environment(folder).state or UNREADABLE),
     "record.json": Kind(

@@ -8,8 +8,14 @@ import pytest
 
 from controller.contracts.adb_status import AdbStatus, Answer, RouteStatus
 from controller.contracts.complaint import Complaint
-from controller.contracts.errors import AdbUnavailable, FarmUnavailable, UserError
-from controller.runtime import phones
+from controller.contracts.errors import (
+    AdbUnavailable,
+    FarmUnavailable,
+    PhoneUnavailable,
+    UserError,
+)
+from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
+from controller.runtime import adb_agents, phones
 from controller.runtime.home import Cluster, Home, write_private
 
 ONE, OTHER = "127.0.0.1:5037", "127.0.0.1:5038"
@@ -57,8 +63,84 @@ def test_a_phone_is_connected_and_found_by_the_address_that_adb_lists(
         tell(home, "status.json", AdbStatus(server=ONE, routes=here))
         return Answer()
 
-    monkeypatch.setattr(phones._Agent, "ask", ask)
+    monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
     assert phones.connect_phone(home, typed) == "phone-1"
+
+
+def test_a_phone_that_was_refused_is_connected_anew_and_its_new_look_waited_for(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "phone.lan:5555"
+    refusal = Complaint.of(PhoneUnavailable("reaching phone", "it is locked", "unlock it"))
+    old = RouteStatus(complaint=refusal, look=3)
+    now = iter([old, RouteStatus(complaint=refusal, look=3), RouteStatus(device_id="p", look=4)])
+    asked: list[tuple[str, ...]] = []
+
+    def read(_: object) -> AdbStatus:
+        return AdbStatus(server=ONE, routes={address: next(now) if asked else old})
+
+    def ask(_: object, *words: str) -> Answer:
+        asked.append(words)
+        return Answer()
+
+    tell(home, "status.json", AdbStatus(server=ONE))
+    monkeypatch.setattr(phones, "RETRY_S", 0.0)
+    monkeypatch.setattr(adb_agents.AdbAgent, "read", read)
+    monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
+    assert phones.connect_phone(home, address) == "p"
+    assert asked == [("connect", address, "anew")]
+
+
+@pytest.mark.parametrize("typed", ["phone.lan", "phone.lan:5555", "phone-1"])
+def test_a_phone_is_let_go_of_by_its_address_or_id(
+    typed: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "phone.lan:5555"
+    here = {address: RouteStatus(device_id="phone-1")}
+    tell(home, "status.json", AdbStatus(server=ONE, routes=here))
+    addresses = PhoneAddresses(home.agent / "host-1" / "adb" / FOLDER)
+
+    def ask(_: object, *words: str) -> Answer:
+        assert (words[1], addresses.is_let_go(address)) == (address, words[0] == "disconnect")
+        now = here if words[0] == "connect" else {}
+        tell(home, "status.json", AdbStatus(server=ONE, routes=now))
+        return Answer()
+
+    monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
+    assert phones.disconnect_phone(home, typed) == address
+    assert addresses.is_let_go(address), "else the agent would look for it"
+    assert phones.connect_phone(home, address) == "phone-1"
+    assert not addresses.is_let_go(address)
+
+
+def test_a_remembered_phone_that_is_away_is_forgotten(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(home, "status.json", AdbStatus(server=ONE))
+    addresses = PhoneAddresses(home.agent / "host-1" / "adb" / FOLDER)
+    addresses.remember("phone.lan:5555")
+    monkeypatch.setattr(adb_agents.AdbAgent, "ask", lambda *_: Answer())
+    assert phones.disconnect_phone(home, "phone.lan") == "phone.lan:5555"
+    assert list(addresses) == []
+
+
+def test_what_cannot_be_let_go_of_is_one_clear_line(home: Home) -> None:
+    tell(home, "status.json", AdbStatus(server=ONE, routes={"R58M": RouteStatus(device_id="p")}))
+    with pytest.raises(UserError, match="disconnecting phone R58M: it is on a cable"):
+        phones.disconnect_phone(home, "R58M")
+    with pytest.raises(UserError, match=r"disconnecting phone 10\.0\.0\.9: it is not here; see"):
+        phones.disconnect_phone(home, "10.0.0.9")
+
+
+def test_what_needs_somebody_is_shown_first(home: Home) -> None:
+    locked = Complaint.of(PhoneUnavailable("reaching phone Z", "it is locked", "unlock it"))
+    routes = {"A": RouteStatus(device_id="a"), "Z": RouteStatus(complaint=locked)}
+    assert phones.complaints_here(home) == []
+    tell(home, "status.json", AdbStatus(server=ONE, routes=routes))
+    assert [phone.serial for phone in phones.phones_here(home)] == ["Z", "A"]
+    assert list(map(str, phones.complaints_here(home))) == [
+        "reaching phone Z: it is locked; unlock it"
+    ]
 
 
 @pytest.mark.parametrize(

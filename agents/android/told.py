@@ -1,0 +1,55 @@
+"""What the command line of this host is told of phones: a file for each adb server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents.transports.adb.recovery import Route
+from agents.transports.remote import FaultKind, RemoteFault
+from controller.contracts.adb_status import AdbStatus, RouteStatus
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import PhoneUnavailable, UserError
+
+REMEDIES = {
+    FaultKind.UNAUTHORIZED: "confirm this host's key on its screen; it then joins by itself",
+    FaultKind.UNSUPPORTED: "no run can begin on it: see docs/phones.md for what a phone needs",
+    FaultKind.STORAGE_FULL: "free space on it: it is looked at again by itself",
+    FaultKind.READ_ONLY: "restart it: what can't be written takes no runs",
+}
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Of one agent."""
+
+    folder: Path
+    servers: dict[str, AdbStatus] = field(default_factory=dict)
+    """Each adb server, by the file that tells of it."""
+
+    def publish(self, ways: Mapping[Route, RouteStatus]) -> None:
+        """Tell of every way to a phone."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for file, status in self.servers.items():
+                here = {r.serial: way for r, way in ways.items() if str(r.server) == status.server}
+                new = self.folder / f".{file}.new"
+                new.write_text(status.model_copy(update={"routes": here}).model_dump_json())
+                new.replace(self.folder / file)
+        except OSError as error:  # a full disk, say: phones work on
+            log.error("benchfarm phone knows no news: %s", error)
+
+
+def route_status(device_id: str | None, error: UserError | None, look: int) -> RouteStatus:
+    """Return what is told of one way."""
+    complaint = Complaint.of(error) if error else None
+    return RouteStatus(device_id=device_id, complaint=complaint, look=look)
+
+
+def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
+    """Return the complaint about a phone that could not be taken in."""
+    remedy = REMEDIES.get(fault.kind, "see that it answers, and connect it again")
+    return PhoneUnavailable(f"reaching phone {serial}", fault.message, remedy)

@@ -1,0 +1,98 @@
+"""This host's agents, as their adb servers show them, and what is asked of these."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.contracts.adb_status import AdbStatus, Answer
+from controller.contracts.complaint import Complaint
+from controller.contracts.documents import read_json
+from controller.contracts.errors import FarmUnavailable, HomeUnusable, PhoneUnavailable, UserError
+from controller.contracts.programs import python_module
+from controller.contracts.unreadable import UNREADABLE, reason
+from controller.runtime.home import Home
+
+ADB_START_S = 20.0
+RETRY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class AdbAgent:
+    """An agent of this host, as one of its adb servers shows it."""
+
+    status_file: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where the agent keeps all that belongs to its adb servers."""
+        return self.status_file.parent
+
+    def read(self) -> AdbStatus:
+        """Return what the agent says now; raises FarmUnavailable if it has just been ended.
+
+        Raises HomeUnusable if its file is damaged.
+        """
+        try:
+            return read_json(AdbStatus, self.status_file)
+        except FileNotFoundError as error:
+            raise no_agent(self.status_file) from error
+        except UNREADABLE as error:
+            seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
+            raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
+
+    def ask(self, verb: str, phone: str, *more: str) -> Answer:
+        """Do something with a phone of its server; raises PhoneUnavailable."""
+        server = str(self.read().server)
+        command = python_module("agents.transports.adb", verb, server, phone, *more)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return Answer.model_validate_json(done.stdout)
+        if done.stdout:
+            raise Complaint.model_validate_json(done.stdout).error()
+        seen = done.stderr.strip()[-300:]
+        raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
+
+
+def agents_here(home: Home) -> list[AdbAgent]:
+    """Return the agent of this host by each of its adb servers, one at least.
+
+    Raises FarmUnavailable, and PhoneUnavailable if there is a complaint about all of them. A server
+    comes a little after its agent.
+    """
+    give_up = time.monotonic() + ADB_START_S
+    while home.cluster() is not None:
+        found = {agent: agent.read() for agent in map(AdbAgent, home.adb_statuses())}
+        complaints = [status.complaint for status in found.values() if status.complaint]
+        if there := [agent for agent, status in found.items() if status.server]:
+            return there
+        if complaints:
+            raise complaints[0].error()
+        if time.monotonic() >= give_up:
+            break
+        time.sleep(RETRY_S)
+    raise no_agent(home.path)
+
+
+def chosen(tried: str, agents: Sequence[AdbAgent], server: str | None) -> AdbAgent:
+    """Return the agent by the server that a user has named, or by its only one.
+
+    Raises UserError.
+    """
+    known = {str(agent.read().server): agent for agent in agents}
+    if server is None and len(known) == 1:
+        return agents[0]
+    if server in known:
+        return known[server]
+    names = ", ".join(sorted(known))
+    seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
+    raise UserError(tried, seen, "say which: --adb-server SERVER")
+
+
+def no_agent(place: Path) -> FarmUnavailable:
+    """Return the error that a place has no agent that is up."""
+    tried = f"looking for the adb server of {place}"
+    return FarmUnavailable(tried, "no agent with one is up here", "run: benchfarm up")
