@@ -289,7 +289,7 @@ class HostAgent:
             spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
             transport = self._parts.transports[device.kind]
             artefacts.mkdir(parents=True, exist_ok=True)
-            return await transport.run(spec, partial(self._tell, job))
+            return await transport.run(spec, partial(self._tell, job, device))
         except Exception as error:
             log.exception("attempt %s of run %s broke the agent", job.ref.attempt, job.ref.run_id)
             message = f"the agent could not run it: {type(error).__name__}: {error}"
@@ -310,8 +310,8 @@ class HostAgent:
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
                 return self._outbox.refused(report, refusal)
 
-    def _tell(self, job: Job, progress: Progress) -> None:
-        self._parts.metrics.progressed(job, progress)
+    def _tell(self, job: Job, device: Device, progress: Progress) -> None:
+        self._parts.metrics.progressed(job, progress, emulated=device.emulated)
         if job.ref in self._untold:
             self._untold[job.ref] = progress
             return

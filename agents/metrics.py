@@ -63,10 +63,13 @@ class AgentMetrics:
         self._runs: dict[AttemptRef, _LiveRun] = {}
         self._conditions: dict[str, Conditions] = {}
 
-    def progressed(self, job: Job, progress: Progress) -> None:
-        """Take a run's newest progress."""
+    def progressed(self, job: Job, progress: Progress, *, emulated: bool = False) -> None:
+        """Take a run's newest progress; of an emulated device, only how far it is."""
         labels = (job.device_id, job.workload, job.stack, job.scenario)
-        self._runs[job.ref] = _LiveRun(labels, live_values(progress))
+        values = live_values(progress)
+        if emulated:
+            values = {m: value for m, value in values.items() if m is names.RUN_PROGRESS}
+        self._runs[job.ref] = _LiveRun(labels, values)
 
     def ended(self, ref: AttemptRef) -> None:
         """Forget a run; its series are gone at the next scrape."""

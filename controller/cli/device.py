@@ -52,7 +52,7 @@ def list_devices(json: Json = False) -> None:
         device = status.device
         model = str(device.facts.get("cpu_model", device.facts.get("model", "")))
         labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
-        kind = f"{device.kind} (virtual)" if device.virtual else str(device.kind)
+        kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
         stands = (status.state, since, status.who, status.why)
         table.add_row(device.id, kind, *stands, model, labels, status.agent_id)

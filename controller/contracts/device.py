@@ -14,6 +14,9 @@ CONTROLLER: Final = "controller"
 """Who did what the farm did by itself."""
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 Id = Annotated[str, Field(pattern=ID)]
+EMULATED: Final = "emulated"
+"""The fact that a program does the work of a device's processor. Its answers are right, and how
+long they take says nothing of any hardware: nothing of it is ever ranked."""
 HOST_PREFIX: Final = "cpu-"
 """What the id of every server begins with, and that of no phone: a phone says its own."""
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"
@@ -142,10 +145,26 @@ class Device(Contract):
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
 
     @property
+    def emulated(self) -> bool:
+        """Whether a program does the work of its processor."""
+        return self.facts.get(EMULATED) is True
+
+    @property
+    def likeness(self) -> str:
+        """What it is beside real devices, to stand behind its name: nothing for one of them."""
+        return likeness(virtual=self.virtual, emulated=self.emulated)
+
+    @property
     def architecture(self) -> str | None:
         """What its programs are built for: a phone's ABI, or its host's machine; None if untold."""
         said = self.facts.get("abi") or self.facts.get("architecture")
         return str(said) if said else None
+
+
+def likeness(*, virtual: bool, emulated: bool = False) -> str:
+    """Return ` (virtual)` or ` (virtual, emulated)`, or nothing for a real device."""
+    said = ", ".join(word for word, is_so in (("virtual", virtual), (EMULATED, emulated)) if is_so)
+    return f" ({said})" if said else ""
 
 
 class Agent(Contract):

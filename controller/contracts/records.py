@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller.contracts.base import Contract, Scalar, Timestamp
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import EMULATED, DeviceKind, likeness
 from controller.contracts.pairs import Pair
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Blame, Environment, Measurement, Validity
@@ -87,6 +87,11 @@ class OutcomeOrigin(Contract):
     started_at: Timestamp
     counted: bool
 
+    @property
+    def device_name(self) -> str:
+        """The device's id, and what it is beside real ones."""
+        return f"{self.device}{likeness(virtual=self.virtual)}"
+
 
 class StoredResult(OutcomeOrigin):
     """A result with its origin; the format of `results list --json`, see docs/result-format.md."""
@@ -98,6 +103,12 @@ class StoredResult(OutcomeOrigin):
     artefacts: dict[str, str]
     pairs: tuple[Pair, ...] = ()
     profile: ProfileSummary | None = None
+
+    @property
+    def device_name(self) -> str:
+        """The device's id, and what it is beside real ones."""
+        emulated = self.environment.get(EMULATED) is True
+        return f"{self.device}{likeness(virtual=self.virtual, emulated=emulated)}"
 
 
 class NewestResult(Contract):

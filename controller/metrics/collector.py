@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
+    EMULATED,
     Device,
     DeviceState,
     RegisteredAgent,
@@ -67,7 +68,8 @@ def _info(known: RegisteredDevice, agents: Mapping[str, RegisteredAgent]) -> Seq
     return (
         device.id,
         device.kind.value,
-        str(device.attribute("model") or device.attribute("cpu_model") or ""),
+        str(device.attribute("model") or device.attribute("cpu_model") or "")
+        + (f" ({EMULATED})" if device.emulated else ""),
         str(device.attribute("soc") or ""),
         str(device.virtual).lower(),
         agent.agent.host if agent else "",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from controller.contracts.result import Blame, Failure
+from controller.contracts.device import EMULATED
+from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.run import Attempt, AttemptState, Run, RunChange
 from controller.metrics import names
 from controller.metrics.families import counter, histogram
@@ -20,6 +21,9 @@ ENDINGS: tuple[Ending, ...] = (
     ("cancelled", names.BLAMELESS),
 )
 """All there are: each is exported from the start, so that its first increase is seen as one."""
+
+TIMED = (AttemptState.SUCCEEDED, AttemptState.FAILED)
+"""How attempts end whose duration says something; not that of a result of an emulated device."""
 
 
 class Observer:
@@ -39,14 +43,16 @@ class Observer:
             self._dispatch.observe(max(0.0, granted.leased_at - before.waits_since))
         if (ended := ended_by(before, change)) is not None:
             self._runs.labels(*ending_of(ended, change)).inc()
-            if ended.ended_at is not None and ended.state in (
-                AttemptState.SUCCEEDED,
-                AttemptState.FAILED,
-            ):
+            if ended.ended_at is not None and ended.state in TIMED and not _emulated(change):
                 cell = change.run.cell
                 self._duration.labels(cell.workload, cell.stack, cell.scenario).observe(
                     ended.ended_at - ended.leased_at, exemplar={"run_id": change.run.run_id}
                 )
+
+
+def _emulated(change: RunChange) -> bool:
+    outcome = change.record.outcome if change.record else None
+    return isinstance(outcome, Result) and outcome.environment.get(EMULATED) is True
 
 
 def granted_by(before: Run, change: RunChange) -> Attempt | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.table import Table
 
+from controller.contracts.device import likeness
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.sweep import side_labels
 from controller.contracts.units import Unit
@@ -70,7 +71,7 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     table.add_column("vs baseline", justify="right")
     for line in lines:
         table.add_row(
-            f"{line.device} (virtual)" if line.virtual else line.device,
+            f"{line.device}{likeness(virtual=line.virtual)}",
             line.workload,
             line.stack,
             *([line.scenario] if several else []),
@@ -91,7 +92,7 @@ def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str])
         )
         table.add_row(
             result.run_id,
-            f"{result.device} (virtual)" if result.virtual else result.device,
+            result.device_name,
             result.workload,
             " vs ".join(side_labels(*sides_of(result))) if result.versus else result.stack,
             result.scenario,
@@ -104,7 +105,7 @@ def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str])
 
 def comparison_table(found: Comparison) -> Table:
     """Return one line a side: what it is, and what its metric came to."""
-    which = ", ".join(found.device) + (" (virtual)" if found.virtual else "")
+    which = ", ".join(found.device) + likeness(virtual=found.virtual)
     how = f"pairs: {found.pairs}" if found.pairs else f"separate runs: {len(found.runs)}"
     title = f"{found.workload} {found.scenario} on {which}, {how}"
     table = Table("", "side", found.metric, title=title, title_justify="left")
@@ -119,7 +120,7 @@ def comparisons_table(found: Sequence[Comparison], title: str) -> Table:
     for column in ("device", "workload", "A", "B", "pairs", "validity", "verdict"):
         table.add_column(column, overflow="fold")
     for c in found:
-        device = ", ".join(c.device) + (" (virtual)" if c.virtual else "")
+        device = ", ".join(c.device) + likeness(virtual=c.virtual)
         table.add_row(device, c.workload, c.a, c.b, str(c.pairs), c.validity, c.verdict)
     return table
 

@@ -44,6 +44,7 @@ from controller.scheduling.device_life import (
     is_probed,
     standing,
 )
+from controller.scheduling.emulation import as_kept
 from controller.scheduling.lifecycle import Cooled, LeaseLost, Reported
 from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
 from controller.scheduling.program import job_of
@@ -174,9 +175,11 @@ class Farm:
         attempt = attempts[ref.attempt - 1]
         counted = run.lease is not None and run.lease.number == ref.attempt
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
-        self._runs.apply([(run, Reported(ref.attempt, report.outcome, began))])
+        known = self._roster.devices.get(attempt.device_id)
+        outcome = as_kept(report.outcome, known.device if known else None)
+        self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
         if counted:
-            self._judge(attempt.device_id, report.outcome)
+            self._judge(attempt.device_id, outcome)
         self._runs.place()
         self._runs.require_stored(run.run_id)
 

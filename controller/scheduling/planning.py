@@ -63,6 +63,7 @@ def plan_sweep(
     loads = {device.id: _Load(device) for device in there}
     unmatched, shared = [], 0
     planned: set[str] = set()
+    emulated = {device.id for device, _ in devices if device.emulated}
     for cell in cells:
         try:
             bound = bind(sweep, cell, there, catalog, out)
@@ -78,7 +79,8 @@ def plan_sweep(
             ]
             shared += len(fitting) > 1
             least = min(fitting, key=lambda load: (load.seconds, load.cells))
-            least.add(sweep.repeats, expected_s(each, least.device, history))
+            alike = [t for t in history if (t.device in emulated) == least.device.emulated]
+            least.add(sweep.repeats, expected_s(each, least.device, alike))
     return SweepPlan(
         devices=tuple(load.plan() for load in loads.values() if load.cells),
         shared_cells=shared,

@@ -15,6 +15,7 @@ from agents.android.virtual import launch, profiles
 from agents.android.virtual.auth import load_keys
 from agents.android.virtual.cores import choose_cores, parse_cores
 from agents.android.virtual.daemon import PhoneSetup
+from agents.android.virtual.emulation import emulator_for
 from agents.android.virtual.errors import PhoneOptionsInvalid
 from agents.android.virtual.faults import parse_fault
 from controller.contracts.complaint import Complaint
@@ -68,7 +69,8 @@ def _setup(options: argparse.Namespace) -> PhoneSetup:
         remedy = "write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'"
         raise PhoneOptionsInvalid(f"option --serial {options.serial!r}", "it is no serial", remedy)
     allowed = None if options.any_key else keys
-    return PhoneSetup(profile, options.serial or profile.serial, cores, allowed, faults)
+    serial, emulator = options.serial or profile.serial, emulator_for(profile.abi)
+    return PhoneSetup(profile, serial, cores, allowed, faults, emulator)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from agents.android.virtual import control, filesystem, sensors
 from agents.android.virtual.auth import Gate
 from agents.android.virtual.connection import Connection, Terms
+from agents.android.virtual.emulation import Emulator
 from agents.android.virtual.errors import LinkCut, ProtocolViolation
 from agents.android.virtual.faults import (
     Fault,
@@ -52,6 +53,7 @@ class PhoneSetup:
     keys: tuple[RSAPublicKey, ...] | None
     """Hosts that may in, besides those the phone's user allows; None lets every host in."""
     faults: tuple[Fault, ...]
+    emulator: Emulator | None = None
 
 
 @dataclass(slots=True)
@@ -156,13 +158,16 @@ class Daemon:
     def _properties(self) -> dict[str, str]:
         locked = self.setup.keys is not None
         setup = self.setup
-        return properties_of(setup.profile, setup.serial, setup.cores, locked=locked)
+        return properties_of(
+            setup.profile, setup.serial, setup.cores, setup.emulator, locked=locked
+        )
 
     def _terms(self) -> Terms:
         old = self.setup.profile.old_daemon or find(OldDaemon, self.faults) is not None
         dialect = Dialect.of(old=old)
         told = banner(self._properties(), dialect.features)
-        return Terms(dialect, told, self.gate, self.link, environment(self.setup.serial))
+        more = self.setup.emulator.environment if self.setup.emulator else {}
+        return Terms(dialect, told, self.gate, self.link, environment(self.setup.serial) | more)
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         strangers = [task for task, one in self._connections.items() if not one.let_in]

@@ -11,6 +11,7 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents.android.virtual import namespaces, syscalls
@@ -22,6 +23,7 @@ SYSFS = HIDDEN / "sys"
 SERVICES = HIDDEN / "services"
 PROPERTIES = HIDDEN / "properties"
 SETTINGS = HIDDEN / "settings"
+CPUINFO = HIDDEN / "cpuinfo"
 TMP = Path("/data/local/tmp")
 COMMANDS = Path("/system/bin")
 SHELL = COMMANDS / "sh"
@@ -60,18 +62,31 @@ _SMALL = "size=16m,mode=755"
 _SHARED = "size=64m,mode=1777"
 
 
-def build(
-    root: Path, commands: dict[str, str], hosts: Sequence[str], storage_bytes: int, api_level: int
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What a phone's tree is made of."""
+
+    commands: dict[str, str]
+    """The scripts of /system/bin by name."""
+    hosts: Sequence[str]
+    """The only programs of this host that are there, if any are named."""
+    storage_bytes: int
+    api_level: int
+    """Tells what Android's own tree is like."""
+    cpuinfo: str | None = None
+    """/proc/cpuinfo, where it isn't this host's."""
+
+
+def build(root: Path, tree: Tree) -> None:
     """Mount a phone's tree at root and make it this namespace's; called by its process 1.
 
-    `commands` are the scripts of /system/bin by name, `hosts` the only programs of this host that
-    are there, if any are named; `api_level` tells what Android's own tree is like. Raises OSError.
+    Raises OSError.
     """
+    hosts = tree.hosts
     syscalls.mount("phone", root, "tmpfs", _MOUNT_FLAGS, _SMALL)
-    _show_system(root, with_bin=api_level >= BIN_API_LEVEL, with_programs=not hosts)
+    _show_system(root, with_bin=tree.api_level >= BIN_API_LEVEL, with_programs=not hosts)
     _show_devices(root)
-    _write_commands(_below(root, COMMANDS), commands)
+    _write_commands(_below(root, COMMANDS), tree.commands)
     _show_programs(_below(root, COMMANDS), hosts)
     _write_users(_below(root, Path("/etc")))
     for place in (*_SHOWN, HIDDEN, _PROC, _TERMINALS, _SHARED_MEMORY):
@@ -88,12 +103,15 @@ def build(
     _mount_memory(_below(root, _SHARED_MEMORY), _SHARED)
     _mount_memory(_below(root, HIDDEN), _SMALL)
     _below(root, STORAGE).mkdir()
-    _mount_memory(_below(root, STORAGE), _storage_options(storage_bytes))
+    _mount_memory(_below(root, STORAGE), _storage_options(tree.storage_bytes))
     for place, source in _SHOWN.items():
         _below(root, source).mkdir(parents=True)
         syscalls.bind(_below(root, source), _below(root, place))
     for own in (SERVICES, PROPERTIES, SETTINGS):
         _below(root, own).mkdir()
+    if tree.cpuinfo is not None:
+        _below(root, CPUINFO).write_text(tree.cpuinfo)
+        syscalls.bind(_below(root, CPUINFO), _below(root, _PROC) / "cpuinfo")
     syscalls.change_root(root)
 
 

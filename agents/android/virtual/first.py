@@ -86,7 +86,9 @@ def _settle(setup: PhoneSetup, way: Confinement) -> None:
     profile = setup.profile
     commands = scripts(old=profile.old_daemon, programs=profile.programs)
     size, hosts = profile.storage_mib << 20, sorted({*profile.programs} - {*commands})
-    filesystem.build(namespaces.STAGE, commands, hosts, size, profile.api_level)
+    cpuinfo = setup.emulator.cpuinfo(len(setup.cores)) if setup.emulator else None
+    tree = filesystem.Tree(commands, hosts, size, profile.api_level, cpuinfo)
+    filesystem.build(namespaces.STAGE, tree)
     namespaces.forbid_more(way)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NPROC)

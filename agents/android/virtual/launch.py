@@ -83,7 +83,7 @@ def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes
     end. Raises PhoneOptionsInvalid, PhoneUnconfined or PhoneNotRunning.
     """
     os.umask(0o077)
-    way = namespaces.choose()
+    way = namespaces.choose(setup.emulator)
     place = Place.make(folder, port)
     os.sched_setaffinity(0, setup.cores)
     quota = _quota(setup)

@@ -8,18 +8,22 @@ and its commands, has a capability or can get one.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from agents.android.virtual import syscalls
+from agents.android.virtual.emulation import Emulator
 from agents.android.virtual.errors import PhoneUnconfined
 
 SHELL_ID = 2000
 """User and group of `adb shell` on Android."""
+ROOT_ID = 0
+"""Who may change a namespace's table of program formats."""
+MAKER_ID = 1
 STAGE = Path("/tmp")
 """Where a phone's tree is put together, unseen outside the phone's own mount namespace."""
-_OUTSIDE = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWUSER
 _INSIDE = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWNET
@@ -43,12 +47,18 @@ class Confinement:
     """Ids of the phone on the host."""
     shared: bool
     """Whether they are its owner's, who is not root; else they are nobody's."""
+    emulator: Emulator | None = None
+    """What runs its programs, where this host's processor can't."""
 
 
-def choose() -> Confinement:
-    """Return the confinement that works here; raises PhoneUnconfined."""
+def choose(emulator: Emulator | None = None) -> Confinement:
+    """Return the confinement that works here; raises PhoneUnconfined.
+
+    emulator: only in a user namespace can a phone have one.
+    """
     seen = ""
-    for way in _ways():
+    for way in _ways() if emulator is None else filter(_has_users, _ways()):
+        way = replace(way, emulator=emulator)
         seen = _try(way)
         if not seen:
             return way
@@ -57,7 +67,7 @@ def choose() -> Confinement:
         seen,
         "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone,"
         " kernel.apparmor_restrict_unprivileged_userns=0), or run in a privileged container;"
-        " needs Linux 5.12",
+        f" needs Linux {'6.7, to emulate a processor' if emulator else '5.12'}",
     )
 
 
@@ -81,16 +91,28 @@ def enter(way: Confinement) -> None:
     if not way.users:
         syscalls.unshare(syscalls.CLONE_NEWPID)
         return
+    if way.emulator:
+        # Whoever makes the next one has to have an id in this one.
+        maker = () if way.shared else ((MAKER_ID, os.geteuid(), os.getegid()),)
+        _enter_users(syscalls.CLONE_NEWNS, way, (ROOT_ID, way.user, way.group), *maker)
+        syscalls.mount("none", Path("/"), "", syscalls.MS_REC | syscalls.MS_PRIVATE)
+        way.emulator.register()
+        way = replace(way, user=ROOT_ID, group=ROOT_ID)  # as they are called in there
+    _enter_users(syscalls.CLONE_NEWPID, way, (SHELL_ID, way.user, way.group))
+
+
+def _enter_users(more: int, way: Confinement, *ids: tuple[int, int, int]) -> None:
+    """Move into a user namespace, and more; ids: of user and group in there, user, group here."""
     # Who may map another id is outside the namespace only.
     wait, go = os.pipe()
     parent = os.getpid()
     mapper = os.fork()
     if mapper == 0:
         os.close(go)
-        _map_ids(wait, parent, way)
+        _map_ids(wait, parent, way, ids)
     os.close(wait)
     try:
-        syscalls.unshare(_OUTSIDE)
+        syscalls.unshare(syscalls.CLONE_NEWUSER | more)
         os.write(go, b"!")
     finally:
         os.close(go)
@@ -143,20 +165,27 @@ def _ways() -> list[Confinement]:
     return [Confinement(way, user=other, group=other, shared=False) for way in (True, False)]
 
 
+def _has_users(way: Confinement) -> bool:
+    return way.users
+
+
 def _has(id_map: str, number: int) -> bool:
     lines = (line.split() for line in id_map.splitlines())
     return any(int(first) <= number < int(first) + int(count) for first, _, count in lines)
 
 
-def _map_ids(wait: int, pid: int, way: Confinement) -> NoReturn:
+def _map_ids(
+    wait: int, pid: int, way: Confinement, ids: Sequence[tuple[int, int, int]]
+) -> NoReturn:
     number = 1
     try:
         if os.read(wait, 1):
             folder = Path(f"/proc/{pid}")
             if way.shared:  # what Linux demands of those who may map only themselves
                 (folder / "setgroups").write_text("deny")
-            (folder / "uid_map").write_text(f"{SHELL_ID} {way.user} 1")
-            (folder / "gid_map").write_text(f"{SHELL_ID} {way.group} 1")
+            users, groups = [f"{i} {u} 1" for i, u, _ in ids], [f"{i} {g} 1" for i, _, g in ids]
+            (folder / "uid_map").write_text("\n".join(users))
+            (folder / "gid_map").write_text("\n".join(groups))
         number = 0
     except OSError as error:
         number = error.errno or 1

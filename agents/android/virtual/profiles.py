@@ -41,6 +41,9 @@ class Profile(Contract):
     soc_model: str
     android: str
     api_level: PositiveInt
+    abi: str | None = None
+    """What its programs are built for; where this host can't run them, they are emulated. Without:
+    what this host runs."""
     old_daemon: bool = False
     """Speaks as Android 5 does: no shell v2, no exec."""
     programs: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$")], ...] = ()

@@ -5,21 +5,28 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 
+from agents.android.virtual.emulation import ABIS, Emulator
 from agents.android.virtual.profiles import Profile
 
 VIRTUAL = "ro.benchfarm.virtual"
 """The property by which a virtual phone is known; its value is 1."""
 HOST_CORES = "ro.benchfarm.host_cores"
 """The property that tells which cores of the host it computes on, such as 0,1."""
-_ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
+EMULATED = "ro.benchfarm.emulated"
+"""The property that tells what emulates its processor; a phone on its host's own has none."""
 _IN_BANNER = ("ro.product.name", "ro.product.model", "ro.product.device")
 
 
 def properties_of(
-    profile: Profile, serial: str, cores: Iterable[int] = (), *, locked: bool
+    profile: Profile,
+    serial: str,
+    cores: Iterable[int] = (),
+    emulator: Emulator | None = None,
+    *,
+    locked: bool,
 ) -> dict[str, str]:
-    """Return all properties; the ABI is the host's, which is what commands really run on."""
-    abi = _ABIS.get(platform.machine(), platform.machine())
+    """Return all properties; the ABI is what programs really run on, emulated or not."""
+    abi = profile.abi or ABIS.get(platform.machine(), platform.machine())
     build = f"benchfarm-virtual-{profile.api_level}"
     name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
     usual = {
@@ -50,7 +57,8 @@ def properties_of(
         "ro.adb.secure": "1" if locked else "0",
         "sys.boot_completed": "1",
     }
-    return usual | profile.properties
+    emulated = {EMULATED: emulator.words} if emulator else {}
+    return usual | emulated | profile.properties
 
 
 def banner(properties: dict[str, str], features: tuple[str, ...]) -> bytes:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from agents.transports.remote import FaultKind, Remote, RemoteFault
-from controller.contracts.device import HOST_PREFIX, ID, Device, DeviceKind, Fact
+from controller.contracts.device import EMULATED, HOST_PREFIX, ID, Device, DeviceKind, Fact
 
 VIRTUAL: Final = "ro.benchfarm.virtual"
 """1 on virtual phones, which no one is to take for others."""
+EMULATOR: Final = "ro.benchfarm.emulated"
+"""Of a virtual phone: what does the work of its processor, which is then not its host's."""
 HOST_CORES: Final = "ro.benchfarm.host_cores"
 """Of a virtual phone: the cores of its host that it computes on, such as 0,2-3."""
 READ_S: Final = 20.0
@@ -65,12 +67,14 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
         "cores": len(parse_cores(cores)),
         "shell_v2": shell_v2,
     }
+    if emulator := _words(properties.get(EMULATOR, "")):
+        facts |= {EMULATED: True, "emulator": emulator}
     if memory := _MEMORY.search(meminfo):
         facts["memory_bytes"] = int(memory[1]) * 1024
     return Device(
         id=serial,
         kind=DeviceKind.ANDROID,
-        virtual=properties.get(VIRTUAL) == "1",
+        virtual=properties.get(VIRTUAL) == "1" or EMULATED in facts,
         facts=facts,
         host_cores=parse_cores(properties.get(HOST_CORES, "")),
     )

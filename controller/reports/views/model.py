@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from controller.contracts.device import likeness
 from controller.contracts.units import Unit
 from controller.reports.statistics import Ratio
 
@@ -20,7 +21,7 @@ class DeviceName:
     """Processor or phone, as its results tell; empty where none does."""
 
     def __str__(self) -> str:
-        return f"{self.id} (virtual)" if self.virtual else self.id
+        return f"{self.id}{likeness(virtual=self.virtual)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _row(
 def label_of(group: Group, columns: Columns) -> str:
     """Return what tells a group from the others of its ranking, in one line."""
     origin = group.origin
-    device = f"{origin.device} (virtual)" if origin.virtual else origin.device
+    device = origin.device_name
     parts = [group.subject] if group.subject not in ("", device) else []
     parts += [device, *([origin.stack] if columns.several_stacks else [])]
     knobs = (_setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)

@@ -1,0 +1,28 @@
+"""What is kept of measurements on emulated devices. Pure."""
+
+from __future__ import annotations
+
+from controller.contracts.device import EMULATED, Device
+from controller.contracts.result import Outcome, Result, Validity
+
+REASON = "emulated device: how long its answers take says nothing of any hardware"
+
+
+def as_kept(outcome: Outcome, device: Device | None) -> Outcome:
+    """Return an outcome as it is kept: a result of an emulated device is INVALID.
+
+    Only VALID results are ranked, compared, made baselines or exported; whatever an agent says of
+    its result, the device or the result's own environment tells.
+    """
+    if not isinstance(outcome, Result):
+        return outcome
+    said = outcome.environment.get(EMULATED) is True
+    if REASON in outcome.reasons or not (said or (device is not None and device.emulated)):
+        return outcome
+    return outcome.model_copy(
+        update={
+            "validity": Validity.INVALID,
+            "reasons": (*outcome.reasons, REASON),
+            "environment": {**outcome.environment, EMULATED: True},
+        }
+    )
