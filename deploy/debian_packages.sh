@@ -27,7 +27,7 @@ has_library() { compgen -G "/usr/lib/*-linux-gnu/$1" || compgen -G "$DEPS/root/u
   >/dev/null
 
 # Only tests need these: `make test` gets them, `make setup` does not.
-readonly BROWSER_PACKAGE=chromium SYSTEMD_PACKAGE=systemd
+readonly BROWSER_PACKAGE=chromium SYSTEMD_PACKAGE=systemd EMULATOR_PACKAGE=qemu-user-static
 readonly SSH_PACKAGES=(openssh-client openssh-server libwrap0 rsync libpopt0)
 readonly REDIS_PACKAGES=(redis-server redis-tools libatomic1 libjemalloc2 liblzf1)
 
@@ -36,7 +36,7 @@ packages_for_setup() {
   printf '%s\n' "${PACKAGE_FOR[@]}" "$COMPILER_PACKAGE" "${LAUNCH_PACKAGE_FOR[@]}" | sort -u
 }
 packages_for_tests() {
-  printf '%s\n' "$BROWSER_PACKAGE" "$SYSTEMD_PACKAGE" "${SSH_PACKAGES[@]}" "${REDIS_PACKAGES[@]}" |
+  printf '%s\n' "$BROWSER_PACKAGE" "$SYSTEMD_PACKAGE" "$EMULATOR_PACKAGE" "${SSH_PACKAGES[@]}" "${REDIS_PACKAGES[@]}" |
     sort -u
 }
 
@@ -171,6 +171,19 @@ get_redis_server() {
   { ((EUID != 0)) || apt-get update -qq; } &&
     unpack "$DEPS/redis" "${REDIS_PACKAGES[@]}" 2>/dev/null ||
     say "warning: can't get redis-server: without it, tests of a head with Redis are skipped"
+}
+
+# For tests on a virtual phone with an arm64 processor. Always unpacked: installed, it would run
+# programs of every processor on the whole machine. Of forty emulators, one stays.
+has_emulator() { command -v qemu-aarch64-static || command -v qemu-aarch64; } >/dev/null
+
+get_emulator() {
+  local bin=$DEPS/root/usr/bin
+  say "getting qemu, for tests"
+  { ((EUID != 0)) || apt-get update -qq; } &&
+    unpack "$DEPS/qemu" "$EMULATOR_PACKAGE" 2>/dev/null && mkdir -p "$bin" &&
+    mv "$DEPS/qemu/usr/bin/qemu-aarch64-static" "$bin" && rm -r "$DEPS/qemu" ||
+    say "warning: can't get $EMULATOR_PACKAGE: without it, tests on an arm64 phone are skipped"
 }
 
 # For tests of the systemd units. Unpacked in a place of its own: no machine gets another init by it.

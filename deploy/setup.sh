@@ -172,6 +172,10 @@ main() {
     get_chromium
     write_env
   fi
+  if [[ ${1:-} == --for-tests ]] && ! has_emulator; then
+    get_emulator
+    write_env
+  fi
   [[ ${1:-} != --for-tests ]] || has_ssh_server || get_ssh_server
   [[ ${1:-} != --for-tests ]] || has_redis_server || get_redis_server
   [[ ${1:-} != --for-tests ]] || has_systemd_analyze || get_systemd_analyze
