@@ -107,7 +107,9 @@ def doctor(
 
 @app.command()
 def virtual(
-    profile: Annotated[str, typer.Option(help="flagship, midrange, old, bare, or a YAML file.")],
+    profile: Annotated[
+        str, typer.Option(help="flagship, flagship-arm64, midrange, old, bare, or a YAML file.")
+    ],
     serial: Annotated[str | None, typer.Option(help="Instead of the profile's.")] = None,
     fault: Annotated[
         list[str] | None, typer.Option(help="A fault from the start, such as offline.")
