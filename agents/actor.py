@@ -16,9 +16,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from agents.agent import AgentParts, HostAgent
+from agents.android.command_run import DeviceRun
 from agents.android.content import Content, cache_folder
 from agents.android.idle import IdleReading
-from agents.android.on_device import OnDeviceRun
 from agents.android.phones import Phones
 from agents.android.power import PowerCycle
 from agents.android.probe import PhoneProbe
@@ -127,7 +127,7 @@ class AgentActor:
                     host_transport(owner, folder, content, stacks_folder(home))
                 ),
                 DeviceKind.ANDROID: PhoneTransport(
-                    alternating(OnDeviceRun(self._phones.remote_of, content)),
+                    alternating(DeviceRun(self._phones.remote_of, content)),
                     self._phones,
                     self._metrics.read,
                 ),

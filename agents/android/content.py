@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,13 +21,14 @@ from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.tree import Tree
 from controller.contracts.base import Contract, digest
 from controller.contracts.catalog import user_tasks
+from controller.contracts.command import Command
 from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.inherited import inherited
 from controller.contracts.mobile import OnDevice
 from controller.contracts.programs import SAFE_PATH, python_module
 from controller.contracts.result import Blame, Failure, Outcome
-from models.mobile.store import Store, pins_of
+from models.mobile.store import Store, pins_of, stored
 from models.mobile.work import DEVICE, Prepared, PrepareOrder, Scored, ScoreOrder
 
 Answer = TypeVar("Answer", bound=Contract)
@@ -80,6 +83,24 @@ class Content:
                 except BundleInterrupted as error:
                     raise _fault("signal", str(error)) from error
             return self._bundles[key]
+
+    async def files(self, stack: str, command: Command) -> Tree:
+        """Return the files of a user's program, checked, under the names that it calls them.
+
+        Raises UserError, naming the file: NotInStore, ContentDiffers or FileUnreadable.
+        """
+        store = Store(self.store)
+        async with self._making:
+            return await asyncio.to_thread(self._packed, store, stack, command)
+
+    def _packed(self, store: Store, stack: str, command: Command) -> Tree:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            for file, known in command.files.items():
+                source = stored(store, known, f"{stack}/files/{file}")
+                target = Path(shutil.copyfile(source, Path(name) / file))
+                target.chmod(0o755 if known.executable else 0o644)
+            return Tree.of(Path(name), self.folder)
 
     async def task(
         self, name: str, workload: OnDevice, numerics: str, dataset: str | None

@@ -31,7 +31,7 @@ from agents.transports.remote import (
 )
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.mobile import ImageInput
+from controller.contracts.mobile import ImageInput, OnDevice
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.work import MODEL
@@ -107,17 +107,12 @@ class OnDeviceRun:
         began = time.monotonic()
         remote = self.remote_of(spec.device)
         bundle = await self.content.bundle(program.bundle, str(spec.device.architecture))
-        knobs, named = spec.job.knobs, "dataset" in spec.job.knobs
-        # A run queued by an earlier release doesn't name its data set: there was one.
-        dataset = str(knobs["dataset"]) if named else next(iter(program.workload.datasets), None)
-        ready = await self.content.task(
-            spec.job.workload, program.workload, str(knobs["numerics"]), dataset
-        )
+        ready = await self.content.task(*task_of(spec.job, program.workload))
         runtime = await remote.push_tree(bundle)
         files = await remote.push_tree(ready.tree)
         ref = spec.job.ref
         folder = runtime.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
-        await _short(remote, "mkdir", "-p", str(folder))
+        await short(remote, "mkdir", "-p", str(folder))
         pushed = runtime.pushed_bytes + files.pushed_bytes
         in_trouble = False
         try:
@@ -127,7 +122,7 @@ class OnDeviceRun:
             raise
         finally:
             if not in_trouble:
-                await _remove(remote, folder)
+                await remove(remote, folder)
 
 
 async def _measure(
@@ -142,7 +137,7 @@ async def _measure(
     logs = site.folder / mode
     settings = json.dumps(runner_spec(spec.job, site.ready, site.files, logs, mode)).encode()
     path = site.folder / f"{mode}.json"
-    await _short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
+    await short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     hearing = Hearing(on_progress)
     # By a shell of the device's choice: the script's own first line names one that may not exist.
     command = ["sh", str(site.bundle / "run"), str(path)]
@@ -169,6 +164,14 @@ async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
             "metrics": {**result.metrics, **found.metrics},
         }
     )
+
+
+def task_of(job: Job, workload: OnDevice) -> tuple[str, OnDevice, str, str | None]:
+    """Return what of a workload a job needs: its name, itself, numerics, data set if it has any."""
+    knobs, named = job.knobs, "dataset" in job.knobs
+    # A run queued by an earlier release doesn't name its data set: there was one.
+    dataset = str(knobs["dataset"]) if named else next(iter(workload.datasets), None)
+    return job.workload, workload, str(knobs["numerics"]), dataset
 
 
 def delegate_of(job: Job) -> str:
@@ -250,15 +253,16 @@ def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:
     )
 
 
-async def _remove(remote: Remote, folder: PurePosixPath) -> None:
+async def remove(remote: Remote, folder: PurePosixPath) -> None:
     """Remove a run's folder; if that can't be done, it is when the device is next taken in."""
     try:
-        await _short(remote, "rm", "-rf", str(folder))
+        await short(remote, "rm", "-rf", str(folder))
     except (RemoteFault, WorkerFault) as trouble:
         log.warning("%s is left for now: %s", folder, trouble)
 
 
-async def _short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
+async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
+    """Return what a short command around a run says; raises RemoteFault, WorkerFault."""
     done = await remote.run(argv, PREPARE_S, stdin)
     if done.exit_code != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]

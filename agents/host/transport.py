@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from agents.android.command_run import DeviceRun
 from agents.android.content import Content
-from agents.android.on_device import OnDeviceRun
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import as_progress, exclusive_cores
 from agents.pairing.transport import alternating, turn_taking
@@ -19,7 +19,7 @@ from agents.transports.local_remote import LocalRemote
 from agents.transports.protocol import Transport
 from agents.transports.remote import Remote
 from controller.contracts.result import Outcome, Result
-from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
+from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class ByProgram:
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See Transport.run."""
-        on_device = isinstance(spec.job.program, OnDeviceProgram)
-        return await (self.on_device if on_device else self.training).run(spec, on_progress)
+        training = isinstance(spec.job.program, TrainingProgram)
+        return await (self.training if training else self.on_device).run(spec, on_progress)
 
     async def clean(self) -> int:
         """See Transport.clean."""
@@ -48,7 +48,7 @@ def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> 
     """
     remote = LocalRemote.of(folder / "device", owner)
     workers = LocalProcess(owner, partial(stack_worker, stacks))
-    on_device = OnDeviceRun(lambda _: remote, content)
+    on_device = DeviceRun(lambda _: remote, content)
     training = Profiled(turn_taking(workers), workers, folder / "peaks")
     return ByProgram(training, alternating(on_device), remote)
 

@@ -6,17 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 from agents.stacks.compiler import MISSING, compiler
 from agents.stacks.environments import EnvironmentFolder
 from agents.stacks.interpreter import command_in
-from controller.contracts.catalog import StackManifest
+from controller.contracts.catalog import StackManifest, user_tasks
+from controller.contracts.command import Command
 from controller.contracts.errors import UserError
 from controller.contracts.inherited import inherited
 from controller.contracts.programs import PYTHON, SAFE_PATH, python_module
 from controller.contracts.stacks import StackDetails, StackStatus
+from models.mobile.store import Store
 
 
 class StackBroken(UserError):
@@ -48,6 +51,10 @@ def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
 
 def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     """Return what is wrong, if anything, and where the stack runs."""
+    if stack.command:
+        lacking = list(_lacking(stack.name, stack.command))
+        add = ", ".join(f"benchfarm models add FILE --as {key}" for key in lacking)
+        return (f"run: {add}" if lacking else None), "its own program, on the device"
     if stack.backend is None:
         return None, f"its bundle {stack.bundle} is built when it is first needed"
     if stack.environment:
@@ -60,6 +67,16 @@ def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     if stack.needs_compiler and compiler() is None:
         return MISSING, ""
     return None, sys.prefix
+
+
+def _lacking(name: str, command: Command) -> Iterator[str]:
+    """Yield what the store of models lacks of a program's files."""
+    store = Store(user_tasks().parent)
+    for file, known in command.files.items():
+        key = f"{name}/files/{file}"
+        checksum = known.checksum or store.pinned(key)
+        if not (checksum and store.has(checksum)):
+            yield key
 
 
 def _folder(stack: StackManifest, stacks: Path) -> EnvironmentFolder:

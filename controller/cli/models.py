@@ -48,7 +48,9 @@ def add(
 
     said = _asked("add", str(path.absolute()), *([key] if key else []))
     for one in TypeAdapter(list[Added]).validate_json(said):
-        say(f"{one.path}: {one.workload or ', '.join(one.keys)}")
+        say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
+        for key in one.keys if one.stack else ():
+            say(f"its file: benchfarm models add FILE --as {key}")
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:

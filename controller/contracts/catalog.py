@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
+from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
 from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.errors import SweepInvalid
@@ -21,6 +22,11 @@ from controller.contracts.unreadable import UNREADABLE, reason
 
 MANIFEST_PACKAGES = ("models", "agents")
 """Packages with a `manifests/` folder; found on disk, not imported."""
+
+PROGRAM = "program"
+"""The workload of a program that takes no model of a task."""
+POLICY, WITH_POLICY = "policy", "single_stream"
+"""The knob of run conditions, and a scenario that has it."""
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
@@ -136,13 +142,15 @@ class StackEnvironment(Contract):
 class StackManifest(Contract):
     """A software stack a workload can run on."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
     title: str
     device_kinds: tuple[DeviceKind, ...]
     backend: str | None = None
     """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
     bundle: str | None = None
     """Of a stack that runs on devices: the bundle that holds its runtime."""
+    command: Command | None = None
+    """Of a stack that is a user's own program; it is measured under the scenario of its name."""
     architectures: tuple[str, ...] = ()
     """What its bundle is built for: ABIs of phones, architectures of servers."""
     environment: StackEnvironment | None = None
@@ -152,6 +160,14 @@ class StackManifest(Contract):
     baseline: bool = False
     """Other stacks on the same device are compared with this one, where it has a result."""
     knobs: dict[str, Knob] = {}
+
+    @model_validator(mode="after")
+    def _runs_one_thing(self) -> Self:
+        if sum(way is not None for way in (self.backend, self.bundle, self.command)) != 1:
+            raise ValueError("give one of backend, bundle and command")
+        if self.command and (unknown := sorted(self.command.knobs_named() - self.knobs.keys())):
+            raise ValueError(f"command: {{{unknown[0]}}} is none of its knobs")
+        return self
 
 
 class ScenarioManifest(Contract):
@@ -203,13 +219,59 @@ class Catalog(Contract):
 
 
 def load_catalog() -> Catalog:
-    """Read every manifest of the installed packages; raises SweepInvalid on a broken one."""
+    """Read every manifest of the installed packages, and what this user has added.
+
+    Raises SweepInvalid on a broken one.
+    """
+    stacks = _stacks()
+    commands = {name: stack.command for name, stack in stacks.items() if stack.command}
+    scenarios = _by_name(ScenarioManifest, "scenarios")
+    policy = {POLICY: scenarios[WITH_POLICY].knobs[POLICY]}
+    own = {
+        name: ScenarioManifest(
+            name=name, title=stacks[name].title, metric=command.result, knobs=policy
+        )
+        for name, command in commands.items()
+    }
     return Catalog(
-        workloads=_workloads(),
-        stacks=_by_name(StackManifest, "stacks"),
-        scenarios=_by_name(ScenarioManifest, "scenarios"),
+        workloads={name: _driven_by(commands, w) for name, w in _workloads().items()},
+        stacks=stacks,
+        scenarios={**scenarios, **own},
         launch=_by_name(LaunchManifest, "launch"),
     )
+
+
+def _driven_by(commands: Mapping[str, Command], workload: WorkloadManifest) -> WorkloadManifest:
+    """Return a workload that knows the scenarios of the programs that can run it."""
+    fitting = tuple(name for name, command in commands.items() if runs(command, workload))
+    return workload.model_copy(update={"scenarios": (*workload.scenarios, *fitting)})
+
+
+def runs(command: Command, workload: WorkloadManifest) -> bool:
+    """Tell whether a program runs a workload: a model that it takes, or the workload `program`."""
+    if command.takes_model:
+        return workload.on_device is not None
+    return workload.name == PROGRAM
+
+
+def _stacks() -> dict[str, StackManifest]:
+    """Return the project's stacks, and the programs that the user has added."""
+    found = _by_name(StackManifest, "stacks")
+    for path in sorted(user_programs().glob("*.yaml")):
+        manifest = _read(StackManifest, path)
+        require_program(manifest, found, path)
+        found[manifest.name] = manifest
+    return found
+
+
+def require_program(stack: StackManifest, known: Collection[str], path: Path) -> None:
+    """Raise SweepInvalid if a user's stack is no program, or its name is taken."""
+    tried, remedy = f"reading stack {path}", "see docs/adding.md, A program of your own"
+    if stack.command is None or stack.environment is not None:
+        raise SweepInvalid(tried, "it names code, which a stack of a user can't", remedy)
+    if stack.name in known or stack.name in _by_name(ScenarioManifest, "scenarios"):
+        seen = f"there is a stack or a scenario {stack.name!r} already"
+        raise SweepInvalid(tried, seen, "give it another name")
 
 
 def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
@@ -217,6 +279,11 @@ def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
     home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
     folder = environ.get("BENCHFARM_MODELS") or f"{home}/models"
     return Path(folder).expanduser().absolute() / "tasks"
+
+
+def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of the stacks that this user has added: programs, never code."""
+    return user_tasks(environ).with_name("programs")
 
 
 def _workloads() -> dict[str, WorkloadManifest]:

@@ -25,3 +25,5 @@ class Added(Contract):
     keys: tuple[str, ...]
     workload: str | None = None
     """The workload that it has become, if it is the user's own."""
+    stack: str | None = None
+    """The stack that it has become, if it is the user's own; `keys` are then its files."""

@@ -11,6 +11,7 @@ class Unit(StrEnum):
     SECONDS = "s"
     IMAGES_PER_SECOND = "images/s"
     SAMPLES_PER_SECOND = "samples/s"
+    TOKENS_PER_SECOND = "tokens/s"
     FRACTION = "fraction"
     BYTES = "bytes"
     JOULES = "J"
@@ -27,5 +28,8 @@ class Unit(StrEnum):
 
 
 _HIGHER_IS_BETTER = frozenset(
-    {Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.FRACTION, Unit.RATIO, Unit.DECIBELS}
+    {
+        *(Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.TOKENS_PER_SECOND),
+        *(Unit.FRACTION, Unit.RATIO, Unit.DECIBELS),
+    }
 )

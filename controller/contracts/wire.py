@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.catalog import QualityTarget, StackEnvironment
+from controller.contracts.command import Command
 from controller.contracts.device import Device, Id, Word
 from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Failure, Outcome, Result
@@ -50,7 +51,16 @@ class OnDeviceProgram(Contract):
     quality_target: QualityTarget | None
 
 
-Program = Annotated[TrainingProgram | OnDeviceProgram, Field(discriminator="type")]
+class CommandProgram(Contract):
+    """A program of a user's, from its stack's manifest, and the model it runs, if it takes one."""
+
+    type: Literal["command"] = "command"
+    stack: str
+    command: Command
+    workload: OnDevice | None = None
+
+
+Program = Annotated[TrainingProgram | OnDeviceProgram | CommandProgram, Field(discriminator="type")]
 
 
 class Rival(Contract):

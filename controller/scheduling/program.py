@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from controller.contracts.catalog import Catalog
+from controller.contracts.catalog import Catalog, StackManifest, WorkloadManifest, runs
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
-from controller.contracts.wire import AttemptRef, Job, OnDeviceProgram, Rival, TrainingProgram
+from controller.contracts.wire import (
+    AttemptRef,
+    CommandProgram,
+    Job,
+    OnDeviceProgram,
+    Program,
+    Rival,
+    TrainingProgram,
+)
 
 
 def job_of(run: Run, catalog: Catalog) -> Job:
@@ -49,11 +57,12 @@ def rival_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Rival | Non
     )
 
 
-def program_of(
-    cell: Cell, catalog: Catalog, source: str = "sweep"
-) -> TrainingProgram | OnDeviceProgram:
+def program_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Program:
     """Return a cell's program; raises SweepInvalid if its workload can't run on its stack."""
     workload, stack = catalog.workloads[cell.workload], catalog.stacks[cell.stack]
+    _require_scenario(cell, catalog, source)
+    if stack.command and runs(stack.command, workload):
+        return CommandProgram(stack=stack.name, command=stack.command, workload=workload.on_device)
     if workload.builder and stack.backend:
         return TrainingProgram(
             builder=workload.builder,
@@ -68,13 +77,27 @@ def program_of(
             workload=workload.on_device,
             quality_target=workload.quality_target,
         )
-    fitting = [
-        s.name
-        for s in catalog.stacks.values()
-        if (workload.builder and s.backend) or (workload.on_device and s.bundle)
-    ]
+    fitting = [s.name for s in catalog.stacks.values() if _fits(workload, s)]
     raise SweepInvalid(
         f"{source}: key stack",
         f"workload {cell.workload} does not run on stack {cell.stack}",
         f"it runs on: {', '.join(fitting) or 'none'}",
     )
+
+
+def _fits(workload: WorkloadManifest, stack: StackManifest) -> bool:
+    if stack.command:
+        return runs(stack.command, workload)
+    return bool((workload.builder and stack.backend) or (workload.on_device and stack.bundle))
+
+
+def _require_scenario(cell: Cell, catalog: Catalog, source: str) -> None:
+    """Raise SweepInvalid unless a program is measured under its own scenario, and nothing else."""
+    programs = {name for name, stack in catalog.stacks.items() if stack.command}
+    if cell.scenario == cell.stack or not programs & {cell.scenario, cell.stack}:
+        return
+    remedy = f"it is the scenario of stack {cell.scenario}, and of no other"
+    if cell.stack in programs:
+        remedy = f"write scenario: {cell.stack}"
+    seen = f"stack {cell.stack} is not measured under {cell.scenario}"
+    raise SweepInvalid(f"{source}: key scenario", seen, remedy)

@@ -18,7 +18,7 @@ def lacks_runtime(stack: StackManifest, device: Device) -> bool:
 
 def without_runtime(device: Device, stacks: Iterable[StackManifest]) -> str | None:
     """Return a line for a device that no build of these stacks runs on, None if there is none."""
-    here = [stack for stack in stacks if device.kind in stack.device_kinds]
+    here = [s for s in stacks if device.kind in s.device_kinds and s.command is None]
     lacking = [stack for stack in here if lacks_runtime(stack, device)]
     if not lacking or len(lacking) < len(here):
         return None

@@ -14,10 +14,13 @@ import yaml
 from pydantic import ValidationError
 
 from controller.contracts.catalog import (
+    StackManifest,
     WorkloadManifest,
     load_catalog,
     registered_writers,
     require_no_code,
+    require_program,
+    user_programs,
 )
 from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
@@ -31,6 +34,7 @@ from models.mobile.store import Store, digests, model_file, readable, stored
 
 TASKS: Final = "tasks"
 """The folder of the store for tasks that this user has added."""
+SEE: Final = "see docs/adding.md, A program of your own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,9 @@ class Entry:
     """One file or folder that a manifest names."""
 
     key: str
-    """WORKLOAD/models/NUMERICS, or WORKLOAD/DATASET/PART."""
-    workload: OnDevice
+    """WORKLOAD/models/NUMERICS, WORKLOAD/DATASET/PART, or STACK/files/NAME."""
+    workload: OnDevice | None
+    """None: it is a file of a user's program."""
     content: ModelFile | DatasetPart
 
     @property
@@ -50,7 +55,11 @@ class Entry:
 
 def entries() -> Iterator[Entry]:
     """Yield what the manifests name; raises SweepInvalid on a broken one."""
-    for name, manifest in load_catalog().workloads.items():
+    catalog = load_catalog()
+    for name, stack in catalog.stacks.items():
+        for file, known in stack.command.files.items() if stack.command else ():
+            yield Entry(f"{name}/files/{file}", None, known)
+    for name, manifest in catalog.workloads.items():
         if workload := manifest.on_device:
             for numerics, model in workload.models.items():
                 yield Entry(f"{name}/models/{numerics}", workload, model)
@@ -72,7 +81,7 @@ def _status(store: Store, entry: Entry) -> ModelStatus:
     return ModelStatus(
         key=entry.key,
         there=there,
-        surrogate=entry.workload.surrogate,
+        surrogate=entry.workload is not None and entry.workload.surrogate,
         checksum=checksum,
         source="comes with benchfarm" if entry.own else content.source,
     )
@@ -92,7 +101,7 @@ def verify(store: Store) -> list[ModelStatus]:
 
 def _trouble(store: Store, entry: Entry) -> str | None:
     try:
-        if isinstance(entry.content, ModelFile):
+        if entry.workload and isinstance(entry.content, ModelFile):
             model = _model(store, entry.content, entry.key)
             require_signature(model, entry.workload.signature, entry.key)
         else:
@@ -146,7 +155,7 @@ def _add_known(store: Store, path: Path) -> Added | None:
 
 
 def _require_fit(path: Path, entry: Entry) -> None:
-    if isinstance(entry.content, ModelFile):
+    if entry.workload and isinstance(entry.content, ModelFile):
         require_signature(path, entry.workload.signature, entry.key)
 
 
@@ -179,8 +188,8 @@ def _require_part(store: Store, path: Path, entry: Entry) -> None:
     One that is replaced is replaced samples first: what is true is looked at beside them.
     """
     _, size, part = entry.key.split("/")
-    dataset = entry.workload.datasets.get(size)
-    if dataset is None:  # a model's
+    dataset = entry.workload.datasets.get(size) if entry.workload else None
+    if entry.workload is None or dataset is None:  # a program's, or a model's
         return
     field = entry.key.rpartition("/")[0]
     if part == SAMPLES:
@@ -193,6 +202,8 @@ def _require_part(store: Store, path: Path, entry: Entry) -> None:
 
 def _add_task(store: Store, path: Path) -> Added:
     tasks = store.folder / TASKS
+    if path.suffix == ".yaml" and _is_stack(path):
+        return _add_stack(store, path)
     if path.suffix == ".yaml":
         name = _read_task(store, path).name
         tasks.mkdir(parents=True, exist_ok=True)
@@ -212,6 +223,29 @@ def _add_task(store: Store, path: Path) -> Added:
     tasks.mkdir(parents=True, exist_ok=True)
     (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
     return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
+
+
+def _is_stack(path: Path) -> bool:
+    try:
+        content = load_yaml(read_limited(path))
+    except UNREADABLE:
+        return False  # it is complained of as a task
+    return isinstance(content, dict) and "command" in content
+
+
+def _add_stack(store: Store, path: Path) -> Added:
+    """Take in a program as a stack; raises UserError."""
+    try:
+        stack = StackManifest.model_validate(load_yaml(read_limited(path)))
+    except UNREADABLE as error:
+        raise UserError(f"reading stack {path}", reason(error), SEE) from error
+    require_program(stack, load_catalog().stacks, path)
+    programs = user_programs()
+    programs.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, programs / f"{stack.name}.yaml")
+    files = stack.command.files if stack.command else {}
+    missing = tuple(f"{stack.name}/files/{name}" for name in files)
+    return Added(path=str(path), keys=missing, stack=stack.name)
 
 
 def _task_of(name: str, path: Path) -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""What a program's output says: figures with units, failures with blame, tables. Pure.
+
+Nothing of it is trusted: what a program prints may be torn, endless or made to look like figures.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from controller.contracts.base import Scalar
+from controller.contracts.command import VALUE, Command, FailureLine, Figure, OpTable, line_pattern
+from controller.contracts.documents import DocumentRefused, load_json
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure, Measurement
+
+MAX_TEXT: Final = 8 * 2**20
+"""Characters of an output that are read: its beginning, and as many of its end."""
+MAX_LINE: Final = 4096
+"""Characters of a line that a pattern is tried on."""
+MAX_SAMPLES: Final = 100_000
+MAX_FACT: Final = 200
+LAST_LINES: Final = 5
+"""So many lines of an output are said where nothing in it is what was sought."""
+KIND: Final = "output"
+"""Of the failure of a run whose figures can't be read."""
+
+
+class OutputUnreadable(ValueError):
+    """A figure that is not where it has to be, or is no figure."""
+
+
+def failure_in(command: Command, text: str) -> Failure | None:
+    """Return what the first line says that a failure is known by, None if none does."""
+    lines = list(_lines(text))
+    for known in command.failures:
+        pattern = line_pattern(known.pattern)
+        if found := next((line for line in lines if pattern.search(line)), None):
+            return _failure(known, found, text)
+    return None
+
+
+def _failure(known: FailureLine, line: str, text: str) -> Failure:
+    said = " ".join(line.split())[:200]
+    message = f"the program said: {said}; {known.remedy}"
+    return Failure(blame=known.blame, kind=known.kind, message=message, output=_end(text))
+
+
+def measured(command: Command, text: str) -> dict[str, Measurement]:
+    """Return a command's figures; raises WorkerFault, which names the one that can't be told."""
+    found: dict[str, Measurement] = {}
+    for name, figure in command.figures.items():
+        try:
+            samples = _chosen(figure, [_number(v) * figure.scale for v in _values(figure, text)])
+        except OutputUnreadable as error:
+            message = f"figure {name} can't be read: {error}"
+            failure = Failure(blame=Blame.WORKLOAD, kind=KIND, message=message, output=_end(text))
+            raise WorkerFault(failure) from error
+        if samples:
+            kept = samples if figure.select == "all" else ()
+            value = Measurement.of_samples(tuple(samples), figure.unit).value
+            found[name] = Measurement(value=value, unit=figure.unit, samples=tuple(kept))
+    return found
+
+
+def facts_in(command: Command, text: str) -> dict[str, Scalar]:
+    """Return what the last line that matches says of each fact; nothing of one that isn't told."""
+    found: dict[str, Scalar] = {}
+    for name, known in command.facts.items():
+        pattern = line_pattern(known)
+        said = [m[VALUE] for line in _lines(text) if (m := pattern.search(line)) and m[VALUE]]
+        if said:
+            found[name] = int(said[-1]) if said[-1].isdecimal() else said[-1].strip()[:MAX_FACT]
+    return found
+
+
+def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
+    """Return the rows of a table, by column; none if its heading never came."""
+    heading, row = line_pattern(wanted.heading), line_pattern(wanted.row)
+    rows: list[dict[str, str]] = []
+    inside = False
+    for line in _lines(text):
+        if heading.search(line):
+            rows, inside = [], True
+        elif inside and (found := row.search(line)):
+            rows.append({name: (value or "").strip() for name, value in found.groupdict().items()})
+        elif rows:
+            inside = False
+    return rows
+
+
+def _chosen(figure: Figure, numbers: Sequence[float]) -> Sequence[float]:
+    if not numbers:
+        if figure.required:
+            raise OutputUnreadable(f"nothing in the output is what {_sought(figure)} looks for")
+        return ()
+    if figure.select == "only" and len(numbers) > 1:
+        raise OutputUnreadable(f"{_sought(figure)} finds {len(numbers)} values, and one is wanted")
+    return {"first": numbers[:1], "last": numbers[-1:]}.get(figure.select, numbers)
+
+
+def _sought(figure: Figure) -> str:
+    for kind, said in (("pattern", figure.pattern), ("json", figure.json_path)):
+        if said is not None:
+            return f"{kind} {said!r}"
+    return f"csv column {figure.csv!r}"
+
+
+def _values(figure: Figure, text: str) -> Iterator[object]:
+    if figure.pattern is not None:
+        pattern = line_pattern(figure.pattern)
+        found: Iterator[object] = (
+            m[VALUE] for line in _lines(text) for m in pattern.finditer(line)
+        )
+    elif figure.json_path is not None:
+        found = _at(_document(text), figure.json_path.split("."), figure.where)
+    else:
+        found = _column(text, str(figure.csv), figure.where)
+    for number, value in enumerate(found):
+        if number == MAX_SAMPLES:
+            raise OutputUnreadable(f"{_sought(figure)} finds more than {MAX_SAMPLES} values")
+        yield value
+
+
+def _number(value: object) -> float:
+    """Return a figure as a number; raises OutputUnreadable for what is none, or none to measure."""
+    try:
+        if not isinstance(value, str | int | float) or isinstance(value, bool):
+            raise ValueError(value)
+        number = float(value)
+    except (ValueError, OverflowError) as error:
+        raise OutputUnreadable(f"{str(value)[:60]!r} is no number") from error
+    if not math.isfinite(number) or number < 0:
+        raise OutputUnreadable(f"{number} can't have been measured")
+    return number
+
+
+def _document(text: str) -> object:
+    """Return the JSON document of an output, which may stand between other lines."""
+    begins = [at for at in (text.find("["), text.find("{")) if at >= 0]
+    for at in sorted(begins):
+        body = text[at : max(text.rfind("]"), text.rfind("}")) + 1].encode()
+        try:
+            return load_json(body, MAX_TEXT)
+        except (DocumentRefused, ValueError):
+            continue
+    raise OutputUnreadable("the output has no JSON document")
+
+
+def _at(found: object, path: Sequence[str], where: Mapping[str, str]) -> Iterator[object]:
+    if not path:
+        yield found
+        return
+    step, *left = path
+    if isinstance(found, Mapping):
+        if all(str(found[k]) == v for k, v in where.items() if k in found) and step in found:
+            yield from _at(found[step], left, where)
+    elif isinstance(found, list):
+        chosen = found if step == "*" else found[int(step) :][:1] if step.isdecimal() else []
+        for one in chosen:
+            yield from _at(one, left, where)
+
+
+def _column(text: str, heading: str, where: Mapping[str, str]) -> Iterator[object]:
+    rows = csv.reader(_lines(text))
+    names: list[str] = []
+    for cells in rows:
+        stripped = [cell.strip() for cell in cells]
+        if heading in stripped:
+            names = stripped
+        elif names and len(cells) == len(names):
+            row = dict(zip(names, stripped, strict=True))
+            if all(row.get(name) == value for name, value in where.items()):
+                yield row[heading]
+
+
+def _lines(text: str) -> Iterator[str]:
+    kept = text if len(text) <= 2 * MAX_TEXT else f"{text[:MAX_TEXT]}\n{text[-MAX_TEXT:]}"
+    return (line[:MAX_LINE] for line in kept.splitlines())
+
+
+def _end(text: str) -> str:
+    return "\n".join(line[:300] for line in text.splitlines()[-LAST_LINES:])

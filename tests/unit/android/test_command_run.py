@@ -1,0 +1,269 @@
+"""A user's program from its YAML to a result: pushed, run and read on this host, without Python."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from agents.android.command_run import DeviceRun
+from agents.android.content import Content
+from agents.transports.local_remote import LocalRemote
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import SweepInvalid, UserError
+from controller.contracts.result import Blame, Failure, Result, Validity
+from controller.contracts.sweep import Sweep
+from controller.contracts.units import Unit
+from controller.contracts.wire import CommandProgram, WorkerSpec
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.program import program_of
+from models.mobile import known
+from models.mobile.store import Store
+from tests.support import builders
+from tests.support.processes import OWNER
+from tests.support.waiting import PATIENCE_S
+
+NO_KNOBS: Mapping[str, Scalar] = {}
+RECORDED = Path(__file__).with_name("command_output")
+STACK = """
+name: vendor-bench
+title: A vendor's runner
+device_kinds: [android, cpu_host]
+command:
+  files: {program: {executable: true}, weights: {}}
+  arguments:
+    - "{file:program}"
+    - "{file:weights}"
+    - "{output}"
+    - "{loops}"
+    - {when: quiet, arguments: ["--quiet"]}
+  environment: {VENDOR_MODE: "{mode}"}
+  timeout_s: 200
+  figures:
+    latency: {unit: s, scale: 0.001, pattern: 'took (?P<value>[0-9.]+) ms', select: all}
+    rate: {unit: samples/s, pattern: 'rate (?P<value>[0-9.]+)'}
+  result: rate
+  facts: {mode_used: 'mode (?P<value>[a-z]+)', arguments_seen: 'args (?P<value>.*)'}
+  failures:
+    - {pattern: 'NO NPU', kind: no_npu, blame: device, remedy: 'choose a phone that has one'}
+  rules: the vendor's
+knobs:
+  loops: {type: int, default: 3, min: 1, description: how often}
+  quiet: {type: bool, default: false, description: says less}
+  mode: {type: str, default: burst, choices: [burst, npu], description: how it clocks}
+"""
+SCRIPT = r"""#!/bin/sh
+[ "$VENDOR_MODE" = npu ] && { echo "E: NO NPU here"; exit 0; }
+echo "args $3 ${4-}"
+echo "mode $VENDOR_MODE"
+for n in 1 2 3; do echo "took $n.5 ms"; done
+cat "$1"
+echo "a log" >"$2/log.txt"
+echo "a warning" >&2
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A store with one program, added as a user does."""
+    monkeypatch.setenv("BENCHFARM_MODELS", str(tmp_path / "models"))
+    store = Store(tmp_path / "models")
+    add(store, tmp_path, STACK, program=SCRIPT, weights="rate 42.0\n")
+    return store
+
+
+def add(store: Store, tmp_path: Path, stack: str, **files: str) -> str:
+    manifest = tmp_path / "stack.yaml"
+    manifest.write_text(stack)
+    (added,) = known.add(store, manifest, None)
+    name = str(added.stack)
+    assert set(added.keys) == {
+        f"{name}/files/{file}" for file in yaml.safe_load(stack)["command"]["files"]
+    }
+    for file, content in files.items():
+        path = tmp_path / file
+        path.write_text(content)
+        known.add(store, path, f"{name}/files/{file}")
+    return name
+
+
+def spec_of(
+    tmp_path: Path, stack: str, knobs: Mapping[str, Scalar] = NO_KNOBS, workload: str = "program"
+) -> WorkerSpec:
+    catalog = load_catalog()
+    sweep = Sweep.model_validate(
+        {"name": "s", "workload": workload, "stack": stack, "scenario": stack, "knobs": dict(knobs)}
+    )
+    (cell,) = cells_of(sweep, catalog)
+    job = builders.job(deadline_s=PATIENCE_S).model_copy(
+        update={
+            **cell.model_dump(include={"workload", "stack", "scenario", "knobs"}),
+            "program": program_of(cell, catalog),
+        }
+    )
+    return WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(tmp_path / "artefacts"))
+
+
+async def measured(tmp_path: Path, spec: WorkerSpec) -> Result | Failure:
+    remote = LocalRemote.of(tmp_path / "device", OWNER)
+    content = Content(tmp_path / "content", tmp_path / "bundles")
+    outcome = await DeviceRun(lambda _: remote, content).run(spec, lambda _: None)
+    runs = list((tmp_path / "device").rglob("runs/*"))
+    assert runs == [], "nothing of a run is left on the device"
+    return outcome
+
+
+async def test_from_one_yaml_to_a_result(store: Store, tmp_path: Path) -> None:
+    result = await measured(
+        tmp_path, spec_of(tmp_path, "vendor-bench", {"loops": 7, "quiet": True})
+    )
+    assert isinstance(result, Result), result
+    assert result.validity is Validity.VALID
+    latency, rate = result.metrics["latency"], result.metrics["rate"]
+    assert latency.samples == pytest.approx((0.0015, 0.0025, 0.0035))
+    assert latency.value == pytest.approx(0.0025)
+    assert latency.unit is Unit.SECONDS
+    assert (rate.value, rate.unit) == (42.0, Unit.SAMPLES_PER_SECOND)
+    facts = result.environment
+    assert (facts["rules"], facts["meets_run_rules"]) == ("the vendor's", False)
+    assert (facts["mode_used"], facts["arguments_seen"]) == ("burst", "7 --quiet")
+    assert Path(result.artefacts["stderr"]).read_text() == "a warning\n"
+    assert (tmp_path / "artefacts/output/log.txt").read_text() == "a log\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "knobs", "blame", "kind", "words"),
+    [
+        (SCRIPT, {"mode": "npu"}, Blame.DEVICE, "no_npu", "choose a phone that has one"),
+        ("#!/bin/sh\nexit 3\n", {}, Blame.WORKLOAD, "exit", "status 3"),
+        ("#!/bin/sh\nkill -SEGV $$\n", {}, Blame.WORKLOAD, "signal", "SIGSEGV"),
+        ("#!/bin/sh\necho took 1 ms\n", {}, Blame.WORKLOAD, "output", "figure rate"),
+        ("#!/bin/sh\necho took 1 ms; cat $1 $1\n", {}, Blame.WORKLOAD, "output", "2 values"),
+        ("#!/no/such/shell\n", {}, Blame.DEVICE, "no_exec", ""),
+    ],
+)
+async def test_each_way_to_fail_is_told(
+    store: Store,
+    tmp_path: Path,
+    program: str,
+    knobs: dict[str, Scalar],
+    blame: Blame,
+    kind: str,
+    words: str,
+) -> None:
+    (tmp_path / "program").write_text(program)
+    known.add(store, tmp_path / "program", "vendor-bench/files/program")
+    failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench", knobs))
+    assert isinstance(failure, Failure), failure
+    assert (failure.blame, failure.kind) == (blame, kind)
+    assert words in failure.message
+
+
+async def test_a_program_that_takes_too_long_is_ended(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text("#!/bin/sh\necho begun; exec sleep 1000\n")
+    known.add(store, tmp_path / "program", "vendor-bench/files/program")
+    spec = spec_of(tmp_path, "vendor-bench")
+    assert isinstance(spec.job.program, CommandProgram)
+    short = spec.job.program.command.model_copy(update={"timeout_s": 0.5})
+    program = spec.job.program.model_copy(update={"command": short})
+    spec = spec.model_copy(update={"job": spec.job.model_copy(update={"program": program})})
+    failure = await measured(tmp_path, spec)
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "deadline")
+    assert "begun" in failure.output
+
+
+async def test_a_file_that_was_never_added_is_named(store: Store, tmp_path: Path) -> None:
+    add(store, tmp_path, STACK.replace("vendor-bench", "other-bench"), weights="x")
+    failure = await measured(tmp_path, spec_of(tmp_path, "other-bench"))
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.USER, "setup")
+    assert "benchfarm models add PATH --as other-bench/files/program" in failure.message
+
+
+async def test_a_file_that_was_changed_in_the_store_is_not_run(
+    store: Store, tmp_path: Path
+) -> None:
+    pinned = str(store.pinned("vendor-bench/files/program"))
+    (store.folder / "objects" / pinned.removeprefix("sha256:")).write_text("#!/bin/sh\nreboot\n")
+    failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench"))
+    assert isinstance(failure, Failure)
+    assert failure.blame is Blame.USER
+    assert "its checksum is" in failure.message
+
+
+async def test_the_shipped_one_runs_a_tasks_model(store: Store, tmp_path: Path) -> None:
+    recorded = (RECORDED / "benchmark_model_new.txt").read_text()
+    script = '#!/bin/sh\n[ -s "${1#--graph=}" ] || exit 9\necho "$@" >&2\ncat <<"EOF"\n'
+    (tmp_path / "program").write_text(f"{script}{recorded}EOF\n")
+    known.add(store, tmp_path / "program", "benchmark-model/files/program")
+    knobs = {"op_profile": True, "use_gpu": True}
+    spec = spec_of(tmp_path, "benchmark-model", knobs, "shapes_classifier")
+    result = await measured(tmp_path, spec)
+    assert isinstance(result, Result), result
+    assert result.metrics["latency_mean"].value == pytest.approx(0.0500342)
+    told = Path(result.artefacts["stderr"]).read_text()
+    assert "--use_gpu=true --enable_op_profiling=true" in told
+    assert "--use_nnapi" not in told
+    facts = result.environment
+    assert (facts["delegated_nodes"], facts["graph_nodes"]) == (29, 31)
+    rows = json.loads(Path(result.artefacts["op_profile"]).read_text())
+    assert [row["node_type"] for row in rows] == ["TfLiteXNNPackDelegate", "SOFTMAX"]
+
+
+CLASSIFIED = {
+    "workload": "shapes_classifier",
+    "stack": "benchmark-model",
+    "scenario": "benchmark-model",
+}
+
+
+@pytest.mark.parametrize(
+    ("cell", "seen"),
+    [
+        ({"scenario": "single_stream"}, "does not run under 'single_stream'"),
+        ({"stack": "llama-bench"}, "stack llama-bench is not measured under vendor-bench"),
+        ({**CLASSIFIED, "stack": "litert"}, "stack litert is not measured under benchmark-model"),
+        ({**CLASSIFIED, "scenario": "offline"}, "write scenario: benchmark-model"),
+        ({"workload": "shapes_classifier"}, "'vendor-bench'"),
+        ({"stack": "benchmark-model", "scenario": "benchmark-model"}, "'benchmark-model'"),
+        ({"knobs": {"loops": 0}}, "the least is 1"),
+        ({"knobs": {"mode": "/bin/x"}}, "allowed: burst, npu"),
+        ({"knobs": {"file:program": "/bin/x"}}, "file:program"),
+    ],
+)
+def test_what_no_sweep_can_ask_for(store: Store, cell: dict[str, object], seen: str) -> None:
+    keys = {"name": "s", "workload": "program", "stack": "vendor-bench", "scenario": "vendor-bench"}
+    with pytest.raises(SweepInvalid) as raised:
+        cells_of(Sweep.model_validate(keys | cell), load_catalog())
+    assert seen in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (("name: vendor-bench", "name: ../../x"), "name"),
+        (("name: vendor-bench", "name: litert"), "there is a stack or a scenario"),
+        (("name: vendor-bench", "name: offline"), "there is a stack or a scenario"),
+        (("device_kinds:", "backend: os:system\ndevice_kinds:"), "one of backend, bundle"),
+        (("{loops}", "{lops}"), "{lops} is none of its knobs"),
+        (("timeout_s: 200", "timeout_s: soon"), "timeout_s"),
+        (("result: rate", "result: speed"), "none of the required figures"),
+        (("\n", "\n"), "there is a stack or a scenario 'vendor-bench' already"),
+    ],
+)
+def test_a_stack_that_can_not_be_is_refused_in_one_line(
+    store: Store, tmp_path: Path, change: tuple[str, str], seen: str
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(STACK.replace(*change))
+    before = set(load_catalog().stacks)
+    with pytest.raises((UserError, SweepInvalid)) as raised:
+        known.add(store, path, None)
+    assert seen in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert set(load_catalog().stacks) == before
