@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from controller.contracts.catalog import Catalog, StackManifest, WorkloadManifest, runs
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
 from controller.contracts.run import Run
@@ -15,6 +18,9 @@ from controller.contracts.wire import (
     Rival,
     TrainingProgram,
 )
+
+WORD: Final = re.compile(r"[A-Za-z0-9_.:,=+-]*")
+"""What a sweep may give a user's program as a text."""
 
 
 def job_of(run: Run, catalog: Catalog) -> Job:
@@ -62,6 +68,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Program:
     workload, stack = catalog.workloads[cell.workload], catalog.stacks[cell.stack]
     _require_scenario(cell, catalog, source)
     if stack.command and runs(stack.command, workload):
+        _require_words(cell, stack, source)
         return CommandProgram(stack=stack.name, command=stack.command, workload=workload.on_device)
     if workload.builder and stack.backend:
         return TrainingProgram(
@@ -89,6 +96,16 @@ def _fits(workload: WorkloadManifest, stack: StackManifest) -> bool:
     if stack.command:
         return runs(stack.command, workload)
     return bool((workload.builder and stack.backend) or (workload.on_device and stack.bundle))
+
+
+def _require_words(cell: Cell, stack: StackManifest, source: str) -> None:
+    """Raise SweepInvalid for a text that might be a path, or more than one argument's part."""
+    for name in stack.knobs.keys() & cell.knobs.keys():
+        value = cell.knobs[name]
+        if isinstance(value, str) and not WORD.fullmatch(value):
+            seen = f"{value!r:.80} is not allowed"
+            remedy = "letters, digits and _.:,=+- ; a file is added to the stack, never named here"
+            raise SweepInvalid(f"{source}: key knobs.{name}", seen, remedy)
 
 
 def _require_scenario(cell: Cell, catalog: Catalog, source: str) -> None:

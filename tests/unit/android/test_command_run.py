@@ -27,35 +27,18 @@ from tests.support import builders
 from tests.support.processes import OWNER
 from tests.support.waiting import PATIENCE_S
 
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def described(title: str) -> str:
+    """Return the first YAML of a section of docs/adding.md."""
+    section = (DOCS / "adding.md").read_text().partition(f"## {title}\n")[2]
+    return section.partition("```yaml\n")[2].partition("```")[0]
+
+
 NO_KNOBS: Mapping[str, Scalar] = {}
 RECORDED = Path(__file__).with_name("command_output")
-STACK = """
-name: vendor-bench
-title: A vendor's runner
-device_kinds: [android, cpu_host]
-command:
-  files: {program: {executable: true}, weights: {}}
-  arguments:
-    - "{file:program}"
-    - "{file:weights}"
-    - "{output}"
-    - "{loops}"
-    - {when: quiet, arguments: ["--quiet"]}
-  environment: {VENDOR_MODE: "{mode}"}
-  timeout_s: 200
-  figures:
-    latency: {unit: s, scale: 0.001, pattern: 'took (?P<value>[0-9.]+) ms', select: all}
-    rate: {unit: samples/s, pattern: 'rate (?P<value>[0-9.]+)'}
-  result: rate
-  facts: {mode_used: 'mode (?P<value>[a-z]+)', arguments_seen: 'args (?P<value>.*)'}
-  failures:
-    - {pattern: 'NO NPU', kind: no_npu, blame: device, remedy: 'choose a phone that has one'}
-  rules: the vendor's
-knobs:
-  loops: {type: int, default: 3, min: 1, description: how often}
-  quiet: {type: bool, default: false, description: says less}
-  mode: {type: str, default: burst, choices: [burst, npu], description: how it clocks}
-"""
+STACK = described("A program of your own")
 SCRIPT = r"""#!/bin/sh
 [ "$VENDOR_MODE" = npu ] && { echo "E: NO NPU here"; exit 0; }
 echo "args $3 ${4-}"
@@ -233,6 +216,8 @@ CLASSIFIED = {
         ({"stack": "benchmark-model", "scenario": "benchmark-model"}, "'benchmark-model'"),
         ({"knobs": {"loops": 0}}, "the least is 1"),
         ({"knobs": {"mode": "/bin/x"}}, "allowed: burst, npu"),
+        ({**CLASSIFIED, "knobs": {"accelerator": "/data/x"}}, "knobs.accelerator"),
+        ({**CLASSIFIED, "knobs": {"accelerator": "a --b"}}, "knobs.accelerator"),
         ({"knobs": {"file:program": "/bin/x"}}, "file:program"),
     ],
 )
