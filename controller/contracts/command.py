@@ -44,19 +44,19 @@ class When(Contract):
     """Arguments that are there only while a knob has a value."""
 
     when: str
-    is_: Annotated[Scalar, Field(alias="is")] = True
+    equals: Scalar = True
     arguments: tuple[str, ...]
 
 
 class Figure(Contract):
-    """A metric: where the output says it, and in which unit. One of pattern, json and csv."""
+    """A metric: where the output says it, and in which unit. One of pattern, json_path and csv."""
 
     unit: Unit
     scale: PositiveFloat = 1.0
     """What is printed, times this, is in the unit: 1e-6 for microseconds."""
     pattern: str | None = None
     """A regular expression for one line, with a group named `value`."""
-    json_path: Annotated[str | None, Field(alias="json")] = None
+    json_path: str | None = None
     """Names and indices by dots: `0.avg_ts`; `*` is every element of a list."""
     csv: str | None = None
     """A column's heading; every row is a sample."""
@@ -69,7 +69,7 @@ class Figure(Contract):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if sum(way is not None for way in (self.pattern, self.json_path, self.csv)) != 1:
-            raise ValueError("give one of pattern, json and csv")
+            raise ValueError("give one of pattern, json_path and csv")
         if self.pattern is not None and VALUE not in line_pattern(self.pattern).groupindex:
             raise ValueError(f"pattern {self.pattern!r} has no group (?P<{VALUE}>…)")
         return self
@@ -181,7 +181,7 @@ def rendered(
         for argument in command.arguments:
             if isinstance(argument, str):
                 yield argument
-            elif knobs[argument.when] == argument.is_:
+            elif knobs[argument.when] == argument.equals:
                 yield from argument.arguments
 
     return [fill(text) for text in chosen()], {n: fill(t) for n, t in command.environment.items()}

@@ -17,6 +17,7 @@ TIMES_BETTER = "suffix:×"
 
 UNIT_OF_RESULT: Mapping[str, Unit] = {
     "step_time": Unit.SECONDS,
+    "latency_mean": Unit.SECONDS,
     "latency_p50": Unit.SECONDS,
     "latency_p90": Unit.SECONDS,
     "latency_p99": Unit.SECONDS,
@@ -27,8 +28,10 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
 }
 """The metrics of results that panels show, as scenarios name them; images are samples, too."""
 
-RANKING_METRICS = ("step_time", "latency_p90", "latency_p99", "throughput", "kernel_time")
-"""All metrics that rank a scenario."""
+RANKING_METRICS = (
+    *("step_time", "latency_mean", "latency_p90", "latency_p99", "throughput", "kernel_time"),
+)
+"""All metrics that rank a scenario of ours; a user's program that names another isn't ranked."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """All metrics that a workload has a quality target for, as MLPerf names them."""
 

@@ -34,6 +34,8 @@ class CellLine:
     stack: str
     scenario: str
     knobs: Mapping[str, Scalar]
+    ranked_by: str
+    """The scenario's own metric."""
     metrics: Mapping[str, MetricLine]
     valid: int
     invalid: int
@@ -70,7 +72,7 @@ def varying_knobs(lines: Sequence[CellLine]) -> list[str]:
 def _line(
     group: Group, against: Group | None, is_baseline: bool, metric_of: Mapping[str, str]
 ) -> CellLine:
-    origin, metric = group.origin, metric_of[group.origin.scenario]
+    origin, metric = group.origin, metric_of.get(group.origin.scenario, "")
     metrics = {
         n: MetricLine(m.unit, spread(group.samples(n))) for n, m in group.measurements().items()
     }
@@ -86,6 +88,7 @@ def _line(
         stack=origin.stack,
         scenario=origin.scenario,
         knobs=origin.knobs,
+        ranked_by=metric,
         metrics=metrics,
         valid=len(group.valid),
         invalid=sum(r.validity is Validity.INVALID for r in group.results),

@@ -18,6 +18,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
     Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
+    Unit.TOKENS_PER_SECOND: lambda v: f"{v:.2f} tokens/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
     Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
     Unit.JOULES: lambda v: f"{v:.4g} J",
@@ -30,6 +31,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
 HEADINGS = {
     "step_time": "step time",
     "latency_p90": "p90 latency",
+    "latency_mean": "mean latency",
     "latency_p50": "p50",
     "latency_p99": "p99",
     "throughput": "throughput",
@@ -58,14 +60,16 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     """Return the table people look at after a sweep: best first, one line a cell and device."""
     knobs = varying_knobs(lines)
     found = {name for line in lines for name in line.metrics}
-    metrics = [name for name in HEADINGS if name in found]
+    ranked = dict.fromkeys(line.ranked_by for line in lines)
+    metrics = [n for n in ranked if n in found and n not in HEADINGS]  # a user's program's
+    metrics += [name for name in HEADINGS if name in found]
     table = Table(title=title, title_justify="left")
     several = len({line.scenario for line in lines}) > 1
     for column in ("device", "workload", "stack", *(["scenario"] if several else []), *knobs):
         table.add_column(column, overflow="fold")
     for name in metrics:
         ranges = any(_is_range(line.metrics[name]) for line in lines if name in line.metrics)
-        heading = f"{HEADINGS[name]} (quartiles)" if ranges else HEADINGS[name]
+        heading = HEADINGS.get(name, name) + (" (quartiles)" if ranges else "")
         table.add_column(heading, justify="right")
     table.add_column("validity")
     table.add_column("vs baseline", justify="right")

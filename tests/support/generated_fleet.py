@@ -123,11 +123,17 @@ class GeneratedFleet:
         """What the fleet runs; the names of this release and of some to come."""
         cpu = (DeviceKind.CPU_HOST,)
         stacks = [
-            StackManifest(name=name, title="", device_kinds=cpu, baseline=name == "torch")
+            StackManifest(
+                name=name, title="", device_kinds=cpu, backend="x:Y", baseline=name == "torch"
+            )
             for name in dict(TRAINING_STACKS)
         ]
         litert = StackManifest(
-            name="litert", title="", device_kinds=(*cpu, DeviceKind.ANDROID), baseline=True
+            name="litert",
+            title="",
+            device_kinds=(*cpu, DeviceKind.ANDROID),
+            bundle="litert",
+            baseline=True,
         )
         ranked_by = {
             "training": "step_time",

@@ -78,7 +78,7 @@ def command(**changes: object) -> Command:
         (
             "llama-bench",
             "llama_bench.json",
-            {"generation": 12.4, "prompt": 45.6, "model_bytes": 770028544.0},
+            {"throughput": 12.4, "prompt_throughput": 45.6, "model_bytes": 770028544.0},
             {"llama_build": "b2f63e1a", "backend": "CPU", "model_type": "llama 1B Q4_0"},
         ),
     ],
@@ -199,7 +199,7 @@ def test_every_failure_line_that_is_shipped_is_tried() -> None:
 
 
 ONE = {"unit": "s", "pattern": r"t=(?P<value>\S+)"}
-JSON = {"unit": "s", "json": "runs.*.t"}
+JSON = {"unit": "s", "json_path": "runs.*.t"}
 CSV = {"unit": "s", "csv": "t"}
 
 
@@ -251,7 +251,7 @@ def test_what_is_no_figure_is_a_failure_with_what_was_seen(
         ({**ONE, "select": "all"}, "t=1\nt=4\nt=3", 3.0, (1.0, 4.0, 3.0)),
         ({**ONE, "scale": 1e-6}, "t=2e6", 2.0, ()),
         ({**JSON, "select": "all"}, 'log\n{"runs": [{"t": 1}, {"t": "2"}]} done', 1.5, (1.0, 2.0)),
-        ({"unit": "s", "json": "runs.1"}, '{"runs": [5, 6]}', 6.0, ()),
+        ({"unit": "s", "json_path": "runs.1"}, '{"runs": [5, 6]}', 6.0, ()),
         ({**JSON, "where": {"n": "2"}}, '{"runs": [{"t": 1, "n": 1}, {"t": 7, "n": 2}]}', 7.0, ()),
         ({**CSV, "select": "all"}, "x\nname, t\na, 1\nb, 3\n", 2.0, (1.0, 3.0)),
         ({**CSV, "where": {"name": "b"}}, "name,t\na,1\nb,3\n", 3.0, ()),
@@ -289,8 +289,8 @@ def test_the_end_of_an_endless_output_is_read() -> None:
         ({"reads": "../../etc/passwd"}, "reads"),
         ({"reads": ".."}, "reads"),
         ({"facts": {"x": "no group"}}, "has no group (?P<value>"),
-        ({"figures": {"latency": {"unit": "s"}}}, "give one of pattern, json and csv"),
-        ({"figures": {"latency": {**ONE, "csv": "t"}}}, "give one of pattern, json and csv"),
+        ({"figures": {"latency": {"unit": "s"}}}, "give one of pattern, json_path and csv"),
+        ({"figures": {"latency": {**ONE, "csv": "t"}}}, "give one of pattern, json_path and csv"),
         ({"figures": {"latency": {"unit": "furlong", "csv": "t"}}}, "unit"),
         ({"figures": {"latency": {"unit": "s", "pattern": "(.*)"}}}, "has no group (?P<value>"),
         ({"figures": {"latency": {"unit": "s", "pattern": "(?P<value>"}}}, "pattern"),

@@ -10,7 +10,14 @@ import pytest
 
 from controller.contracts import catalog as catalog_module
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import Catalog, Knob, load_catalog
+from controller.contracts.catalog import (
+    Catalog,
+    Knob,
+    StackManifest,
+    WorkloadManifest,
+    load_catalog,
+    runs,
+)
 from controller.contracts.errors import SweepInvalid
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
@@ -26,8 +33,18 @@ KNOBS = [
 FITTING = [
     (workload, stack)
     for workload, stack in product(CATALOG.workloads.values(), CATALOG.stacks.values())
-    if (workload.builder and stack.backend) or (workload.on_device and stack.bundle)
+    if (workload.builder and stack.backend)
+    or (workload.on_device and stack.bundle)
+    or (stack.command and runs(stack.command, workload))
 ]
+PROGRAMS = sorted(stack.name for stack in CATALOG.stacks.values() if stack.command)
+"""Stacks that are a user's own program, each with a scenario of its own."""
+
+
+def scenarios_of(workload: WorkloadManifest, stack: StackManifest) -> list[str]:
+    if stack.command:
+        return [stack.name]
+    return [name for name in workload.scenarios if name not in PROGRAMS]
 
 
 def test_every_kind_of_manifest_is_there() -> None:
@@ -38,7 +55,8 @@ def test_no_name_is_given_twice() -> None:
     folders = {kind: (kind,) for kind in ("stacks", "scenarios", "launch")}
     for kind, places in {"workloads": ("workloads", "mobile"), **folders}.items():
         files = [path for place in places for path in catalog_module._manifest_files(place)]
-        assert sorted(getattr(CATALOG, kind)) == sorted(path.stem for path in files)
+        own = PROGRAMS if kind == "scenarios" else []
+        assert sorted(getattr(CATALOG, kind)) == sorted([*own, *(path.stem for path in files)])
 
 
 @pytest.mark.parametrize("knob", KNOBS)
@@ -50,7 +68,7 @@ def test_a_default_is_allowed(knob: Knob) -> None:
 
 def test_no_knob_is_declared_by_two_that_can_meet_in_a_cell() -> None:
     for workload, stack in FITTING:
-        for scenario in map(CATALOG.scenarios.__getitem__, workload.scenarios):
+        for scenario in map(CATALOG.scenarios.__getitem__, scenarios_of(workload, stack)):
             parts = (workload.knobs, stack.knobs, scenario.knobs, CATALOG.launch_knobs(stack.name))
             declared = Counter(name for part in parts for name in part)
             assert max(declared.values()) == 1
@@ -61,10 +79,9 @@ def test_every_workload_can_be_swept_with_its_defaults() -> None:
     assert {workload.name for workload, _ in FITTING} == set(CATALOG.workloads)
     assert {stack.name for _, stack in FITTING} == set(CATALOG.stacks)
     for workload, stack in FITTING:
-        sweep = builders.sweep(
-            workload=workload.name, stack=stack.name, scenario=list(workload.scenarios)
-        )
-        assert len(cells_of(sweep, CATALOG)) == len(workload.scenarios)
+        names = scenarios_of(workload, stack)
+        sweep = builders.sweep(workload=workload.name, stack=stack.name, scenario=names)
+        assert len(cells_of(sweep, CATALOG)) == len(names) > 0
 
 
 @pytest.mark.parametrize(

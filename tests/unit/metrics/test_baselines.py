@@ -38,7 +38,13 @@ def test_every_stack_and_precision_has_a_baseline_device_of_its_own() -> None:
 
 
 STACKS = {
-    name: StackManifest(name=name, title="", device_kinds=(DeviceKind.CPU_HOST,), baseline=baseline)
+    name: StackManifest(
+        name=name,
+        title="",
+        device_kinds=(DeviceKind.CPU_HOST,),
+        backend=f"agents.{name}:Backend",
+        baseline=baseline,
+    )
     for name, baseline in (("ipex", False), ("torch", True))
 }
 

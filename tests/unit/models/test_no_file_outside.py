@@ -22,14 +22,15 @@ OUTSIDE = (
     "~/.ssh/id_rsa",
     "file:///etc/passwd",
 )
-FREE_TEXT = {"cores"}
-"""String knobs without a list of choices: `cores` is read as numbers of CPUs."""
+FREE_TEXT = {"cores", "accelerator"}
+"""String knobs without a list of choices: `cores` is read as numbers of CPUs, `accelerator` is an
+argument of a user's program, and may hold neither `/` nor a space."""
 STRING_KNOBS = sorted(
     {
         (workload.name, stack.name, workload.scenarios[0], name)
         for workload in CATALOG.workloads.values()
         for stack in CATALOG.stacks.values()
-        if bool(workload.builder) is bool(stack.backend)
+        if (workload.builder and stack.backend) or (workload.on_device and stack.bundle)
         for name, knob in CATALOG.knobs_of(workload.name, stack.name, workload.scenarios[0]).items()
         if knob.type == "str" and name not in FREE_TEXT
     }
