@@ -89,6 +89,29 @@ def show(device: Annotated[str, typer.Argument(help="Device id.")], json: Json =
 
 
 @app.command()
+def capabilities(
+    device: DeviceId,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Find it out first, by short runs of all that is there.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show which tasks run on a device, and how much of each graph a delegate really takes."""
+    from controller.cli import capabilities as known
+    from controller.contracts.errors import NotFound
+
+    with reading() as store:
+        found = {one.device.id: one.device for one in store.fleet()[1]}
+    if device not in found:
+        raise NotFound(
+            f"looking for device {device}", "there is none", "see: benchfarm device list"
+        )
+    if probe:
+        known.probe(found[device])
+    known.show(found[device], json=json)
+
+
+@app.command()
 def history(device: DeviceId, json: Json = False) -> None:
     """Show what became of a device: since when, by whom and why; its runs among it."""
     from rich.table import Table

@@ -150,6 +150,7 @@ def _measurement(value: float, unit: str) -> dict[str, object]:
 def _environment(
     spec: RunSpec, model: TfliteModel, log: logs.DetailLog, session: Session, warmth: WarmUp
 ) -> Mapping[str, object]:
+    taken = model.delegated
     return {
         "runtime": model.runtime,
         model.runtime: model.version,
@@ -158,7 +159,10 @@ def _environment(
         "python": platform.python_version(),
         "machine": platform.machine(),
         "delegate": model.delegate,
-        "delegate_partitions": model.delegate_partitions,
+        "delegate_partitions": taken.partitions,
+        "delegated_nodes": taken.taken,
+        "graph_nodes": taken.nodes,
+        "undelegated_operators": taken.left,
         "threads": spec.threads,
         "input_type": model.input_type,
         "mode": spec.mode,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.android.runner.answers import ANSWERS, Outputs, Quantisation
+from agents.android.runner.delegated import Delegated, delegated
 from agents.android.runner.faults import dataset_unusable, model_unusable
 from agents.android.runner.spec import RunSpec
 
@@ -108,13 +109,12 @@ class TfliteModel:
 
         No other delegate is ever given to the interpreter, so any delegate node is XNNPACK's.
         """
-        return "xnnpack" if self.delegate_partitions else "none"
+        return "xnnpack" if self.delegated.partitions else "none"
 
     @property
-    def delegate_partitions(self) -> int:
-        """Into how many pieces the delegate's part falls; between them are other kernels."""
-        operations = self._interpreter._get_ops_details()  # no public way
-        return sum(operation["op_name"] == "DELEGATE" for operation in operations)
+    def delegated(self) -> Delegated:
+        """How much of the graph the delegate took."""
+        return delegated(self._interpreter._get_ops_details())  # no public way
 
     def _tensor(self, array: NDArray[Any], details: dict[str, Any]) -> NDArray[Any]:
         shape = tuple(int(side) for side in details["shape"])

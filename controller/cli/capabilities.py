@@ -1,0 +1,109 @@
+"""`benchfarm device capabilities`: what is known of a device, and the sweeps that find it out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from controller.cli.common import console, home, reading, show_json, show_table
+from controller.contracts.programs import python_module
+from controller.contracts.terminal import say
+
+if TYPE_CHECKING:
+    from controller.contracts.catalog import Catalog
+    from controller.contracts.device import Device
+    from controller.contracts.sweep import Sweep
+    from controller.reports.capabilities import Capability
+
+DEADLINE_S = 600.0
+"""Of a run of a probe."""
+
+
+def probe(device: Device) -> None:
+    """Run each task, as far as its model is there, on each runtime, delegate and number format.
+
+    Raises UserError if none can run on the device. What comes of it is in the store.
+    """
+    from controller.cli.progress import show_progress
+    from controller.contracts.catalog import load_catalog
+    from controller.contracts.errors import UserError
+    from controller.runtime.client import FarmClient
+    from controller.runtime.watch import follow, runs_of
+
+    client = FarmClient(home())
+    sweeps = list(probes(device, load_catalog(), _models_there()))
+    if not sweeps:
+        seen = "no stack has a runtime for it, or no model is there"
+        raise UserError(f"probing {device.id}", seen, "see: benchfarm models list")
+    for submission in [client.submit(sweep, again=True) for sweep in sweeps]:
+        runs = {run.run_id: run for run in runs_of(home(), submission.sweep_id)}
+        show_progress(follow(home(), client, submission.sweep_id), runs, console(stderr=True))
+
+
+def probes(device: Device, catalog: Catalog, there: Iterable[str]) -> Iterator[Sweep]:
+    """Yield a sweep for each task and runtime; there: WORKLOAD/models/NUMERICS of the store."""
+    from controller.contracts.sweep import Sweep
+    from controller.scheduling.runtimes import lacks_runtime
+
+    known = set(there)
+    for workload in catalog.workloads.values():
+        models = workload.on_device.models if workload.on_device else {}
+        numerics = [n for n in models if f"{workload.name}/models/{n}" in known]
+        for stack in catalog.stacks.values():
+            fits = device.kind in stack.device_kinds and not lacks_runtime(stack, device)
+            if not (stack.bundle and numerics and fits):
+                continue
+            asked = [c for c in stack.knobs["delegate"].choices or () if c != "auto"]
+            knobs = {"mode": "performance", "length": "rapid", "policy": "ci"}
+            yield Sweep.model_validate(
+                {
+                    "name": "capabilities",
+                    "workload": workload.name,
+                    "stack": stack.name,
+                    "scenario": "single_stream",
+                    "knobs": {**knobs, "numerics": numerics, "delegate": asked},
+                    "devices": [f'device == "{device.id}"'],
+                    "deadline_s": DEADLINE_S,
+                }
+            )
+
+
+def show(device: Device, *, json: bool) -> None:
+    """Print what is known of a device, as JSON or a table."""
+    from controller.reports.capabilities import capabilities
+
+    with reading() as store:
+        found = capabilities(device, store.results(), store.failures())
+    if json:
+        show_json(found)
+        return
+    if not found:
+        say(f"nothing was measured on {device.id} yet; run it with --probe")
+        return
+    _show_table(found)
+
+
+def _show_table(found: Iterable[Capability]) -> None:
+    from rich.table import Table
+
+    table = Table("task", "stack", "delegate", "numerics", "verdict", "why", "run")
+    for one in found:
+        named = (one.workload, one.stack, one.delegate, one.numerics)
+        table.add_row(*named, one.verdict, one.why, one.run_id)
+    show_table(table)
+
+
+def _models_there() -> list[str]:
+    from pydantic import TypeAdapter
+
+    from controller.contracts.models import ModelStatus
+
+    command = python_module("models.mobile", "list")
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 2:
+        from controller.contracts.complaint import Complaint
+
+        raise Complaint.model_validate_json(done.stdout).error()
+    statuses = TypeAdapter(list[ModelStatus]).validate_json(done.stdout)
+    return [status.key for status in statuses if status.there]
