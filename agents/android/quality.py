@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from controller.contracts.catalog import QualityTarget
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.manifests import QualityTarget
 from controller.contracts.result import Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram
 

@@ -20,8 +20,9 @@ from agents.stacks.environments import stacks_folder
 from agents.stacks.interpreter import stack_worker
 from agents.transports.local import LocalProcess
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import Knob, StackManifest, load_catalog
+from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError, WorkerFault
+from controller.contracts.manifests import Knob, StackManifest
 from controller.contracts.profile import Peaks
 from controller.contracts.terminal import say
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec

@@ -14,9 +14,10 @@ from pathlib import Path
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
 from agents.stacks.install import Installation
 from agents.stacks.status import details_of, status_of
-from controller.contracts.catalog import StackManifest, load_catalog
+from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.interrupted import quietly_interrupted
+from controller.contracts.manifests import StackManifest
 from controller.contracts.terminal import say
 
 

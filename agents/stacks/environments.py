@@ -10,8 +10,8 @@ from pathlib import Path
 
 import agents
 from controller.contracts.base import Contract, digest
-from controller.contracts.catalog import StackEnvironment
 from controller.contracts.documents import read_json
+from controller.contracts.manifests import StackEnvironment
 from controller.contracts.unreadable import UNREADABLE
 
 STACKS_VARIABLE = "BENCHFARM_STACKS"

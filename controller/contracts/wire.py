@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from controller.contracts.base import Contract, Scalar
-from controller.contracts.catalog import QualityTarget, StackEnvironment
 from controller.contracts.command import Command
 from controller.contracts.device import Device, Id, Word
+from controller.contracts.manifests import QualityTarget, StackEnvironment
 from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState

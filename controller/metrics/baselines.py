@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import TypeVar
 
-from controller.contracts.catalog import StackManifest
 from controller.contracts.device import Device
+from controller.contracts.manifests import StackManifest
 from controller.metrics.newest import ResultKey
 
 BASELINE_LABEL = "baseline"

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import Catalog, Knob
+from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
+from controller.contracts.manifests import Knob
 from controller.contracts.sweep import Cell, Paired, Side, Sweep, Versus, choices
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import program_of, rival_of

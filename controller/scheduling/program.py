@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from controller.contracts.catalog import Catalog, StackManifest, WorkloadManifest, runs
+from controller.contracts.catalog import Catalog, runs
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
+from controller.contracts.manifests import StackManifest, WorkloadManifest
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.wire import (

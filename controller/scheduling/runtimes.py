@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from controller.contracts.catalog import StackManifest
 from controller.contracts.device import Device
+from controller.contracts.manifests import StackManifest
 
 REMEDY = "how to add one: docs/mobile.md, Runtimes"
 

@@ -14,8 +14,6 @@ import yaml
 from pydantic import ValidationError
 
 from controller.contracts.catalog import (
-    StackManifest,
-    WorkloadManifest,
     load_catalog,
     registered_writers,
     require_no_code,
@@ -24,6 +22,7 @@ from controller.contracts.catalog import (
 )
 from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
+from controller.contracts.manifests import StackManifest, WorkloadManifest
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
 from controller.contracts.unreadable import UNREADABLE, reason

@@ -176,3 +176,26 @@ def said(summary: str, figure: str) -> float:
     found = re.search(rf"^{figure}.*: ([\d.]+)$", summary, re.MULTILINE)
     assert found, json.dumps(summary)
     return float(found[1])
+
+
+def test_a_users_program_is_measured_on_phone_and_server(
+    farm: TestFarm, phones: dict[str, StartedPhone], tmp_path: Path
+) -> None:
+    """The shipped stack benchmark-model, with a program that prints as TensorFlow Lite's does."""
+    name = next(iter(phones))
+    server = farm.server()["device"]["id"]
+    program = tmp_path / "benchmark_model"
+    last = (
+        "Inference timings in us: Init: 5, First inference: 9, Warmup (avg): 9, Inference (avg): 7"
+    )
+    program.write_text(f'#!/bin/sh\n[ -s "${{1#--graph=}}" ] && echo "{last}"\n')
+    key = "benchmark-model/files/program"
+    assert farm.cli("models", "add", str(program), "--as", key).status == 0
+    own = {"stack": "benchmark-model", "scenario": "benchmark-model"}
+    sweep_id = farm.submit(phone_sweep("vendor", [name, server], **own))
+    assert farm.cli("sweep", "watch", sweep_id).status == 0
+    found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+    assert {(r["device"], r["validity"]) for r in found} == {(name, "VALID"), (server, "VALID")}
+    assert {r["metrics"]["latency_mean"]["value"] for r in found} == {7e-6}
+    assert {r["environment"]["meets_run_rules"] for r in found} == {False}
+    assert all(r["environment"]["rules"].startswith("benchmark_model's") for r in found)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import (
-    Catalog,
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import Agent, Device, DeviceKind, Fact, Registration
+from controller.contracts.manifests import (
     Knob,
     LaunchManifest,
     ScenarioManifest,
     StackManifest,
     WorkloadManifest,
 )
-from controller.contracts.device import Agent, Device, DeviceKind, Fact, Registration
 from controller.contracts.result import Blame, Failure, Measurement, Result, Validity
 from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from controller.contracts.sweep import Cell, Sweep

@@ -21,13 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from agents.metrics import AgentMetrics
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import (
-    Catalog,
-    QualityTarget,
-    ScenarioManifest,
-    StackManifest,
-    WorkloadManifest,
-)
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     Agent,
     Device,
@@ -37,6 +31,12 @@ from controller.contracts.device import (
     Hold,
     RegisteredAgent,
     RegisteredDevice,
+)
+from controller.contracts.manifests import (
+    QualityTarget,
+    ScenarioManifest,
+    StackManifest,
+    WorkloadManifest,
 )
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult

@@ -7,14 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import (
-    Catalog,
-    Knob,
-    QualityTarget,
-    ScenarioManifest,
-    WorkloadManifest,
-)
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceKind
+from controller.contracts.manifests import Knob, QualityTarget, ScenarioManifest, WorkloadManifest
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Blame, Measurement, Validity
 from controller.contracts.sweep import Sweep

@@ -15,8 +15,8 @@ import pytest
 from agents.stacks.environments import EnvironmentFolder, InstallState, stacks_folder
 from agents.stacks.install import WHEELS_VARIABLE, Installation, StackNotInstalled
 from agents.stacks.interpreter import command_in, stack_worker
-from controller.contracts.catalog import StackEnvironment
 from controller.contracts.errors import WorkerFault
+from controller.contracts.manifests import StackEnvironment
 from controller.contracts.programs import python_module
 from controller.contracts.result import Blame
 from controller.contracts.wire import TrainingProgram, WorkerSpec

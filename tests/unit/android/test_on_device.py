@@ -28,9 +28,10 @@ from agents.transports.remote import (
     RemoteFault,
 )
 from agents.transports.tree import Tree
-from controller.contracts.catalog import QualityTarget, load_catalog
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
+from controller.contracts.manifests import QualityTarget
 from controller.contracts.mobile import OnDevice, RunLengths
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit

@@ -13,10 +13,10 @@ from agents.android.virtual import profiles
 from agents.kernel_bench import __main__ as kernel_bench
 from agents.stacks.environments import EnvironmentFolder
 from agents.stacks.install import Installation
-from controller.contracts.catalog import StackEnvironment
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import PhoneUnavailable, UserError
 from controller.contracts.kernels import KernelBench
+from controller.contracts.manifests import StackEnvironment
 from controller.runtime.kernels import run_kernels
 from controller.runtime.phones import started_phone
 from kernels.library import KernelsUnusable

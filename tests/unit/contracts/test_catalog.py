@@ -10,15 +10,9 @@ import pytest
 
 from controller.contracts import catalog as catalog_module
 from controller.contracts.base import Scalar
-from controller.contracts.catalog import (
-    Catalog,
-    Knob,
-    StackManifest,
-    WorkloadManifest,
-    load_catalog,
-    runs,
-)
+from controller.contracts.catalog import Catalog, load_catalog, runs
 from controller.contracts.errors import SweepInvalid
+from controller.contracts.manifests import Knob, StackManifest, WorkloadManifest
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from controller.contracts.catalog import StackManifest
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.manifests import StackManifest
 from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.newest import ResultKey
 

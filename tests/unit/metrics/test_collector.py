@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.catalog import Catalog, QualityTarget
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.manifests import QualityTarget
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Result, Validity

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller.contracts.catalog import WorkloadManifest, load_catalog
+from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
+from controller.contracts.manifests import WorkloadManifest
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from models.mobile import known
 from models.mobile.errors import ContentDiffers, FileUnreadable, ModelUnusable, NotInStore

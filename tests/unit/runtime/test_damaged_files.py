@@ -13,9 +13,10 @@ from agents.android.bundle.build import Bundle, _found
 from agents.outbox import Outbox
 from agents.stacks.environments import EnvironmentFolder, InstallState
 from controller.contracts.adb_status import AdbStatus, RouteStatus
-from controller.contracts.catalog import StackEnvironment, load_catalog
+from controller.contracts.catalog import load_catalog
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import BenchfarmError, PhoneUnavailable, UserError
+from controller.contracts.manifests import StackEnvironment
 from controller.contracts.mobile import ModelFile
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.wire import AttemptRef, Report
