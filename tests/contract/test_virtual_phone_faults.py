@@ -270,7 +270,10 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--profile", "nothing"], "built-in profiles: bare, flagship, midrange, old"),
+        (
+            ["--profile", "nothing"],
+            "built-in profiles: bare, flagship, flagship-arm64, midrange, old",
+        ),
         (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: Field required"),
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
