@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from controller.contracts.base import Scalar
@@ -48,11 +48,16 @@ def _failure(known: FailureLine, line: str, text: str) -> Failure:
     return Failure(blame=known.blame, kind=known.kind, message=message, output=_end(text))
 
 
-def measured(command: Command, text: str) -> dict[str, Measurement]:
-    """Return a command's figures; raises WorkerFault, which names the one that can't be told."""
+def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measurement]:
+    """Return a command's figures; raises WorkerFault, which names the one that can't be told.
+
+    source: from a name that `reads` may have to its text; raises OutputUnreadable.
+    """
     found: dict[str, Measurement] = {}
     for name, figure in command.figures.items():
+        text = ""
         try:
+            text = source(figure.reads or command.reads)
             samples = _chosen(figure, [_number(v) * figure.scale for v in _values(figure, text)])
         except OutputUnreadable as error:
             message = f"figure {name} can't be read: {error}"
@@ -74,6 +79,14 @@ def facts_in(command: Command, text: str) -> dict[str, Scalar]:
         if said:
             found[name] = int(said[-1]) if said[-1].isdecimal() else said[-1].strip()[:MAX_FACT]
     return found
+
+
+def objections_in(command: Command, text: str) -> tuple[str, ...]:
+    """Return the lines by which a result is INVALID, each once."""
+    patterns = [line_pattern(known) for known in command.invalid]
+    found = (line for line in _lines(text) if any(p.search(line) for p in patterns))
+    said = dict.fromkeys(" ".join(line.split())[:MAX_FACT] for line in found)
+    return tuple(f"the program said: {line}" for line in said)[:LAST_LINES]
 
 
 def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:

@@ -10,26 +10,27 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agents.android.command_output import facts_in, failure_in, measured, table_in
+from agents.android.command_reading import MAX_KEPT, PRINTED, Reading, ReadOrder
 from agents.android.content import Content
-from agents.android.on_device import OnDeviceRun, not_started, remove, short, task_of
+from agents.android.helper_process import ask_process
+from agents.android.on_device import OnDeviceRun, not_started, run_folder, short, task_of
 from agents.transports.exit_reason import WorkerExit, outcome_of
 from agents.transports.hearing import Hearing
-from agents.transports.remote import RUNS, Ended, Remote, RemoteFault, failure_of
-from controller.contracts.command import MODEL, OUTPUT, Command, rendered
+from agents.transports.remote import RUNS, Ended, FaultKind, Remote, RemoteFault, failure_of
+from controller.contracts.command import FILES, MODEL, OUTPUT, STDERR, STDOUT, Command, rendered
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.result import Failure, Outcome, Result, Validity
+from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import CommandProgram, Progress, WorkerSpec
 from models.mobile.work import MODEL as MODEL_FILE
 
-STDOUT, STDERR, TABLE = "stdout.txt", "stderr.txt", "op_profile.json"
-"""Files of a run's artefacts."""
-MAX_KEPT: Final = 32 * 2**20
-"""Bytes of standard output, or of a file that is read in its place, that are kept."""
+READER: Final = "agents.android.command_reading"
+READING_S = 120.0
+"""For the patterns of a stack on what its program printed."""
+TABLE: Final = "op_profile.json"
 LAST_LINES: Final = 20
 
 
@@ -80,33 +81,55 @@ async def _run(
 ) -> Result:
     """Do it; raises RemoteFault, UserError, WorkerFault."""
     began, command, ref = time.monotonic(), program.command, spec.job.ref
-    pushed = await remote.push_tree(await content.files(program.stack, command))
+    needed = command.needed(spec.job.knobs)
+    pushed = await remote.push_tree(await content.files(program.stack, command, spec.job.knobs))
     folder = pushed.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
-    places = {f"file:{name}": str(pushed.path / name) for name in command.files}
+    places = {f"file:{n}": str(pushed.path / (f.filename or n)) for n, f in needed.items()}
     places |= await _model(spec, program, remote, content)
-    places[OUTPUT] = str(folder / OUTPUT)
-    await short(remote, "mkdir", "-p", places[OUTPUT])
+    places |= {OUTPUT: str(folder / OUTPUT), FILES: str(pushed.path)}
     arguments, environment = rendered(command, spec.job.knobs, places)
-    left_s = max(0.0, spec.job.deadline_s - (time.monotonic() - began))
-    limit_s, stdout = min(command.timeout_s, left_s), _Stdout()
-    kept = Path(spec.artefact_dir)
-    try:
+    kept, stdout = Path(spec.artefact_dir), _Stdout()
+    async with run_folder(remote, folder):
+        await short(remote, "mkdir", places[OUTPUT])
+        left_s = max(0.0, spec.job.deadline_s - (time.monotonic() - began))
+        limit_s = min(command.timeout_s, left_s)
         ended = await remote.stream(arguments, limit_s, stdout.take, environment)
         _keep(kept, stdout, ended)
-        everything = "\n".join((stdout.text, ended.stderr.decode(errors="replace")))
-        _require_done(command, everything, ended, limit_s, silent=not stdout.lines)
-        await remote.pull(folder / OUTPUT, kept / OUTPUT)
-    except WorkerFault:
-        await remove(remote, folder)
-        raise
-    await remove(remote, folder)
+        await _pull(remote, folder / OUTPUT, kept / OUTPUT)
+    reading = await _read(command, kept)
+    failure = _failure(reading, ended, limit_s, stdout)
+    if failure is not None:
+        raise WorkerFault(failure)
     facts = {"rules": command.rules, "meets_run_rules": False, "pushed_bytes": pushed.pushed_bytes}
     return Result(
-        validity=Validity.VALID,
-        metrics=measured(command, _read(command, stdout, kept / OUTPUT)),
-        environment={**facts, "command": tuple(arguments), **facts_in(command, everything)},
-        artefacts=_artefacts(command, everything, kept),
+        validity=Validity.INVALID if reading.objections else Validity.VALID,
+        reasons=reading.objections,
+        metrics=reading.metrics,
+        environment={**facts, "command": tuple(arguments), **reading.facts},
+        artefacts=_artefacts(reading, kept),
     )
+
+
+async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:
+    """Fetch what a program wrote; one that has removed even its folder has written nothing."""
+    try:
+        await remote.pull(source, target)
+    except RemoteFault as fault:
+        if fault.kind is not FaultKind.MISSING_FILE:
+            raise
+
+
+async def _read(command: Command, folder: Path) -> Reading:
+    """Read what was printed; raises WorkerFault if its patterns don't come to an end."""
+    order = ReadOrder(command=command, folder=folder)
+    try:
+        return await ask_process(READER, "read", order, Reading, READING_S)
+    except WorkerFault as fault:
+        if fault.failure.kind != "deadline":
+            raise
+        message = f"its patterns were not done with the output after {READING_S:g} s; simplify them"
+        failure = Failure(blame=Blame.USER, kind="patterns", message=message)
+        raise WorkerFault(failure) from fault
 
 
 async def _model(
@@ -115,22 +138,20 @@ async def _model(
     """Have the workload's model there, if the program takes one."""
     if program.workload is None:
         return {}
-    ready = await content.task(*task_of(spec.job, program.workload))
+    name, workload, numerics, _ = task_of(spec.job, program.workload)
+    ready = await content.task(name, workload, numerics, None)  # it brings inputs of its own
     files = await remote.push_tree(ready.tree)
     return {MODEL: str(files.path / MODEL_FILE)}
 
 
-def _require_done(
-    command: Command, text: str, ended: Ended, limit_s: float, *, silent: bool
-) -> None:
-    """Raise WorkerFault for a program that failed, in its own words where they are known."""
-    failure = failure_in(command, text)
-    if failure is None and silent:
-        failure = not_started(ended, Hearing(lambda _: None))
-    if failure is None and (ended.past_deadline or ended.exit_code != 0):
-        failure = _exit_failure(ended, text, limit_s)
-    if failure is not None:
-        raise WorkerFault(failure)
+def _failure(reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout) -> Failure | None:
+    """Return why a run has measured nothing: in the program's words where they are known."""
+    if reading.known:
+        return reading.known
+    begun = None if stdout.lines else not_started(ended, Hearing(lambda _: None))
+    if begun is None and (ended.past_deadline or ended.exit_code != 0):
+        return _exit_failure(ended, stdout.text, limit_s)
+    return begun or reading.unreadable
 
 
 def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
@@ -142,34 +163,26 @@ def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
             garbled=None,
             past_deadline_s=limit_s if ended.past_deadline else None,
             out_of_memory=ended.out_of_memory,
-            output="\n".join(text.splitlines()[-LAST_LINES:]),
+            output="\n".join(_said(text, ended)[-LAST_LINES:]),
         )
     )
     return outcome if isinstance(outcome, Failure) else None
 
 
+def _said(text: str, ended: Ended) -> list[str]:
+    return [*text.splitlines(), *ended.stderr.decode(errors="replace").splitlines()]
+
+
 def _keep(folder: Path, stdout: _Stdout, ended: Ended) -> None:
     """Keep what a program printed, whatever it came to."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / STDOUT).write_text(stdout.text)
-    (folder / STDERR).write_bytes(ended.stderr)
+    (folder / PRINTED[STDOUT]).write_text(stdout.text)
+    (folder / PRINTED[STDERR]).write_bytes(ended.stderr)
 
 
-def _read(command: Command, stdout: _Stdout, output: Path) -> str:
-    """Return what the figures are read from; raises UserError if the program wrote no such file."""
-    if command.reads == "stdout":
-        return stdout.text
-    try:
-        with (output / command.reads).open(errors="replace") as file:
-            return file.read(MAX_KEPT)
-    except OSError as error:
-        tried = f"reading {command.reads}, which the program was to write"
-        raise UserError(tried, error.strerror or str(error), f"see its {STDOUT}") from error
-
-
-def _artefacts(command: Command, text: str, folder: Path) -> dict[str, str]:
-    kept = {"stdout": str(folder / STDOUT), "stderr": str(folder / STDERR)}
-    if command.table and (rows := table_in(command.table, text)):
-        (folder / TABLE).write_text(json.dumps(rows, indent=1))
+def _artefacts(reading: Reading, folder: Path) -> dict[str, str]:
+    kept = {name: str(folder / file) for name, file in PRINTED.items()}
+    if reading.table:
+        (folder / TABLE).write_text(json.dumps(reading.table, indent=1))
         kept["op_profile"] = str(folder / TABLE)
     return kept

@@ -112,17 +112,9 @@ class OnDeviceRun:
         files = await remote.push_tree(ready.tree)
         ref = spec.job.ref
         folder = runtime.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
-        await short(remote, "mkdir", "-p", str(folder))
         pushed = runtime.pushed_bytes + files.pushed_bytes
-        in_trouble = False
-        try:
+        async with run_folder(remote, folder):
             yield _Site(remote, runtime.path, ready, files.path, folder, pushed, began)
-        except RemoteFault as fault:
-            in_trouble = fault.blame is not Blame.WORKLOAD
-            raise
-        finally:
-            if not in_trouble:
-                await remove(remote, folder)
 
 
 async def _measure(
@@ -253,7 +245,22 @@ def _exit(ended: Ended, hearing: Hearing, deadline_s: float) -> WorkerExit:
     )
 
 
-async def remove(remote: Remote, folder: PurePosixPath) -> None:
+@asynccontextmanager
+async def run_folder(remote: Remote, folder: PurePosixPath) -> AsyncIterator[None]:
+    """Have a run's folder on a device for a block, unless the device is in trouble after it."""
+    await short(remote, "mkdir", "-p", str(folder))
+    in_trouble = False
+    try:
+        yield
+    except RemoteFault as fault:
+        in_trouble = fault.blame is not Blame.WORKLOAD
+        raise
+    finally:
+        if not in_trouble:
+            await _remove(remote, folder)
+
+
+async def _remove(remote: Remote, folder: PurePosixPath) -> None:
     """Remove a run's folder; if that can't be done, it is when the device is next taken in."""
     try:
         await short(remote, "rm", "-rf", str(folder))

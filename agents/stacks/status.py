@@ -53,7 +53,7 @@ def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
 def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     """Return what is wrong, if anything, and where the stack runs."""
     if stack.command:
-        lacking = list(_lacking(stack.name, stack.command))
+        lacking = list(_lacking(stack, stack.command))
         add = ", ".join(f"benchfarm models add FILE --as {key}" for key in lacking)
         return (f"run: {add}" if lacking else None), "its own program, on the device"
     if stack.backend is None:
@@ -70,11 +70,12 @@ def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     return None, sys.prefix
 
 
-def _lacking(name: str, command: Command) -> Iterator[str]:
-    """Yield what the store of models lacks of a program's files."""
+def _lacking(stack: StackManifest, command: Command) -> Iterator[str]:
+    """Yield what the store of models lacks of the files that a run by default needs."""
     store = Store(user_tasks().parent)
-    for file, known in command.files.items():
-        key = f"{name}/files/{file}"
+    defaults = {name: knob.default for name, knob in stack.knobs.items()}
+    for file, known in command.needed(defaults).items():
+        key = f"{stack.name}/files/{file}"
         checksum = known.checksum or store.pinned(key)
         if not (checksum and store.has(checksum)):
             yield key

@@ -18,20 +18,29 @@ VALUE: Final = "value"
 """The group of a pattern that is the figure."""
 MODEL: Final = "model"
 OUTPUT: Final = "output"
+FILES: Final = "files"
+STDOUT: Final = "stdout"
+STDERR: Final = "stderr"
 _PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.:-]*)\}")
 _FILE: Final = "file:"
 _LINE: Final = 500
 """So many characters of a pattern: it is run over whatever a program prints."""
-_NESTED: Final = re.compile(r"[+*}]\)?[+*{]|\\[1-9]")
-"""Repeats of repeats and references back, which can take for ever on a hostile line."""
-_SUBVERTING: Final = re.compile(r"^(LD_|PYTHON|BENCHFARM|RAY_)|^PATH$")
-"""Of the environment: what would change how benchfarm itself starts a program."""
+_NESTED: Final = re.compile(r"[+*}]\)?[+*{]|\?\)[+*{]|\\[1-9]")
+"""Repeats of repeats and references back, which can take for ever on a hostile line; what of
+such a kind this doesn't see is ended by the deadline of reading."""
+_SUBVERTING: Final = re.compile(r"^(LD_(?!LIBRARY_PATH$)|PYTHON|BENCHFARM|RAY_)|^PATH$")
+"""Of the environment: what would change how benchfarm itself starts a program. Where its libraries
+are, LD_LIBRARY_PATH, is a program's own affair: most of a vendor's bring some."""
+Source = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")]
+"""`stdout`, `stderr` (its last 16 KiB), or the name of a file in `{output}`."""
 
 
 class CommandFile(ModelFile):
     """A file that is pushed, by its checksum in the store of models; never a path."""
 
     executable: bool = False
+    filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}$")] | None = None
+    """Its name on the device, which the loader may look for: `libvendor.so`; else its key."""
 
     @model_validator(mode="after")
     def _from_the_store(self) -> Self:
@@ -62,6 +71,8 @@ class Figure(Contract):
     """A column's heading; every row is a sample."""
     where: dict[str, str] = {}
     """Of JSON objects and rows, those in which these fields have these values."""
+    reads: Source | None = None
+    """Where it is, if not where the command's other figures are."""
     select: Literal["first", "last", "only", "all"] = "only"
     """Which, where there are several: `all` are samples, whose median is the value."""
     required: bool = True
@@ -111,19 +122,22 @@ class Command(Contract):
 
     files: dict[Name, CommandFile] = {}
     arguments: Annotated[tuple[str | When, ...], Field(min_length=1)]
-    """The program first. `{KNOB}`, `{file:NAME}`, `{model}` (the workload's) and `{output}` (a
-    folder for what it writes, which is fetched) stand for what they name; no shell reads them."""
+    """The program first. `{KNOB}`, `{file:NAME}`, `{files}` (the folder of all files), `{model}`
+    (the workload's) and `{output}` (a folder for what it writes, which is fetched) stand for what
+    they name; no shell reads them."""
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
     timeout_s: PositiveFloat
     """Or the run's deadline, if that is sooner."""
-    reads: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")] = "stdout"
-    """Where the figures are: `stdout`, or a file's name in `{output}`."""
+    reads: Source = STDOUT
+    """Where the figures are."""
     figures: Annotated[dict[Name, Figure], Field(min_length=1)]
     result: Name
     """The figure that ranks."""
     facts: dict[Name, str] = {}
     """Of the result's environment, by a pattern with a group `value`: the last line that has it."""
     failures: tuple[FailureLine, ...] = ()
+    invalid: tuple[str, ...] = ()
+    """Patterns of lines by which a result is INVALID, such as a LoadGen's own verdict."""
     table: OpTable | None = None
     rules: str
     """By which rules its results are valid: never MLPerf's, without LoadGen."""
@@ -136,6 +150,11 @@ class Command(Contract):
         for name, pattern in self.facts.items():
             if VALUE not in line_pattern(pattern).groupindex:
                 raise ValueError(f"facts.{name}: {pattern!r} has no group (?P<{VALUE}>…)")
+        for pattern in self.invalid:
+            line_pattern(pattern)
+        names = [file.filename or name for name, file in self.files.items()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"files: two of them are called {twice[0]}")
         for name in self.environment:
             if _SUBVERTING.match(name):
                 raise ValueError(f"environment: {name} is benchfarm's own to set")
@@ -156,8 +175,22 @@ class Command(Contract):
 
     def knobs_named(self) -> frozenset[str]:
         """Return the knobs that it has to be given."""
-        own = {name for name in self.places if not name.startswith(_FILE)} - {MODEL, OUTPUT}
+        own = {name for name in self.places if not name.startswith(_FILE)} - {MODEL, OUTPUT, FILES}
         return frozenset(own | {a.when for a in self.arguments if isinstance(a, When)})
+
+    def needed(self, knobs: Mapping[str, Scalar]) -> dict[str, CommandFile]:
+        """Return the files of a run: all but those that only arguments left out of it name."""
+        chosen = _files_in((*self.chosen(knobs), *self.environment.values()))
+        left_out = _files_in(self._templates()) - chosen
+        return {name: file for name, file in self.files.items() if name not in left_out}
+
+    def chosen(self, knobs: Mapping[str, Scalar]) -> Iterator[str]:
+        """Yield the templates of a run's arguments."""
+        for argument in self.arguments:
+            if isinstance(argument, str):
+                yield argument
+            elif knobs[argument.when] == argument.equals:
+                yield from argument.arguments
 
     def _templates(self) -> Iterator[str]:
         yield from self.environment.values()
@@ -165,10 +198,15 @@ class Command(Contract):
             yield from argument.arguments if isinstance(argument, When) else (argument,)
 
 
+def _files_in(templates: Iterable[str]) -> set[str]:
+    places = {name for text in templates for name in _PLACE.findall(text)}
+    return {name.removeprefix(_FILE) for name in places if name.startswith(_FILE)}
+
+
 def rendered(
     command: Command, knobs: Mapping[str, Scalar], places: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return a command's arguments and environment; places: `model`, `output` and `file:NAME`.
+    """Return a command's arguments and environment; places: what stands for what is no knob.
 
     Raises KeyError for what neither names: the catalogue has seen that there is nothing such.
     """
@@ -177,14 +215,8 @@ def rendered(
     def fill(text: str) -> str:
         return _PLACE.sub(lambda place: known[place[1]], text)
 
-    def chosen() -> Iterable[str]:
-        for argument in command.arguments:
-            if isinstance(argument, str):
-                yield argument
-            elif knobs[argument.when] == argument.equals:
-                yield from argument.arguments
-
-    return [fill(text) for text in chosen()], {n: fill(t) for n, t in command.environment.items()}
+    environment = {name: fill(text) for name, text in command.environment.items()}
+    return [fill(text) for text in command.chosen(knobs)], environment
 
 
 def _text(value: Scalar) -> str:

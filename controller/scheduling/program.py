@@ -20,7 +20,7 @@ from controller.contracts.wire import (
     TrainingProgram,
 )
 
-WORD: Final = re.compile(r"[A-Za-z0-9_.:,=+-]*")
+WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """What a sweep may give a user's program as a text."""
 
 
@@ -105,7 +105,7 @@ def _require_words(cell: Cell, stack: StackManifest, source: str) -> None:
         value = cell.knobs[name]
         if isinstance(value, str) and not WORD.fullmatch(value):
             seen = f"{value!r:.80} is not allowed"
-            remedy = "letters, digits and _.:,=+- ; a file is added to the stack, never named here"
+            remedy = "letters, digits and _.:;,=+- ; a file is added to the stack, never named here"
             raise SweepInvalid(f"{source}: key knobs.{name}", seen, remedy)
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from agents.android.command_output import facts_in, failure_in, measured, table_in
+from agents.android.command_output import (
+    facts_in,
+    failure_in,
+    measured,
+    objections_in,
+    table_in,
+)
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.command import Command, OpTable, line_pattern, rendered
@@ -76,6 +82,18 @@ def command(**changes: object) -> Command:
             {"runs_done": 50},
         ),
         (
+            "mlperf-app",
+            "mlperf_app.txt",
+            {
+                "latency_p90": 0.000189214,
+                "latency_mean": 0.000184657,
+                "latency_p50": 0.000181623,
+                "latency_p99": 0.000237937,
+                "accuracy": 0.7643,
+            },
+            {"mode": "PerformanceOnly", "accuracy_said": "76.43%"},
+        ),
+        (
             "llama-bench",
             "llama_bench.json",
             {"throughput": 12.4, "prompt_throughput": 45.6, "model_bytes": 770028544.0},
@@ -87,11 +105,12 @@ def test_recorded_output_gives_every_figure_exactly(
     stack: str, file: str, figures: dict[str, float], facts: dict[str, Scalar]
 ) -> None:
     text, of = (RECORDED / file).read_text(), shipped(stack)
-    found = measured(of, text)
+    found = measured(of, lambda _: text)
     assert {n: m.value for n, m in found.items()} == pytest.approx(figures, rel=1e-12)
     assert {n: m.unit for n, m in found.items()} == {n: of.figures[n].unit for n in figures}
     assert facts_in(of, text) == facts
     assert failure_in(of, text) is None
+    assert objections_in(of, text) == ()
 
 
 def test_an_operator_profile_becomes_a_table() -> None:
@@ -104,6 +123,9 @@ def test_an_operator_profile_becomes_a_table() -> None:
             "avg_ms": "49.500",
             "share": "99.000%",
             "cumulative": "99.000%",
+            "memory_kb": "0.000",
+            "calls": "1",
+            "name": "[out]:31",
         },
         {
             "node_type": "SOFTMAX",
@@ -111,7 +133,20 @@ def test_an_operator_profile_becomes_a_table() -> None:
             "avg_ms": "0.500",
             "share": "1.000%",
             "cumulative": "100.000%",
+            "memory_kb": "0.000",
+            "calls": "1",
+            "name": "[softmax]:30",
         },
+    ]
+
+
+def test_the_profile_of_an_old_build_is_that_of_the_regular_runs() -> None:
+    table = shipped("benchmark-model").table
+    assert table
+    rows = table_in(table, (RECORDED / "benchmark_model_old_profile.txt").read_text())
+    assert [(row["node_type"], row["avg_ms"], row["calls"], row["name"]) for row in rows] == [
+        ("TfLiteNnapiDelegate", "79.010", "1", "[model/a/mul, model/b/mul]:231"),
+        ("STRIDED_SLICE", "2.118", "1", "[model/c/StridedSlice]:0"),
     ]
 
 
@@ -135,7 +170,8 @@ FAILURES = [
         "delegate_missing",
         Blame.DEVICE,
     ),
-    ("benchmark-model", "ERROR: Could not open 'x.tflite'.", None, None),
+    ("benchmark-model", "ERROR: Could not open 'x.tflite'.", "model_unusable", Blame.WORKLOAD),
+    ("benchmark-model", "INFO: Loaded model x.tflite", None, None),
     ("benchmark-model", "ERROR: Could not open model x", "model_unusable", Blame.WORKLOAD),
     ("benchmark-model", "Failed to load the model", "model_unusable", Blame.WORKLOAD),
     (
@@ -158,6 +194,33 @@ FAILURES = [
     ),
     (
         "benchmark-model",
+        "terminating due to uncaught exception of type std::bad_alloc",
+        "out_of_memory",
+        Blame.WORKLOAD,
+    ),
+    ("benchmark-model", "Disallowed CPU fallback detected.", "delegate_refused", Blame.DEVICE),
+    (
+        "mlperf-app",
+        "E external.cc:135] Unable to load: /d/libbackend.so: dlopen failed",
+        "wrong_program",
+        Blame.USER,
+    ),
+    (
+        "mlperf-app",
+        "F external.cc:190] Failed to create external backend",
+        "delegate_refused",
+        Blame.DEVICE,
+    ),
+    (
+        "mlperf-app",
+        "F imagenet.cc:55] Failed to list all the images file in provided path",
+        "dataset",
+        Blame.USER,
+    ),
+    ("mlperf-app", "F main.cc:128] Unrecognized benchmark_id: x", "arguments", Blame.USER),
+    ("mlperf-app", "sh: program: not executable: 64-bit ELF file", "wrong_program", Blame.USER),
+    (
+        "mlperf-app",
         "terminating due to uncaught exception of type std::bad_alloc",
         "out_of_memory",
         Blame.WORKLOAD,
@@ -191,7 +254,7 @@ def test_each_failure_line_is_named(
 
 
 def test_every_failure_line_that_is_shipped_is_tried() -> None:
-    for stack in ("benchmark-model", "llama-bench"):
+    for stack in ("benchmark-model", "llama-bench", "mlperf-app"):
         of = shipped(stack)
         lines = [line for name, line, kind, _ in FAILURES if name == stack and kind]
         for known in of.failures:
@@ -235,7 +298,7 @@ def test_what_is_no_figure_is_a_failure_with_what_was_seen(
 ) -> None:
     of = command(figures={"latency": figure})
     with pytest.raises(WorkerFault) as raised:
-        measured(of, text)
+        measured(of, lambda _: text)
     failure = raised.value.failure
     assert (failure.kind, failure.blame) == ("output", Blame.WORKLOAD)
     assert "figure latency can't be read" in failure.message
@@ -260,18 +323,18 @@ def test_what_is_no_figure_is_a_failure_with_what_was_seen(
 def test_each_way_to_find_a_figure(
     figure: dict[str, object], text: str, value: float, samples: tuple[float, ...]
 ) -> None:
-    (found,) = measured(command(figures={"latency": figure}), text).values()
+    (found,) = measured(command(figures={"latency": figure}), lambda _: text).values()
     assert (found.value, found.unit, found.samples) == (value, Unit.SECONDS, samples)
 
 
 def test_an_optional_figure_may_be_missing() -> None:
     figures = {"latency": ONE, "more": {"unit": "s", "pattern": "(?P<value>x)", "required": False}}
-    assert list(measured(command(figures=figures), "t=1")) == ["latency"]
+    assert list(measured(command(figures=figures), lambda _: "t=1")) == ["latency"]
 
 
 def test_the_end_of_an_endless_output_is_read() -> None:
     text = "noise\n" * 3_000_000 + "time: 2 ms\n"
-    assert measured(command(), text)["latency"].value == pytest.approx(0.002)
+    assert measured(command(), lambda _: text)["latency"].value == pytest.approx(0.002)
 
 
 @pytest.mark.parametrize(
@@ -282,6 +345,9 @@ def test_the_end_of_an_endless_output_is_read() -> None:
         ({"arguments": ["{file:other}"]}, "{file:other} names none of files"),
         ({"arguments": []}, "arguments"),
         ({"result": "speed"}, "speed is none of the required figures"),
+        ({"files": {"program": {"filename": "../x"}}}, "filename"),
+        ({"files": {"program": {}, "other": {"filename": "program"}}}, "two of them are called"),
+        ({"invalid": ["(x"]}, "pattern"),
         ({"environment": {"LD_PRELOAD": "x"}}, "LD_PRELOAD is benchfarm's own"),
         ({"environment": {"PATH": "x"}}, "PATH is benchfarm's own"),
         ({"environment": {"A=B": "x"}}, "environment"),
@@ -295,6 +361,10 @@ def test_the_end_of_an_endless_output_is_read() -> None:
         ({"figures": {"latency": {"unit": "s", "pattern": "(.*)"}}}, "has no group (?P<value>"),
         ({"figures": {"latency": {"unit": "s", "pattern": "(?P<value>"}}}, "pattern"),
         ({"figures": {"latency": {"unit": "s", "pattern": "(?P<value>(a+)+)$"}}}, "repeats what"),
+        (
+            {"figures": {"latency": {"unit": "s", "pattern": r"(?P<value>(\w+ ?)*)$"}}},
+            "repeats what",
+        ),
         ({"figures": {"latency": {"unit": "s", "pattern": r"(?P<value>a)\1"}}}, "repeats what"),
         ({"figures": {"latency": {"unit": "s", "pattern": f"(?P<value>{'a' * 600})"}}}, "at most"),
         ({"failures": [{"pattern": "(x", "kind": "k", "blame": "user", "remedy": "r"}]}, "pattern"),
@@ -326,6 +396,41 @@ def test_templates_are_filled_and_no_shell_reads_them() -> None:
     )
     assert rendered(of, {**knobs, "fast": False}, places)[0] == ["/d/program", "-t", "2"]
     assert of.knobs_named() == {"threads", "fast", "mode"}
+
+
+def test_a_file_that_only_arguments_left_out_name_is_not_needed() -> None:
+    of = command(
+        files={"program": {}, "library": {"filename": "libx.so"}, "delegate": {}, "both": {}},
+        arguments=[
+            "{file:program}",
+            "{file:both}",
+            {"when": "delegated", "arguments": ["{file:delegate}", "{file:both}"]},
+        ],
+        environment={"LD_LIBRARY_PATH": "{files}"},
+    )
+    assert set(of.needed({"delegated": False})) == {"program", "library", "both"}
+    assert set(of.needed({"delegated": True})) == {"program", "library", "both", "delegate"}
+    places = {f"file:{name}": name for name in of.files} | {"files": "/d"}
+    assert rendered(of, {"delegated": True}, places)[1] == {"LD_LIBRARY_PATH": "/d"}
+    assert of.knobs_named() == {"delegated"}
+
+
+def test_a_program_may_say_itself_that_its_result_is_invalid() -> None:
+    of = command(invalid=["Result is : INVALID", "Overlap"])
+    text = "Result is : INVALID\nfine\nRecommendation\nResult is  : INVALID\n Overlap\n Overlap"
+    assert objections_in(of, text) == (
+        "the program said: Result is : INVALID",
+        "the program said: Overlap",
+    )
+    assert objections_in(of, "Result is : VALID") == ()
+
+
+def test_a_figure_may_be_elsewhere_than_the_others() -> None:
+    said = {"stdout": "time: 1 ms", "stderr": "noise t=4", "own.txt": "t=7"}
+    more = {"a": {**ONE, "reads": "stderr"}, "b": {**ONE, "reads": "own.txt"}}
+    first = {"unit": "s", "pattern": r"time: (?P<value>\S+) ms"}
+    found = measured(command(figures={"latency": first, **more}), said.__getitem__)
+    assert {name: m.value for name, m in found.items()} == {"latency": 1.0, "a": 4.0, "b": 7.0}
 
 
 def test_a_table_whose_heading_never_came_has_no_rows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agents.android import command_run
 from agents.android.command_run import DeviceRun
 from agents.android.content import Content
 from agents.transports.local_remote import LocalRemote
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
+from controller.contracts.command import Command
 from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.result import Blame, Failure, Result, Validity
 from controller.contracts.sweep import Sweep
@@ -149,15 +152,117 @@ async def test_each_way_to_fail_is_told(
 async def test_a_program_that_takes_too_long_is_ended(store: Store, tmp_path: Path) -> None:
     (tmp_path / "program").write_text("#!/bin/sh\necho begun; exec sleep 1000\n")
     known.add(store, tmp_path / "program", "vendor-bench/files/program")
-    spec = spec_of(tmp_path, "vendor-bench")
-    assert isinstance(spec.job.program, CommandProgram)
-    short = spec.job.program.command.model_copy(update={"timeout_s": 0.5})
-    program = spec.job.program.model_copy(update={"command": short})
-    spec = spec.model_copy(update={"job": spec.job.model_copy(update={"program": program})})
+    spec = changed(spec_of(tmp_path, "vendor-bench"), timeout_s=0.5)
     failure = await measured(tmp_path, spec)
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "deadline")
     assert "begun" in failure.output
+
+
+def changed(spec: WorkerSpec, **changes: object) -> WorkerSpec:
+    """Return a job whose command is another in some keys."""
+    assert isinstance(spec.job.program, CommandProgram)
+    keys = spec.job.program.command.model_dump(mode="json") | changes
+    program = spec.job.program.model_copy(update={"command": Command.model_validate(keys)})
+    return spec.model_copy(update={"job": spec.job.model_copy(update={"program": program})})
+
+
+async def test_patterns_that_never_end_hold_up_no_agent(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_run, "READING_S", 2.0)
+    (tmp_path / "program").write_text(f"#!/bin/sh\necho took {'a' * 60}; cat $1\n")
+    known.add(store, tmp_path / "program", "vendor-bench/files/program")
+    endless = {"pattern": "took (a|aa)+b", "kind": "k", "blame": "device", "remedy": "r"}
+    beats = 0
+
+    async def alive() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0.05)
+            beats += 1
+
+    beating = asyncio.create_task(alive())
+    failure = await measured(
+        tmp_path, changed(spec_of(tmp_path, "vendor-bench"), failures=[endless])
+    )
+    beating.cancel()
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.USER, "patterns")
+    assert beats > 10
+
+
+async def test_a_program_says_that_its_result_is_invalid(store: Store, tmp_path: Path) -> None:
+    spec = changed(spec_of(tmp_path, "vendor-bench"), invalid=["^mode burst"])
+    result = await measured(tmp_path, spec)
+    assert isinstance(result, Result), result
+    assert (result.validity, result.reasons) == (
+        Validity.INVALID,
+        ("the program said: mode burst",),
+    )
+
+
+async def test_a_file_the_program_did_not_write_is_named(store: Store, tmp_path: Path) -> None:
+    failure = await measured(
+        tmp_path, changed(spec_of(tmp_path, "vendor-bench"), reads="figures.csv")
+    )
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "output")
+    assert "the program was to write figures.csv: No such file" in failure.message
+
+
+async def test_what_a_program_wrote_before_it_failed_is_kept(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text('#!/bin/sh\necho why >"$2/log.txt"; exit 3\n')
+    known.add(store, tmp_path / "program", "vendor-bench/files/program")
+    failure = await measured(tmp_path, spec_of(tmp_path, "vendor-bench"))
+    assert isinstance(failure, Failure)
+    assert (tmp_path / "artefacts/output/log.txt").read_text() == "why\n"
+
+
+async def test_a_cancelled_run_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "program").write_text(f"#!/bin/sh\n: >{begun}; exec sleep 1000\n")
+    known.add(store, tmp_path / "program", "vendor-bench/files/program")
+    running = asyncio.create_task(measured(tmp_path, spec_of(tmp_path, "vendor-bench")))
+    async with asyncio.timeout(PATIENCE_S):
+        while not begun.exists():
+            await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert list((tmp_path / "device").rglob("runs/*")) == []
+
+
+LIBRARIES = """#!/bin/sh
+[ -x "$0" ] && echo "took 1 ms"; echo "rate 2"
+ls "$LD_LIBRARY_PATH" "$LD_LIBRARY_PATH/images"
+"""
+
+
+async def test_libraries_and_folders_lie_under_their_names(store: Store, tmp_path: Path) -> None:
+    stack = yaml.safe_load(STACK.replace("vendor-bench", "linked-bench"))
+    stack["command"] |= {
+        "files": {
+            "program": {"executable": True},
+            "library": {"filename": "libvendor.so.1"},
+            "images": {},
+            "delegate": {},
+        },
+        "arguments": ["{file:program}", {"when": "quiet", "arguments": ["{file:delegate}"]}],
+        "environment": {"LD_LIBRARY_PATH": "{files}"},
+    }
+    images = tmp_path / "photos"
+    images.mkdir()
+    (images / "a.jpg").write_text("a")
+    add(store, tmp_path, yaml.safe_dump(stack), program=LIBRARIES, library="elf")
+    known.add(store, images, "linked-bench/files/images")
+    result = await measured(tmp_path, spec_of(tmp_path, "linked-bench"))
+    assert isinstance(result, Result), result
+    printed = Path(result.artefacts["stdout"]).read_text().split()
+    assert {"libvendor.so.1", "program", "a.jpg"} <= set(printed)
+    failure = await measured(tmp_path, spec_of(tmp_path, "linked-bench", {"quiet": True}))
+    assert isinstance(failure, Failure)
+    assert "benchfarm models add PATH --as linked-bench/files/delegate" in failure.message
 
 
 async def test_a_file_that_was_never_added_is_named(store: Store, tmp_path: Path) -> None:

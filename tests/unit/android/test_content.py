@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.android import content
+from agents.android import content, helper_process
 from agents.android.content import Content
 from agents.host.oom import OOM_SCORE_ADJ
 from controller.contracts.catalog import load_catalog
@@ -65,7 +65,7 @@ async def test_killed_for_memory_it_is_the_workloads_fault(
     tmp_path: Path, task: OnDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = iter([3, 4])
-    monkeypatch.setattr(content, "oom_kills", lambda: next(kills))
+    monkeypatch.setattr(helper_process, "oom_kills", lambda: next(kills))
     failure = await fault_of(tmp_path, task, psutil.Process.kill)
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "out_of_memory")
 

@@ -22,9 +22,9 @@ OUTSIDE = (
     "~/.ssh/id_rsa",
     "file:///etc/passwd",
 )
-FREE_TEXT = {"cores", "accelerator"}
-"""String knobs without a list of choices: `cores` is read as numbers of CPUs, `accelerator` is an
-argument of a user's program, and may hold neither `/` nor a space."""
+FREE_TEXT = {"cores", "accelerator", "delegate_options"}
+"""String knobs without a list of choices: `cores` is read as numbers of CPUs, the others are parts
+of arguments of a user's program, and may hold neither `/` nor a space."""
 STRING_KNOBS = sorted(
     {
         (workload.name, stack.name, workload.scenarios[0], name)
