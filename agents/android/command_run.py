@@ -97,7 +97,7 @@ async def _run(
         _keep(kept, stdout, ended)
         await _pull(remote, folder / OUTPUT, kept / OUTPUT)
     reading = await _read(command, kept)
-    failure = _failure(reading, ended, limit_s, stdout)
+    failure = _failure(reading, ended, limit_s, stdout, arguments[0])
     if failure is not None:
         raise WorkerFault(failure)
     facts = {"rules": command.rules, "meets_run_rules": False, "pushed_bytes": pushed.pushed_bytes}
@@ -144,14 +144,27 @@ async def _model(
     return {MODEL: str(files.path / MODEL_FILE)}
 
 
-def _failure(reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout) -> Failure | None:
+def _failure(
+    reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout, program: str
+) -> Failure | None:
     """Return why a run has measured nothing: in the program's words where they are known."""
     if reading.known:
         return reading.known
-    begun = None if stdout.lines else not_started(ended, Hearing(lambda _: None))
-    if begun is None and (ended.past_deadline or ended.exit_code != 0):
+    if begun := _not_started(ended, stdout, program):
+        return begun
+    if ended.past_deadline or ended.exit_code != 0:
         return _exit_failure(ended, stdout.text, limit_s)
-    return begun or reading.unreadable
+    return reading.unreadable
+
+
+def _not_started(ended: Ended, stdout: _Stdout, program: str) -> Failure | None:
+    """Return the failure of a device that could not start the program; None if that has spoken."""
+    hearing = Hearing(lambda _: None)
+    for line in stdout.lines:
+        if not (ended.merged and program.encode() in line):  # else a shell complains of it
+            return None
+        hearing.take(line)
+    return not_started(ended, hearing)
 
 
 def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
@@ -166,7 +179,11 @@ def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
             output="\n".join(_said(text, ended)[-LAST_LINES:]),
         )
     )
-    return outcome if isinstance(outcome, Failure) else None
+    if not isinstance(outcome, Failure) or outcome.kind != "exit":
+        return outcome if isinstance(outcome, Failure) else None
+    last = next((line for line in reversed(_said(text, ended)) if line.strip()), "nothing")
+    said = f"the program exited with status {ended.exit_code}; it said last: {last.strip()[:200]}"
+    return outcome.model_copy(update={"message": said})
 
 
 def _said(text: str, ended: Ended) -> list[str]:
