@@ -4,14 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.runtime.phones import (
-    StartedPhone,
-    adb_key,
-    await_devices,
-    connect_phone,
-    started_phone,
-)
-from tests.integration.farm import TestFarm, farm_up
+from controller.runtime.phones import StartedPhone
+from tests.integration.farm import TestFarm, farm_up, joined_phone
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +18,5 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
 @pytest.fixture(scope="module")
 def phones(farm: TestFarm) -> Iterator[dict[str, StartedPhone]]:
     """Two virtual phones of different profiles, registered."""
-    with (
-        started_phone("flagship", adb_key(farm.home)) as first,
-        started_phone("midrange", adb_key(farm.home)) as second,
-    ):
-        phones = {str(phone.facts["serial"]): phone for phone in (first, second)}
-        for phone in phones.values():
-            connect_phone(farm.home, phone.address)
-        await_devices(farm.home, phones)
-        yield phones
+    with joined_phone(farm, "flagship") as first, joined_phone(farm, "midrange") as second:
+        yield {str(phone.facts["serial"]): phone for phone in (first, second)}

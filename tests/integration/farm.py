@@ -19,6 +19,14 @@ from controller.contracts.run import Run
 from controller.contracts.wire import RunEvent
 from controller.runtime.client import FarmClient
 from controller.runtime.home import Cluster, Home
+from controller.runtime.phones import (
+    StartedPhone,
+    adb_key,
+    await_devices,
+    connect_phone,
+    disconnect_phone,
+    started_phone,
+)
 from controller.runtime.watch import runs_of
 from tests.support.prometheus import with_programs
 from tests.support.waiting import COMMAND_S
@@ -133,6 +141,16 @@ def farm_up(path: Path, *options: str, within: Sequence[str] = ()) -> Iterator[T
         said = farm.cli("down")
     assert said.status == 0, said.err
     assert list(marked_processes(FARM_MARKER, instance)) == []
+
+
+@contextmanager
+def joined_phone(farm: TestFarm, profile: str) -> Iterator[StartedPhone]:
+    """Have a virtual phone in a farm for a while; then its agent lets go of it."""
+    with started_phone(profile, adb_key(farm.home)) as phone:
+        connect_phone(farm.home, phone.address)
+        await_devices(farm.home, {str(phone.facts["serial"])})
+        yield phone
+        disconnect_phone(farm.home, phone.address)
 
 
 def training_sweep(

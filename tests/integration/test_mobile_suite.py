@@ -12,15 +12,9 @@ import pytest
 
 from controller.contracts.catalog import load_catalog
 from controller.contracts.sweep_file import parse_sweep
-from controller.runtime.phones import (
-    StartedPhone,
-    adb_key,
-    await_devices,
-    connect_phone,
-    started_phone,
-)
+from controller.runtime.phones import StartedPhone
 from controller.scheduling.emulation import REASON
-from tests.integration.farm import TestFarm
+from tests.integration.farm import TestFarm, joined_phone
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 SWEEP = Path(__file__).parents[2] / "sweeps/mobile-rapid.yaml"
@@ -38,9 +32,7 @@ def arm64(farm: TestFarm) -> Iterator[StartedPhone]:
     path = farm.environment["PATH"]
     if not any(shutil.which(name, path=path) for name in EMULATORS):
         pytest.skip("qemu-aarch64 not found; make test gets it")
-    with started_phone("flagship-arm64", adb_key(farm.home)) as phone:
-        connect_phone(farm.home, phone.address)
-        await_devices(farm.home, {str(phone.facts["serial"])})
+    with joined_phone(farm, "flagship-arm64") as phone:
         yield phone
 
 
