@@ -21,6 +21,7 @@ MAX_TEXT: Final = 8 * 2**20
 MAX_LINE: Final = 4096
 """Characters of a line that a pattern is tried on."""
 MAX_SAMPLES: Final = 100_000
+MAX_ROWS: Final = 10_000
 MAX_FACT: Final = 200
 LAST_LINES: Final = 5
 """So many lines of an output are said where nothing in it is what was sought."""
@@ -97,7 +98,7 @@ def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
     for line in _lines(text):
         if heading.search(line):
             rows, inside = [], True
-        elif inside and (found := row.search(line)):
+        elif inside and len(rows) < MAX_ROWS and (found := row.search(line)):
             rows.append({name: (value or "").strip() for name, value in found.groupdict().items()})
         elif rows:
             inside = False

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 app = typer.Typer(help="What was measured.", no_args_is_help=True)
 app.command()(report.report)
 
+OP_PROFILE = "op_profile"
+"""The artefact that has the operators of a user's program."""
+OP_PROFILE_BYTES = 16 * 2**20
 OfSweep = Annotated[str | None, typer.Option("--sweep", help="Only this sweep's.")]
 
 
@@ -53,6 +56,7 @@ def list_results(
 def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = False) -> None:
     """Show everything a run left: results and failures of all its attempts."""
     from controller.contracts.errors import NotFound
+    from controller.contracts.records import StoredResult
     from controller.reports.tables import outcome_table
 
     with reading() as store:
@@ -67,6 +71,29 @@ def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = Fa
         return
     for record in found:
         show_table(outcome_table(record))
+        if isinstance(record, StoredResult) and OP_PROFILE in record.artefacts:
+            _show_operators(record.artefacts[OP_PROFILE])
+
+
+def _show_operators(path: str) -> None:
+    """Show an operator profile, or say where it is: artefacts stay on the host that ran the run."""
+    from pydantic import TypeAdapter
+
+    from controller.contracts.documents import read_json
+    from controller.contracts.unreadable import UNREADABLE, reason
+    from controller.reports.tables import op_profile_table
+
+    kind = TypeAdapter(list[dict[str, str]])
+    try:
+        rows = read_json(kind, Path(path), OP_PROFILE_BYTES)
+    except UNREADABLE as error:
+        say(
+            f"operator profile {path}: {reason(error)}; it is kept on the host that ran it",
+            err=True,
+        )
+        return
+    if rows:
+        show_table(op_profile_table(rows, path))
 
 
 @app.command()

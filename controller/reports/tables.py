@@ -28,6 +28,9 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.RATIO: lambda v: f"{v:.3f}×",
     Unit.DECIBELS: lambda v: f"{v:.2f} dB",
 }
+RULES = "rules"
+"""The fact of a result by which rules it is valid, where they are not this project's."""
+OPERATORS_SHOWN = 30
 HEADINGS = {
     "step_time": "step time",
     "latency_p90": "p90 latency",
@@ -101,9 +104,25 @@ def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str])
             " vs ".join(side_labels(*sides_of(result))) if result.versus else result.stack,
             result.scenario,
             shown(metric.value, metric.unit) if metric else "",
-            result.validity if result.counted else f"{result.validity} (late, not counted)",
+            _verdict(result),
             started(result),
         )
+    return table
+
+
+def _verdict(result: StoredResult) -> str:
+    own = ", by the program's own rules" if RULES in result.environment else ""
+    return f"{result.validity}{own}{'' if result.counted else ' (late, not counted)'}"
+
+
+def op_profile_table(rows: Sequence[Mapping[str, str]], source: str) -> Table:
+    """Return the operator profile that a user's program has printed, in its own columns."""
+    title = f"operators, as the program said; all in {source}"
+    table = Table(*rows[0], title=title, title_justify="left")
+    for row in rows[:OPERATORS_SHOWN]:
+        table.add_row(*row.values())
+    if len(rows) > OPERATORS_SHOWN:
+        table.caption = f"and {len(rows) - OPERATORS_SHOWN} more"
     return table
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
+from rich.table import Table
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
@@ -11,7 +12,12 @@ from controller.contracts.result import Blame, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.export import as_csv
 from controller.reports.summary import CellLine, summarise, varying_knobs
-from controller.reports.tables import summary_table
+from controller.reports.tables import (
+    OPERATORS_SHOWN,
+    op_profile_table,
+    results_table,
+    summary_table,
+)
 
 METRICS = {"training": "step_time"}
 
@@ -134,3 +140,34 @@ def test_csv_has_a_line_a_metric() -> None:
     assert header.startswith("run_id,sweep_id,cell_key")
     assert len(rows) == 2
     assert "step_time,1.5,s,1.5 1.5 1.5" in rows[0]
+
+
+def printed(table: Table) -> str:
+    console = Console(width=200, file=io.StringIO())
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_what_is_valid_by_a_programs_own_rules_says_so() -> None:
+    ours = result("fp32", "cpu-1", 0.5)
+    theirs = ours.model_copy(update={"environment": {"rules": "the vendor's"}, "run_id": "other"})
+    late = theirs.model_copy(update={"counted": False})
+    lines = printed(results_table([ours, theirs, late], METRICS)).splitlines()
+    told = [line.split("│")[7].strip() for line in lines if "│" in line]
+    assert told == [
+        "VALID",
+        "VALID, by the program's own rules",
+        "VALID, by the program's own rules (late, not counted)",
+    ]
+
+
+def test_operators_are_shown_in_the_columns_that_the_program_gave() -> None:
+    rows = [{"node_type": f"CONV_{n}", "avg_ms": str(n)} for n in range(OPERATORS_SHOWN + 2)]
+    said = printed(op_profile_table(rows, "/kept/op_profile.json"))
+    assert "node_type" in said
+    assert "avg_ms" in said
+    assert f"CONV_{OPERATORS_SHOWN - 1} " in said
+    assert f"CONV_{OPERATORS_SHOWN} " not in said
+    assert "and 2 more" in said
+    assert "/kept/op_profile.json" in said
