@@ -84,22 +84,29 @@ def _exit(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def farm_elsewhere() -> str | None:
+    """Return the address of the farm this call is about if it is another host's."""
+    import os
+
+    from controller.runtime.options import URL_VARIABLE
+
+    return os.environ.get(URL_VARIABLE) or None
+
+
 @contextmanager
 def reading() -> Iterator[StoreReader]:
     """Give the store to read; works whether or not a farm is up. Say which of it is damaged.
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
-    import os
-
     from controller.contracts.errors import UserError
     from controller.runtime.options import URL_VARIABLE
     from controller.store.sqlite import SqliteStore
 
-    if elsewhere := os.environ.get(URL_VARIABLE):
+    if url := farm_elsewhere():
         remedy = "do this on the head, or follow a sweep from here: benchfarm sweep watch SWEEP_ID"
         tried = f"reading the store of {home().path}"
-        raise UserError(tried, f"{URL_VARIABLE} names the farm at {elsewhere}", remedy)
+        raise UserError(tried, f"{URL_VARIABLE} names the farm at {url}", remedy)
 
     lines: list[str] = []
     store = SqliteStore.open_reader(home().store, lines.append)

@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from controller.cli.common import Json, console, home, reading, show_json, show_table
+from controller.cli.common import (
+    Json,
+    console,
+    farm_elsewhere,
+    home,
+    reading,
+    show_json,
+    show_table,
+)
 from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
-    from controller.contracts.sweep import Sweep
+    from collections.abc import Iterable
+
+    from controller.contracts.catalog import Catalog
+    from controller.contracts.device import Device
+    from controller.contracts.sweep import Cell, Sweep
     from controller.runtime.client import FarmClient
 
 app = typer.Typer(help="Sweeps: many cells, submitted as one.", no_args_is_help=True)
@@ -23,14 +35,14 @@ SweepId = Annotated[str, typer.Argument(help="Sweep id, as submit printed it.")]
 
 @app.command()
 def validate(file: File, json: Json = False) -> None:
-    """Check a sweep file without a farm; list its cells."""
+    """Check a sweep file without a farm; list its cells, and known devices without a runtime."""
     from rich.table import Table
 
     from controller.contracts.catalog import load_catalog
     from controller.scheduling.expansion import cells_of
 
-    sweep = read_sweep(file)
-    cells = cells_of(sweep, load_catalog(), file)
+    sweep, catalog = read_sweep(file), load_catalog()
+    cells = cells_of(sweep, catalog, file)
     if json:
         show_json(cells)
         return
@@ -40,6 +52,8 @@ def validate(file: File, json: Json = False) -> None:
         table.add_row(cell.key, cell.workload, cell.stack, cell.scenario, cell.selector, knobs)
     show_table(table)
     say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no fault found")
+    for line in _without_runtime(cells, catalog, _known_devices()):
+        say(line)
 
 
 @app.command()
@@ -113,7 +127,6 @@ def plan(file: File, json: Json = False) -> None:
     from controller.runtime.fleet import devices_now
     from controller.scheduling.expansion import cells_of
     from controller.scheduling.planning import plan_sweep
-    from controller.scheduling.runtimes import without_runtime
 
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
@@ -125,10 +138,26 @@ def plan(file: File, json: Json = False) -> None:
     if json:
         show_json(found)
         return
+    show_plan(found, sweep, _without_runtime(cells, catalog, [d.device for d in devices]))
+
+
+def _without_runtime(
+    cells: Iterable[Cell], catalog: Catalog, devices: Iterable[Device]
+) -> list[str]:
+    """Return a line for each device that no stack of the cells has a runtime for."""
+    from controller.scheduling.runtimes import without_runtime
+
     names = {side.stack for cell in cells for side in cell.sides()}
     stacks = [catalog.stacks[name] for name in sorted(names)]
-    lines = (without_runtime(status.device, stacks) for status in devices)
-    show_plan(found, sweep, [line for line in lines if line])
+    return [line for device in devices if (line := without_runtime(device, stacks))]
+
+
+def _known_devices() -> list[Device]:
+    """Return the devices of this host's farm, whether or not it is up; none if there never was."""
+    if not home().store.is_file() or farm_elsewhere():
+        return []
+    with reading() as store:
+        return [registered.device for registered in store.fleet()[1]]
 
 
 def read_sweep(file: str) -> Sweep:
