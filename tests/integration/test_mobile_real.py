@@ -218,7 +218,7 @@ async def test_a_second_run_pushes_nothing_and_begins_soon(
 
 
 async def test_a_push_is_as_fast_as_adbs(agent: LoopAgent, ready: Content, figure: Figure) -> None:
-    tree = await ready.bundle("litert", "x86_64")
+    tree = (await ready.runtime("litert", "x86_64")).tree
     remote = next(p.remote for p in agent.phones.present.here.values())
     adb = adbutils.adb_path()
     ratios = []

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from agents.android import on_device
+from agents.android.bundle.requirements import Requirements
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
-from agents.android.content import Content, Ready
+from agents.android.content import Content, Ready, Runtime
 from agents.android.on_device import OnDeviceRun, modes_of, runner_spec
 from agents.android.on_device_result import LATENCIES, merged
 from agents.android.policy import load_policy
@@ -173,8 +174,10 @@ def ready_task(folder: Path = Path("/nowhere"), *, truth: bool = True) -> Ready:
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     """A submission, for which no bundle need be built."""
 
-    async def bundle(self: Content, runtime: str, arch: str) -> Tree:
-        return Tree(tmp_path, 0, {"run": runtime})
+    async def runtime(self: Content, name: str, arch: str) -> Runtime:
+        needs = Requirements(kernel=(3, 7, 0), page_bytes=16384, storage_bytes=200 << 20)
+        tree, starter = Tree(tmp_path, 0, {"run": name}), Tree(tmp_path, 0, {"libc.so.6": ""})
+        return Runtime(f"{name}-{arch}", tree, starter, "ld.so", needs)
 
     async def task(
         self: Content, name: str, workload: OnDevice, numerics: str, dataset: str | None
@@ -184,7 +187,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     async def score(ready: Ready, answers: Path) -> Scored:
         return Scored(metrics=result({"top1": 0.9}).metrics, objections=())
 
-    monkeypatch.setattr(Content, "bundle", bundle)
+    monkeypatch.setattr(Content, "runtime", runtime)
     monkeypatch.setattr(Content, "task", task)
     monkeypatch.setattr(on_device, "score_answers", score)
     assert SHAPES.on_device
@@ -210,7 +213,7 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
     assert set(outcome.metrics) == {"throughput", "top1"} | predicted
     assert outcome.environment["meets_run_rules"] is False
-    assert outcome.environment["pushed_bytes"] == 14
+    assert outcome.environment["pushed_bytes"] == 21  # bundle, the part that is tried first, task
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0
 
