@@ -33,7 +33,7 @@ from agents.android.bundle.files import (
     sha256_of,
     write,
 )
-from agents.android.bundle.from_source import compiled
+from agents.android.bundle.from_source import compiled, require_host
 from agents.android.bundle.recipe import (
     FOLDER,
     BundleUnbuildable,
@@ -77,6 +77,8 @@ def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle
     inputs = _inputs_sha256(recipe)
     if not refresh and (known := _found(record, inputs)):
         return known
+    if recipe.compiled:
+        require_host(recipe.name)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         packages = fetched(recipe, out_dir / "packages", refresh)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from agents.android import on_device
+from agents.android.bundle import from_source
 from agents.android.bundle.requirements import Requirements
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
 from agents.android.content import Content, Ready, Runtime
@@ -47,6 +49,7 @@ BATTERY = """Current Battery Service state:
   level: 83
   temperature: 287
 """
+BUILDING = Content.runtime
 THERMAL = """IsStatusOverride: false
 Thermal Status: 3
 Cached temperatures:
@@ -236,6 +239,33 @@ async def test_the_runner_is_started_by_a_shell_of_the_device_s_choice(spec: Wor
     assert isinstance(await outcome_on(phone, spec), Result)
     started = [argv for argv in phone.commands if argv[1].endswith("/run")]
     assert [argv[0] for argv in started] == ["sh", "sh"]
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("x86_64", "apt-get update: E: Could not resolve deb.example; apt on this host needs"),
+        ("riscv64", "its compiler runs on x86_64 only, and this host is riscv64; connect the"),
+    ],
+)
+async def test_an_arm64_phone_whose_bundle_can_not_be_built_is_one_line(
+    spec: WorkerSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, words: str
+) -> None:
+    """The blame is the user's, so that the run is not tried again and the sweep goes on."""
+    monkeypatch.setattr(Content, "runtime", BUILDING)
+    monkeypatch.setattr(from_source, "machine", lambda: host)
+    apt = tmp_path / "apt-get"
+    apt.write_text("#!/bin/sh\necho 'E: Could not resolve deb.example' >&2\nexit 100\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    device = spec.device.model_copy(update={"facts": {"abi": "arm64-v8a"}})
+    phone = FakePhone()
+    outcome = await outcome_on(phone, spec.model_copy(update={"device": device}))
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.USER, "setup")
+    assert words in outcome.message
+    assert "\n" not in outcome.message
+    assert phone.commands == []
 
 
 NOT_FOUND = b"/data/local/tmp/x/run: line 1: /x/lib/ld.so: not found"
