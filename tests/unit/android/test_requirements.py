@@ -102,7 +102,7 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone({"kernel": "3.4.113"}),
         NEEDS,
         FaultKind.UNSUPPORTED,
-        "kernel 3.4.113 is older than 3.7.0. Use a phone with a newer kernel",
+        "kernel 3.4.113 is older than 3.7.0. Use a device with a newer kernel",
         BEFORE,
     ),
     "kernel too old, told by /proc/version": (
@@ -116,7 +116,7 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone({"machine": "armv7l"}),
         NEEDS,
         FaultKind.UNSUPPORTED,
-        "its kernel is a 32-bit one (armv7l). Use a phone with a 64-bit system",
+        "its kernel is a 32-bit one (armv7l). Use a device with a 64-bit system",
         BEFORE,
     ),
     "32-bit userland": (
@@ -144,7 +144,7 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone(free_kib=100 << 10),
         NEEDS,
         FaultKind.STORAGE_FULL,
-        "100 MiB are free, a push needs 230 MiB. Free space on /data: benchfarm phone clean",
+        "100 MiB are free, a push needs 230 MiB. Free space there; on a phone, benchfarm phone",
         AFTER,
     ),
     "noexec": (
