@@ -140,7 +140,7 @@ class AgentActor:
             shortage=partial(shortage, home),
             probers={
                 DeviceKind.CPU_HOST: HostProbe(LocalRemote.of(folder / "device", owner)),
-                DeviceKind.ANDROID: PhoneProbe(self._phones),
+                DeviceKind.ANDROID: PhoneProbe(self._phones, content),
             },
         )
 

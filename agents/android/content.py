@@ -6,12 +6,19 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agents.android.bundle.build import build_bundle
-from agents.android.bundle.recipe import BundleInterrupted, load_recipe
+from agents.android.bundle.build import Bundle, build_bundle, found_bundle
+from agents.android.bundle.recipe import (
+    BundleInterrupted,
+    Recipe,
+    load_recipe,
+    recipe_named,
+    recipe_names,
+)
+from agents.android.bundle.requirements import Requirements
 from agents.android.helper_process import ask_process, harness_fault
 from agents.transports.tree import Tree
 from controller.contracts.base import Scalar, digest
@@ -30,6 +37,34 @@ def cache_folder() -> Path:
     """Return where bundles are kept for every farm of this user: it is a build, not a state."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "benchfarm" / "bundles"
+
+
+LIBC = "libc.so.6"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A bundle that can be pushed, and a small part of it that shows whether it would start."""
+
+    name: str
+    """`<runtime>-<arch>`."""
+    tree: Tree
+    starter: Tree
+    """Its dynamic loader and C library alone, 2 MB; neither is executable as it lies there."""
+    loader: str
+    """File name of the loader."""
+    requirements: Requirements
+
+    @classmethod
+    def of(cls, bundle: Bundle, recipe: Recipe, archives: Path) -> Runtime:
+        """Pack a bundle's starter; tars are kept in `archives`. Raises TreeInvalid, OSError."""
+        archives.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archives) as name:
+            for file in (recipe.loader, LIBC):
+                shutil.copyfile(bundle.folder / "lib" / file, Path(name) / file)
+            starter = Tree.of(Path(name), archives)
+        tree = Tree.of(bundle.archive, archives)
+        return cls(recipe.name, tree, starter, recipe.loader, bundle.requirements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +89,37 @@ class Content:
     bundles: Path
     store: Path = field(default_factory=lambda: user_tasks().parent)
     """Of models and data sets."""
-    _bundles: dict[str, Tree] = field(default_factory=dict)
+    _runtimes: dict[str, Runtime] = field(default_factory=dict)
     _ready: dict[str, Ready] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def bundle(self, runtime: str, arch: str) -> Tree:
+    async def runtime(self, name: str, arch: str) -> Runtime:
         """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable, WorkerFault
         if a program that builds it was killed."""
-        key = f"{runtime} {arch}"
+        recipe = load_recipe(name, arch)
         async with self._making:
-            if key not in self._bundles:
-                make: Callable[[], Tree] = lambda: Tree.of(  # noqa: E731
-                    build_bundle(self.bundles, load_recipe(runtime, arch)).archive, self.folder
-                )
+            if recipe.name not in self._runtimes:
                 try:
-                    self._bundles[key] = await asyncio.to_thread(make)
+                    bundle = await asyncio.to_thread(build_bundle, self.bundles, recipe)
                 except BundleInterrupted as error:
                     raise harness_fault("signal", str(error)) from error
-            return self._bundles[key]
+                await self._take(bundle, recipe)
+            return self._runtimes[recipe.name]
+
+    async def runtimes_built(self, arch: str) -> list[Runtime]:
+        """Return the bundles of an architecture that have been built; none is built for it."""
+        recipes = [r for r in map(recipe_named, recipe_names()) if r.arch == arch]
+        async with self._making:
+            for recipe in recipes:
+                if recipe.name in self._runtimes:
+                    continue
+                if bundle := await asyncio.to_thread(found_bundle, self.bundles, recipe):
+                    await self._take(bundle, recipe)
+            return [self._runtimes[r.name] for r in recipes if r.name in self._runtimes]
+
+    async def _take(self, bundle: Bundle, recipe: Recipe) -> None:
+        made = await asyncio.to_thread(Runtime.of, bundle, recipe, self.folder)
+        self._runtimes[recipe.name] = made
 
     async def files(self, stack: str, command: Command, knobs: Mapping[str, Scalar]) -> Tree:
         """Return what a run needs of a user's program, checked, under its names on a device.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from agents.android.doctor import SETTINGS, checks, settings_of
 from agents.android.policy import Policy
+from agents.android.requirements_check import bundle_checks
 from agents.android.transport import read_conditions
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.examination import examine
 from agents.transports.remote import RemoteFault
-from controller.contracts.adb_status import Check, Health
+from controller.contracts.adb_status import Check, Health, worst_first
 
 ASK_S = 15.0
 WHAT = "storage and programs"
@@ -25,7 +26,8 @@ async def looked_at(remote: AdbRemote, place: str, policy: Policy) -> list[Check
     used = await _used(remote, place)
     sdk, release = device.facts.get("sdk"), str(device.facts.get("android", "Android"))
     level = sdk if isinstance(sdk, int) else None
-    return checks(conditions, release, level, settings, used, policy)
+    found = checks(conditions, release, level, settings, used, policy)
+    return worst_first([*found, *await bundle_checks(remote, place, device.architecture)])
 
 
 async def _used(remote: AdbRemote, place: str) -> Check:

@@ -16,6 +16,8 @@ from pathlib import Path, PurePosixPath
 from agents.android.content import Content, Ready, score_answers
 from agents.android.on_device_result import begun, merged, with_facts, with_files
 from agents.android.quality import delegated, judged, rules_missed
+from agents.android.requirements import untold
+from agents.android.requirements_probe import require
 from agents.android.run_length import run_length
 from agents.energy.account import REST_S
 from agents.transports.exit_reason import WorkerExit, outcome_of
@@ -62,6 +64,8 @@ class _Site:
     """Where the task's model and inputs lie."""
     folder: PurePosixPath
     pushed_bytes: int
+    untold: tuple[str, ...]
+    """Requirements of the bundle that could not be judged."""
     began: float
     """When the run did, on the monotonic clock."""
 
@@ -94,7 +98,9 @@ class OnDeviceRun:
         except WorkerFault as fault:
             return fault.failure
         own = float(spec.job.knobs.get("quality_target", 0.0))
-        result = judged(merged(results, site.pushed_bytes), program.quality_target, own)
+        result = judged(
+            merged(results, site.pushed_bytes, site.untold), program.quality_target, own
+        )
         return with_facts(result, rules_missed(spec.job, program, spec.device, result))
 
     async def clean(self) -> int:
@@ -106,15 +112,17 @@ class OnDeviceRun:
         """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
         began = time.monotonic()
         remote = self.remote_of(spec.device)
-        bundle = await self.content.bundle(program.bundle, str(spec.device.architecture))
+        runtime = await self.content.runtime(program.bundle, str(spec.device.architecture))
         ready = await self.content.task(*task_of(spec.job, program.workload))
-        runtime = await remote.push_tree(bundle)
+        seen = await require(remote, runtime, spec.device.id)
+        bundle = await remote.push_tree(runtime.tree)
         files = await remote.push_tree(ready.tree)
         ref = spec.job.ref
-        folder = runtime.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
-        pushed = runtime.pushed_bytes + files.pushed_bytes
+        folder = bundle.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
+        pushed = seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes
         async with run_folder(remote, folder):
-            yield _Site(remote, runtime.path, ready, files.path, folder, pushed, began)
+            unread = untold(seen.told)
+            yield _Site(remote, bundle.path, ready, files.path, folder, pushed, unread, began)
 
 
 async def _measure(

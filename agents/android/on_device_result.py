@@ -26,16 +26,20 @@ from controller.contracts.wire import Job
 LATENCIES = "latencies_ns.npy"
 
 
-def merged(results: list[Result], pushed_bytes: int) -> Result:
-    """Return one result for the runs of a submission: every metric, every reason."""
+def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = ()) -> Result:
+    """Return one result for the runs of a submission: every metric, every reason.
+
+    untold: requirements of the bundle that could not be judged.
+    """
     first = results[0]
+    facts = {"pushed_bytes": pushed_bytes} | ({"requirements_untold": untold} if untold else {})
     reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
         # The performance run is the first, and its peak memory is the one that stands.
         metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
-        environment={**first.environment, "pushed_bytes": pushed_bytes},
+        environment={**first.environment, **facts},
         artefacts={n: path for result in results for n, path in result.artefacts.items()},
     )
 

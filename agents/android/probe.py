@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agents.android.content import Content
 from agents.android.phones import Phones
+from agents.android.requirements_probe import look, refusal
 from agents.host.cores import exclusive_cores
 from agents.transports.examination import examine
 from agents.transports.protocol import Finding
-from agents.transports.remote import RemoteFault
+from agents.transports.remote import FaultKind, Remote, RemoteFault
 from controller.contracts.device import Device
 
 
@@ -17,12 +19,25 @@ class PhoneProbe:
     """Of one agent's phones."""
 
     phones: Phones
+    content: Content
 
     async def probe(self, device: Device) -> Finding:
         """See Prober.probe."""
         async with self.phones.present.used(device.id), exclusive_cores(device.host_cores):
             try:
                 remote = self.phones.remote_of(device)
-                return Finding(True, await examine(remote, remote.folder, remote.link.serial))
+                seen = await examine(remote, remote.folder, remote.link.serial)
+                await self._try_bundles(device, remote, remote.link.serial)
+                return Finding(True, seen)
             except RemoteFault as fault:
                 return Finding(False, str(fault))
+
+    async def _try_bundles(self, device: Device, remote: Remote, place: str) -> None:
+        """Raise RemoteFault if the phone can't start a bundle that was built for it.
+
+        Free space apart: what is enough for one bundle need not be for another.
+        """
+        for runtime in await self.content.runtimes_built(str(device.architecture)):
+            found = (await look(remote, runtime, place)).unmet
+            if lacking := [one for one in found if one.kind is not FaultKind.STORAGE_FULL]:
+                raise refusal(place, runtime.name, lacking)

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from agents.android.content import Content
 from agents.android.phones import Phones
 from agents.android.presence import Phone as PresentPhone
 from agents.android.probe import PhoneProbe
@@ -32,7 +33,7 @@ async def probe(phone: Phone, folder: Path) -> Finding:
     phones = Phones(OWNER, folder, announce)
     device = builders.phone()
     phones.present.here[device.id] = PresentPhone(phone.running.address, device, phone.remote)
-    return await PhoneProbe(phones).probe(device)
+    return await PhoneProbe(phones, Content(folder, folder)).probe(device)
 
 
 async def test_a_phone_that_is_well_passes_and_nothing_is_left(
@@ -68,7 +69,8 @@ async def test_a_phone_that_has_gone_meanwhile_fails(tmp_path: Path) -> None:
     async def announce(_: object) -> None:
         return
 
-    found = await PhoneProbe(Phones(OWNER, tmp_path, announce)).probe(builders.phone())
+    phones, content = Phones(OWNER, tmp_path, announce), Content(tmp_path, tmp_path)
+    found = await PhoneProbe(phones, content).probe(builders.phone())
     assert found == Finding(False, "phone-1: the phone is not connected; see benchfarm device list")
 
 

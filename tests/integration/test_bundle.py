@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.android.bundle.build import Bundle, build_bundle, content_sha256
+from agents.android.bundle.build import Bundle, build_bundle
+from agents.android.bundle.files import content_sha256
 from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
 from agents.transports.tree import Tree
 from controller.contracts.catalog import load_catalog

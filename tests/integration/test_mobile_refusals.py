@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from agents.android import content
+from agents.android.bundle import from_source
+from agents.android.bundle.build import Bundle, build_bundle
+from agents.android.bundle.recipe import Recipe
+from agents.android.virtual.profiles import FOLDER as PROFILES
 from controller.contracts.result import Blame, Validity
-from controller.contracts.run import RunState
+from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Sweep
 from controller.runtime.home import Home
 from models.mobile import known
@@ -31,6 +36,16 @@ REFUSED = {
     "bad_image": "(parts.samples): image 0.png: ",
 }
 """Workload → what its failure says, beside the file."""
+ARM64 = "arm64-v8a"
+NO_BUNDLE = (
+    "building the bundle litert-arm64-v8a: its compiler runs on x86_64 only, and this host is "
+    "riscv64; connect the phone to an x86_64 host of the farm"
+)
+
+
+def device_of(run: Run) -> str:
+    """Return where a run was last tried."""
+    return run.attempts[-1].device_id
 
 
 @pytest.fixture
@@ -75,8 +90,24 @@ def add_task(store: Store, folder: Path, name: str, checksum: str, **on_device: 
     known.add(store, file, None)
 
 
+@pytest.fixture
+async def arm64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningPhone]:
+    """A phone that says it is of arm64, on a host that has no bundle for it and can't build one."""
+    profile = yaml.safe_load((PROFILES / "midrange.yaml").read_text())
+    file = tmp_path / "arm64.yaml"
+    file.write_text(yaml.safe_dump({**profile, "properties": {"ro.product.cpu.abi": ARM64}}))
+
+    def build(folder: Path, recipe: Recipe) -> Bundle:
+        return build_bundle(tmp_path if recipe.arch == ARM64 else folder, recipe)
+
+    monkeypatch.setattr(content, "build_bundle", build)
+    monkeypatch.setattr(from_source, "machine", lambda: "riscv64")
+    with running_phone(str(file), tmp_path / "arm64", f"--serial=ARM{os.getpid()}") as running:
+        yield running
+
+
 async def test_what_can_t_be_run_is_one_line_and_the_sweep_goes_on(
-    phone: RunningPhone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    phone: RunningPhone, arm64: RunningPhone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BENCHFARM_MODELS", str(tmp_path / "models"))
     wait_for_nobody(monkeypatch, tmp_path)
@@ -89,28 +120,34 @@ async def test_what_can_t_be_run_is_one_line_and_the_sweep_goes_on(
         stack="litert",
         scenario="offline",
         knobs={"mode": "performance", "length": "rapid"},
-        devices=f'device == "{phone.serial}"',
+        run_on="each",
         deadline_s=200,
     )
     async with serving_phones(farm, home) as agent:
-        await agent.connect(phone.address)
-        await until(lambda: phone.serial in farm.online(), "taken in")
+        for one in (arm64, phone):
+            await agent.connect(one.address)
+        both = {phone.serial, arm64.serial}
+        await until(lambda: farm.online().keys() >= both, "taken in")
         farm.farm.sweeps.submit(sweep)
         await until(lambda: all(r.state.terminal for r in farm.store.runs()), "ended")
-        assert phone.serial in farm.online(), "it was not the phone's fault"
+        assert farm.online().keys() >= both, "it was not the phones' fault"
     await end_server(agent)
-    states = {run.cell.workload: run.state for run in farm.store.runs()}
+    states = {(device_of(run), run.cell.workload): run.state for run in farm.store.runs()}
     assert states == {
-        **dict.fromkeys(REFUSED, RunState.FAILED),
-        "mobilenet_edgetpu_surrogate": RunState.DONE,
+        **{(arm64.serial, workload): RunState.FAILED for workload in sweep.workload},
+        **{(phone.serial, workload): RunState.FAILED for workload in REFUSED},
+        (phone.serial, "mobilenet_edgetpu_surrogate"): RunState.DONE,
     }
     assert [result.validity for result in farm.store.results()] == [Validity.VALID]
-    failures = {failure.workload: failure for failure in farm.store.failures()}
-    assert len(farm.store.failures()) == len(failures) == len(REFUSED), "none is tried again"
-    for workload, words in REFUSED.items():
-        failure = failures[workload]
+    failures = {(failure.device, failure.workload): failure for failure in farm.store.failures()}
+    assert len(farm.store.failures()) == len(failures) == len(states) - 1, "none is tried again"
+    for failure in failures.values():
         assert failure.blame is Blame.USER
-        assert words in failure.message
         assert "\n" not in failure.message
-        assert str(tmp_path) in failure.message, "the file is named"
+    for workload, words in REFUSED.items():
+        message = failures[phone.serial, workload].message
+        assert words in message
+        assert str(tmp_path) in message, "the file is named"
+    for workload in sweep.workload:
+        assert failures[arm64.serial, workload].message == NO_BUNDLE
     farm.store.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,23 +13,16 @@ from controller.contracts.sweep_file import parse_sweep
 from controller.runtime.phones import StartedPhone
 from controller.scheduling.emulation import REASON
 from tests.integration.farm import TestFarm, joined_phone
+from tests.support.emulated import skip_without_arm64
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 SWEEP = Path(__file__).parents[2] / "sweeps/mobile-rapid.yaml"
-EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
-NEEDS_LINUX = (6, 7)
-"""Since then a user namespace has its own table of program formats (binfmt_misc)."""
 
 
 @pytest.fixture(scope="module")
 def arm64(farm: TestFarm) -> Iterator[StartedPhone]:
     """An arm64 phone, registered."""
-    release = tuple(int(part) for part in platform.release().split(".")[:2])
-    if platform.machine() != "aarch64" and release < NEEDS_LINUX:
-        pytest.skip(f"Linux {platform.release()} can't emulate a phone's processor; 6.7 can")
-    path = farm.environment["PATH"]
-    if not any(shutil.which(name, path=path) for name in EMULATORS):
-        pytest.skip("qemu-aarch64 not found; make test gets it")
+    skip_without_arm64(farm.environment["PATH"])
     with joined_phone(farm, "flagship-arm64") as phone:
         yield phone
 

@@ -113,7 +113,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Content:
     assert workload
 
     async def make() -> None:
-        await content.bundle("litert", "x86_64")
+        await content.runtime("litert", "x86_64")
         await content.task("shapes_classifier", workload, "int8", "full")
 
     asyncio.run(make())

@@ -146,10 +146,8 @@ async def serving_phones(
         await agent.announce(devices)
 
     phones = Phones(f"{name}@{home.path}", folder, announce, impatient, power_cycle=power_cycle)
-    run = OnDeviceRun(
-        lambda device: through(phones.remote_of(device)),
-        content or Content(folder / "content", cache_folder()),
-    )
+    content = content or Content(folder / "content", cache_folder())
+    run = OnDeviceRun(lambda device: through(phones.remote_of(device)), content)
     link = MemoryLink(farm)
     parts = AgentParts(
         identity=builders.agent(name),
@@ -159,7 +157,7 @@ async def serving_phones(
         folder=folder,
         on_refused=phones.leave,
         absent=phones.absent,
-        probers={DeviceKind.ANDROID: PhoneProbe(phones)},
+        probers={DeviceKind.ANDROID: PhoneProbe(phones, content)},
     )
     agent = HostAgent(parts)
     tasks = [asyncio.create_task(life) for life in (agent.serve(), phones.watch())]

@@ -10,14 +10,12 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -26,13 +24,23 @@ import agents.android.runner
 from agents.android.bundle.debs import unpack_deb
 from agents.android.bundle.elf import objections
 from agents.android.bundle.fetch import fetched
-from agents.android.bundle.from_source import compiled
+from agents.android.bundle.files import (
+    EXECUTABLE,
+    PLAIN,
+    content_sha256,
+    files_in,
+    pack,
+    sha256_of,
+    write,
+)
+from agents.android.bundle.from_source import compiled, require_host
 from agents.android.bundle.recipe import (
     FOLDER,
     BundleUnbuildable,
     Recipe,
     raise_if_killed,
 )
+from agents.android.bundle.requirements import Requirements, derived
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.programs import PYTHON, python_module
@@ -42,8 +50,6 @@ RUN: Final = "run"
 """The script in a bundle's root: `run SPEC.json`."""
 CONTENTS: Final = "BUNDLE.json"
 """The file in a bundle's root that says what it is made of."""
-_EXECUTABLE: Final = 0o755
-_PLAIN: Final = 0o644
 
 
 class Bundle(Contract):
@@ -58,6 +64,7 @@ class Bundle(Contract):
     """Over the recipe, the runner and this builder: when they change, it is built anew."""
     folder: Path
     archive: Path
+    requirements: Requirements
 
 
 def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle:
@@ -70,6 +77,8 @@ def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle
     inputs = _inputs_sha256(recipe)
     if not refresh and (known := _found(record, inputs)):
         return known
+    if recipe.compiled:
+        require_host(recipe.name)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
         packages = fetched(recipe, out_dir / "packages", refresh)
@@ -99,17 +108,17 @@ def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> Non
         _unpack_wheel(wheel, bundle / "packages", recipe.leave_out.wheels)
     sources = _add_compiled(recipe, packages, bundle / "packages", scratch / "compiling")
     for name, content in runner_sources().items():
-        _write(bundle / "app/agents/android/runner" / name, content)
+        write(bundle / "app/agents/android/runner" / name, content)
     script = (FOLDER / "run.sh").read_text()
     script = script.replace("@LOADER@", recipe.loader).replace("@PYTHON@", recipe.python)
-    _write(bundle / RUN, script.encode(), _EXECUTABLE)
+    write(bundle / RUN, script.encode(), EXECUTABLE)
     _compile(recipe, bundle)
     made_of = {
         "debian": sorted(path.stem for path in (packages / "debs").glob("*.deb")),
         "wheels": [wheel.stem for wheel in wheels],
         "compiled": sources,
     }
-    _write(bundle / CONTENTS, (json.dumps(made_of, indent=1) + "\n").encode())
+    write(bundle / CONTENTS, (json.dumps(made_of, indent=1) + "\n").encode())
     check_loadable(recipe, bundle)
 
 
@@ -125,15 +134,15 @@ def _add_compiled(recipe: Recipe, packages: Path, folder: Path, scratch: Path) -
         return []
     scratch.mkdir()
     made = compiled(recipe.compiled, recipe.python, packages, scratch, recipe.page_bytes)
-    for path in _files(made):
-        _write(folder / path.relative_to(made), path.read_bytes())
+    for path in files_in(made):
+        write(folder / path.relative_to(made), path.read_bytes())
     source = recipe.compiled.source
     return [f"{source.package}-{source.version}"]
 
 
 def check_loadable(recipe: Recipe, bundle: Path) -> None:
     """Raise BundleUnbuildable for a file that a kernel of this architecture may refuse to load."""
-    for path in _files(bundle):
+    for path in files_in(bundle):
         for objection in objections(path, recipe.machine, recipe.page_bytes):
             name = path.relative_to(bundle).as_posix()
             raise BundleUnbuildable(
@@ -151,25 +160,25 @@ def _take_libraries(recipe: Recipe, debian: Path, folder: Path) -> None:
                 f"{soname} is in none of its packages",
                 "mend the recipe",
             )
-        mode = _EXECUTABLE if soname == recipe.loader else _PLAIN
-        _write(folder / soname, places[0].read_bytes(), mode)
+        mode = EXECUTABLE if soname == recipe.loader else PLAIN
+        write(folder / soname, places[0].read_bytes(), mode)
 
 
 def _take_python(recipe: Recipe, debian: Path, folder: Path) -> None:
     version = f"python{recipe.python}"
-    _write(folder / "bin" / version, (debian / "usr/bin" / version).read_bytes(), _EXECUTABLE)
+    write(folder / "bin" / version, (debian / "usr/bin" / version).read_bytes(), EXECUTABLE)
     stdlib = debian / "usr/lib" / version
     for path in sorted(stdlib.rglob("*")):
         name = path.relative_to(stdlib).as_posix()
         if path.is_file() and not _matches(name, recipe.leave_out.stdlib):
-            _write(folder / "lib" / version / name, path.read_bytes())
+            write(folder / "lib" / version / name, path.read_bytes())
 
 
 def _unpack_wheel(wheel: Path, folder: Path, leave_out: Iterable[str]) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if not name.endswith("/") and not _matches(name, leave_out):
-                _write(folder / name, archive.read(name))
+                write(folder / name, archive.read(name))
 
 
 def _compile(recipe: Recipe, bundle: Path) -> None:
@@ -212,12 +221,6 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _write(path: Path, content: bytes, mode: int = _PLAIN) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    path.chmod(mode)
-
-
 # --- what comes out ------------------------------------------------------------------------------
 
 
@@ -235,15 +238,21 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
     bundle = Bundle(
         name=name,
         content_sha256=content,
-        archive_sha256=_sha256_of(archive),
+        archive_sha256=sha256_of(archive),
         inputs_sha256=inputs,
         folder=folder,
         archive=archive,
+        requirements=derived(folder, archive, recipe.page_bytes),
     )
     note = fresh.parent / "record.json"
     note.write_text(bundle.model_dump_json(indent=1) + "\n")
     note.replace(record)
     return bundle
+
+
+def found_bundle(out_dir: Path, recipe: Recipe) -> Bundle | None:
+    """Return a recipe's bundle if it was built before, is whole and of the same inputs."""
+    return _found(out_dir / f"{recipe.name}.json", _inputs_sha256(recipe))
 
 
 def _found(record: Path, inputs: str) -> Bundle | None:
@@ -255,44 +264,11 @@ def _found(record: Path, inputs: str) -> Bundle | None:
             bundle.inputs_sha256 == inputs
             and (bundle.folder, bundle.archive) == (at, at.with_name(f"{at.name}.tar"))
             and content_sha256(bundle.folder) == bundle.content_sha256
-            and _sha256_of(bundle.archive) == bundle.archive_sha256
+            and sha256_of(bundle.archive) == bundle.archive_sha256
         )
     except UNREADABLE:
         return None  # none yet, or not whole: it is built anew
     return bundle if whole else None
-
-
-def content_sha256(folder: Path) -> str:
-    """Hash every file's path, mode and content, in the order of paths."""
-    digest = hashlib.sha256()
-    for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        digest.update(f"{name}\0{_mode(path):o}\0{_sha256_of(path)}\n".encode())
-    return digest.hexdigest()
-
-
-def pack(folder: Path, archive: Path) -> None:
-    """Write a folder's files as a tar that depends on nothing but their paths and contents."""
-    with tarfile.open(archive, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for path in _files(folder):
-            entry = tarfile.TarInfo(path.relative_to(folder).as_posix())
-            entry.size, entry.mode = path.stat().st_size, _mode(path)
-            with path.open("rb") as content:
-                tar.addfile(entry, content)
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    yield from sorted(files, key=lambda path: path.as_posix())
-
-
-def _mode(path: Path) -> int:
-    return _EXECUTABLE if os.access(path, os.X_OK) else _PLAIN
-
-
-def _sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _inputs_sha256(recipe: Recipe) -> str:

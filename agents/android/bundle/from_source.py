@@ -12,13 +12,26 @@ import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
+from platform import machine
 from typing import Final
 
 from agents.android.bundle.debs import unpack_deb
 from agents.android.bundle.recipe import BundleUnbuildable, Compilation, raise_if_killed
 
 TIMEOUT_S: Final = 1800
+HOST: Final = "x86_64"
+"""The machine that the pinned compiler runs on."""
 _INCLUDED: Final = ("tools/pybind11/include", "headers/usr/include", "headers/usr/include/python{}")
+
+
+def require_host(bundle: str) -> None:
+    """Raise BundleUnbuildable where the compiler does not run; nothing is fetched before."""
+    if machine() != HOST:
+        raise BundleUnbuildable(
+            f"building the bundle {bundle}",
+            f"its compiler runs on {HOST} only, and this host is {machine()}",
+            f"connect the phone to an {HOST} host of the farm",
+        )
 
 
 def compiled(

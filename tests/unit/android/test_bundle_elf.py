@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.android.bundle.build import check_loadable
-from agents.android.bundle.elf import objections
+from agents.android.bundle.elf import objections, oldest_kernel
 from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
 
 ARM64, PAGE = 183, 0x4000
@@ -32,6 +32,37 @@ def elf(
         for what, offset, address, align in segments
     ]
     return struct.pack("<16sHHIQQQIHHHHHH", *head) + b"".join(table)
+
+
+def note(tag: tuple[int, int, int, int], before: bytes = b"") -> bytes:
+    """A file whose notes end in an ABI tag: system (0 is Linux), major, minor, patch."""
+    notes = before + struct.pack("<III4s4I", 4, 16, 1, b"GNU\0", *tag)
+    head = elf(((LOAD, 0, 0, PAGE), (NOTE, 64 + 2 * 56, 0, 4)))
+    sized = bytearray(head)
+    struct.pack_into("<Q", sized, 64 + 56 + 32, len(notes))
+    return bytes(sized) + notes
+
+
+@pytest.mark.parametrize(
+    ("content", "version"),
+    [
+        (note((0, 3, 7, 0)), (3, 7, 0)),
+        (note((0, 3, 7, 0), struct.pack("<III4s20s", 4, 20, 3, b"GNU\0", b"x")), (3, 7, 0)),
+        (note((0, 3, 7, 0), struct.pack("<III8s4s", 5, 1, 1, b"Zork\0", b"x")), (3, 7, 0)),
+        (note((2, 3, 7, 0)), None),  # another system's
+        (note((0, 3, 7, 0))[:-1], None),
+        (note((0, 3, 7, 0), b"\xff" * 12), None),
+        (elf(), None),
+        (elf()[:-1], None),
+        (b"#!/bin/sh\n", None),
+    ],
+)
+def test_the_oldest_kernel_of_a_file_is_read_from_its_notes(
+    tmp_path: Path, content: bytes, version: tuple[int, int, int] | None
+) -> None:
+    path = tmp_path / "libc.so.6"
+    path.write_bytes(content)
+    assert oldest_kernel(path) == version
 
 
 def said(folder: Path, content: bytes) -> list[str]:

@@ -87,7 +87,7 @@ async def test_a_bundle_whose_program_is_killed_is_tried_again(
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(WorkerFault) as caught:
-        await Content(tmp_path, tmp_path / "bundles").bundle("litert", "x86_64")
+        await Content(tmp_path, tmp_path / "bundles").runtime("litert", "x86_64")
     failure = caught.value.failure
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "signal")
     assert "apt-get update: it was killed by SIGKILL" in failure.message

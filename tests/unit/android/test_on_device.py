@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from agents.android import on_device
+from agents.android.bundle import from_source
+from agents.android.bundle.requirements import Requirements
 from agents.android.conditions import battery_facts, environment_of, thermal_facts
-from agents.android.content import Content, Ready
+from agents.android.content import Content, Ready, Runtime
 from agents.android.on_device import OnDeviceRun, modes_of, runner_spec
 from agents.android.on_device_result import LATENCIES, merged
 from agents.android.policy import load_policy
@@ -46,6 +49,7 @@ BATTERY = """Current Battery Service state:
   level: 83
   temperature: 287
 """
+BUILDING = Content.runtime
 THERMAL = """IsStatusOverride: false
 Thermal Status: 3
 Cached temperatures:
@@ -173,8 +177,10 @@ def ready_task(folder: Path = Path("/nowhere"), *, truth: bool = True) -> Ready:
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     """A submission, for which no bundle need be built."""
 
-    async def bundle(self: Content, runtime: str, arch: str) -> Tree:
-        return Tree(tmp_path, 0, {"run": runtime})
+    async def runtime(self: Content, name: str, arch: str) -> Runtime:
+        needs = Requirements(kernel=(3, 7, 0), page_bytes=16384, storage_bytes=200 << 20)
+        tree, starter = Tree(tmp_path, 0, {"run": name}), Tree(tmp_path, 0, {"libc.so.6": ""})
+        return Runtime(f"{name}-{arch}", tree, starter, "ld.so", needs)
 
     async def task(
         self: Content, name: str, workload: OnDevice, numerics: str, dataset: str | None
@@ -184,7 +190,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     async def score(ready: Ready, answers: Path) -> Scored:
         return Scored(metrics=result({"top1": 0.9}).metrics, objections=())
 
-    monkeypatch.setattr(Content, "bundle", bundle)
+    monkeypatch.setattr(Content, "runtime", runtime)
     monkeypatch.setattr(Content, "task", task)
     monkeypatch.setattr(on_device, "score_answers", score)
     assert SHAPES.on_device
@@ -210,7 +216,7 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
     predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
     assert set(outcome.metrics) == {"throughput", "top1"} | predicted
     assert outcome.environment["meets_run_rules"] is False
-    assert outcome.environment["pushed_bytes"] == 14
+    assert outcome.environment["pushed_bytes"] == 21  # bundle, the part that is tried first, task
     first, second = phone.deadlines
     assert 0 < second < first <= 50.0
 
@@ -233,6 +239,33 @@ async def test_the_runner_is_started_by_a_shell_of_the_device_s_choice(spec: Wor
     assert isinstance(await outcome_on(phone, spec), Result)
     started = [argv for argv in phone.commands if argv[1].endswith("/run")]
     assert [argv[0] for argv in started] == ["sh", "sh"]
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("x86_64", "apt-get update: E: Could not resolve deb.example; apt on this host needs"),
+        ("riscv64", "its compiler runs on x86_64 only, and this host is riscv64; connect the"),
+    ],
+)
+async def test_an_arm64_phone_whose_bundle_can_not_be_built_is_one_line(
+    spec: WorkerSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, words: str
+) -> None:
+    """The blame is the user's, so that the run is not tried again and the sweep goes on."""
+    monkeypatch.setattr(Content, "runtime", BUILDING)
+    monkeypatch.setattr(from_source, "machine", lambda: host)
+    apt = tmp_path / "apt-get"
+    apt.write_text("#!/bin/sh\necho 'E: Could not resolve deb.example' >&2\nexit 100\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    device = spec.device.model_copy(update={"facts": {"abi": "arm64-v8a"}})
+    phone = FakePhone()
+    outcome = await outcome_on(phone, spec.model_copy(update={"device": device}))
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.USER, "setup")
+    assert words in outcome.message
+    assert "\n" not in outcome.message
+    assert phone.commands == []
 
 
 NOT_FOUND = b"/data/local/tmp/x/run: line 1: /x/lib/ld.so: not found"

@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from agents.android import probe, transport
+from agents.android.content import Content
 from agents.android.phones import Phones
 from agents.android.policy import load_policy
 from agents.android.presence import Phone
@@ -90,7 +91,8 @@ async def run(phones: Phones) -> None:
 
 
 async def probed(phones: Phones) -> None:
-    assert not (await PhoneProbe(phones).probe(PHONE)).passed
+    nothing = Content(Path("/nowhere"), Path("/nowhere"))
+    assert not (await PhoneProbe(phones, nothing).probe(PHONE)).passed
 
 
 @pytest.mark.parametrize("use", [run, probed])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from agents.android.bundle.build import Bundle, _found
+from agents.android.bundle.requirements import Requirements
 from agents.outbox import Outbox
 from agents.stacks.environments import EnvironmentFolder, InstallState
 from controller.contracts.adb_status import AdbStatus, RouteStatus
@@ -131,6 +132,7 @@ def _bundle(folder: Path) -> Path:
         inputs_sha256="abc",
         folder=folder / "litert-x86_64-1",
         archive=_written(folder / "litert-x86_64-1.tar", ""),
+        requirements=Requirements(kernel=(3, 2, 0), page_bytes=4096, storage_bytes=1),
     )
     return _written(folder / "record.json", bundle.model_dump_json())
 
