@@ -144,7 +144,10 @@ class Phones:
         server = await PrivateServer.start(self._folder / ADB_FOLDER)
         self._rescue.server = server
         for serial in self._addresses:
-            self._bring_in(Route(server.address, serial))
+            route = Route(server.address, serial)
+            if device_id := self._addresses.device_of(serial):
+                self._absences.knows(route, device_id)
+            self._bring_in(route)
         return server
 
     async def _take(self, server: Address, change: Change) -> None:
@@ -209,11 +212,12 @@ class Phones:
                 break
             failed.append(remedy)
             if len(failed) >= GREETINGS or fault.kind is FaultKind.UNAUTHORIZED:
-                self._refuse(link.route, unusable(link.serial, fault))
+                await self._miss(link.route, fault)
             step = await self._next_step(link, failed, fault)
             remedy = step.remedy
-            if remedy is None:
+            if remedy is None and fault.kind is not FaultKind.UNAUTHORIZED:
                 self._addresses.forget(link.serial)
+                self._publish()
         self._used.pop(link.route, None)
 
     async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
@@ -241,6 +245,12 @@ class Phones:
                 self._used[link.route].append(step.remedy)
             await self._rescue.apply(step.remedy, name, tell)
         return step
+
+    async def _miss(self, route: Route, fault: RemoteFault) -> None:
+        """Tell why a phone can't be taken in: of its way and, if it was here, of its device."""
+        self._refuse(route, unusable(route.serial, fault))
+        if self._away(route) and self._absences.failed(route, fault.kind, fault.message):
+            await self._tell()
 
     def _refuse(self, route: Route, error: UserError) -> None:
         log.error("%s", error)
@@ -270,7 +280,7 @@ class Phones:
         self._refused.pop(link.route, None)
         self._absences.came(link.route, device.id)
         if self._rescue.server and is_tcp(link.serial):
-            self._addresses.remember(link.serial)
+            self._addresses.remember(link.serial, device.id)
         await self._tell()
         return None
 
@@ -281,11 +291,19 @@ class Phones:
     def _publish(self) -> None:
         """Tell the command line of this host; of what adb does not list, only what is missed."""
         shown = {way: error for way, error in self._refused.items() if self._is_known(way)}
-        ways = {way: route_status(None, error, self._looks[way]) for way, error in shown.items()}
+        ways = {
+            way: route_status(None, error, self._looks[way], self._away(way))
+            for way, error in shown.items()
+        }
         for phone in self.present.here.values():
             way, error = phone.route, self._elsewhere.get(phone.device.id)
             ways[way] = route_status(phone.device.id, error, self._looks[way])
         self._told.publish(ways)
+
+    def _away(self, route: Route) -> str | None:
+        """Return which phone a way led to, if it is away."""
+        device_id = self._absences.device_of(route)
+        return None if device_id in self.present.here else device_id
 
     def _is_known(self, route: Route) -> bool:
         return route in self._listed or route.serial in self._addresses
