@@ -109,7 +109,8 @@ def doctor(
 @app.command()
 def virtual(
     profile: Annotated[
-        str, typer.Option(help="flagship, flagship-arm64, midrange, old, bare, or a YAML file.")
+        str,
+        typer.Option(help="flagship, midrange, old, … (docs/phones.md), or a YAML file."),
     ],
     serial: Annotated[str | None, typer.Option(help="Instead of the profile's.")] = None,
     fault: Annotated[
