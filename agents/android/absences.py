@@ -33,9 +33,10 @@ class Absences:
         """Return which phone a way led to, if it was ever taken in."""
         return self._known.get(route)
 
-    def knows(self, route: Route, device_id: str) -> None:
-        """Note which phone a way led to before this agent was started."""
-        self._known.setdefault(route, device_id)
+    def knows(self, route: Route, device_id: str | None) -> None:
+        """Note which phone a way led to before this agent was started, if that is known."""
+        if device_id:
+            self._known.setdefault(route, device_id)
 
     def came(self, route: Route, device_id: str) -> None:
         """Forget what was told of a phone that has been taken in."""

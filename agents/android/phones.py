@@ -145,8 +145,7 @@ class Phones:
         self._rescue.server = server
         for serial in self._addresses:
             route = Route(server.address, serial)
-            if device_id := self._addresses.device_of(serial):
-                self._absences.knows(route, device_id)
+            self._absences.knows(route, self._addresses.device_of(serial))
             self._bring_in(route)
         return server
 
@@ -167,8 +166,7 @@ class Phones:
         lost = self.present.by_route(route)
         if lost:
             del self.present.here[lost.device.id]
-        away = self._absences.device_of(route) not in self.present.here
-        if (away and self._absences.saw(route, change.state)) or lost:
+        if (self._away(route) and self._absences.saw(route, change.state)) or lost:
             await self._tell()
         self._publish()
         if lost and (other := self._other_way(lost)):
@@ -226,8 +224,7 @@ class Phones:
 
         async def tell(what: str) -> None:
             log.warning("%s: %s", name, what)
-            away = name not in self.present.here
-            if away and self._absences.did(link.route, what, fault.message):
+            if self._away(link.route) and self._absences.did(link.route, what, fault.message):
                 await self._tell()
 
         if fault.kind is not FaultKind.UNAUTHORIZED and len(failed) < PROBES:
@@ -290,10 +287,10 @@ class Phones:
 
     def _publish(self) -> None:
         """Tell the command line of this host; of what adb does not list, only what is missed."""
-        shown = {way: error for way, error in self._refused.items() if self._is_known(way)}
         ways = {
             way: route_status(None, error, self._looks[way], self._away(way))
-            for way, error in shown.items()
+            for way, error in self._refused.items()
+            if way in self._listed or way.serial in self._addresses
         }
         for phone in self.present.here.values():
             way, error = phone.route, self._elsewhere.get(phone.device.id)
@@ -304,6 +301,3 @@ class Phones:
         """Return which phone a way led to, if it is away."""
         device_id = self._absences.device_of(route)
         return None if device_id in self.present.here else device_id
-
-    def _is_known(self, route: Route) -> bool:
-        return route in self._listed or route.serial in self._addresses

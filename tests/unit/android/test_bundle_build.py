@@ -10,7 +10,7 @@ import pytest
 
 from agents.android.bundle import build
 from agents.android.bundle.recipe import Recipe, recipe_named
-from agents.host.locks import exclusive_now
+from agents.host.locks import exclusive_in_thread, exclusive_now
 
 
 @pytest.fixture
@@ -40,13 +40,12 @@ def test_what_another_process_has_built_while_this_one_waited_is_taken(
     recipe: Recipe, built: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs: list[build.Bundle] = []
-    lock = build.exclusive_in_thread
 
     @contextmanager
     def waits_for_another(file: Path) -> Iterator[None]:
-        monkeypatch.setattr(build, "exclusive_in_thread", lock)
+        monkeypatch.setattr(build, "exclusive_in_thread", exclusive_in_thread)
         theirs.append(build.build_bundle(tmp_path, recipe))
-        with lock(file):
+        with exclusive_in_thread(file):
             yield
 
     monkeypatch.setattr(build, "exclusive_in_thread", waits_for_another)
