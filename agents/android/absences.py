@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.transports.adb.recovery import Route
+from agents.transports.remote import FaultKind
 from controller.contracts.device import AbsentDevice, DeviceState
 
 Away = Literal[DeviceState.OFFLINE, DeviceState.UNAUTHORIZED]
@@ -31,6 +32,11 @@ class Absences:
     def device_of(self, route: Route) -> str | None:
         """Return which phone a way led to, if it was ever taken in."""
         return self._known.get(route)
+
+    def knows(self, route: Route, device_id: str | None) -> None:
+        """Note which phone a way led to before this agent was started, if that is known."""
+        if device_id:
+            self._known.setdefault(route, device_id)
 
     def came(self, route: Route, device_id: str) -> None:
         """Forget what was told of a phone that has been taken in."""
@@ -61,6 +67,17 @@ class Absences:
             return False
         self._seen.setdefault(device_id, (DeviceState.OFFLINE, because))
         self._done[device_id] = (*done, what)
+        return True
+
+    def failed(self, route: Route, kind: FaultKind, why: str) -> bool:
+        """Note why a phone that is away can't be used; tell whether that is news."""
+        device_id = self._known.get(route)
+        if device_id is None or device_id in self._seen:
+            return False
+        locked = BROKEN["unauthorized"]
+        self._seen[device_id] = (
+            locked if kind is FaultKind.UNAUTHORIZED else (DeviceState.OFFLINE, why)
+        )
         return True
 
     def told(self) -> tuple[AbsentDevice, ...]:

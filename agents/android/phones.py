@@ -144,7 +144,9 @@ class Phones:
         server = await PrivateServer.start(self._folder / ADB_FOLDER)
         self._rescue.server = server
         for serial in self._addresses:
-            self._bring_in(Route(server.address, serial))
+            route = Route(server.address, serial)
+            self._absences.knows(route, self._addresses.device_of(serial))
+            self._bring_in(route)
         return server
 
     async def _take(self, server: Address, change: Change) -> None:
@@ -164,8 +166,7 @@ class Phones:
         lost = self.present.by_route(route)
         if lost:
             del self.present.here[lost.device.id]
-        away = self._absences.device_of(route) not in self.present.here
-        if (away and self._absences.saw(route, change.state)) or lost:
+        if (self._away(route) and self._absences.saw(route, change.state)) or lost:
             await self._tell()
         self._publish()
         if lost and (other := self._other_way(lost)):
@@ -209,11 +210,12 @@ class Phones:
                 break
             failed.append(remedy)
             if len(failed) >= GREETINGS or fault.kind is FaultKind.UNAUTHORIZED:
-                self._refuse(link.route, unusable(link.serial, fault))
+                await self._miss(link.route, fault)
             step = await self._next_step(link, failed, fault)
             remedy = step.remedy
-            if remedy is None:
+            if remedy is None and fault.kind is not FaultKind.UNAUTHORIZED:
                 self._addresses.forget(link.serial)
+                self._publish()
         self._used.pop(link.route, None)
 
     async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
@@ -222,8 +224,7 @@ class Phones:
 
         async def tell(what: str) -> None:
             log.warning("%s: %s", name, what)
-            away = name not in self.present.here
-            if away and self._absences.did(link.route, what, fault.message):
+            if self._away(link.route) and self._absences.did(link.route, what, fault.message):
                 await self._tell()
 
         if fault.kind is not FaultKind.UNAUTHORIZED and len(failed) < PROBES:
@@ -241,6 +242,12 @@ class Phones:
                 self._used[link.route].append(step.remedy)
             await self._rescue.apply(step.remedy, name, tell)
         return step
+
+    async def _miss(self, route: Route, fault: RemoteFault) -> None:
+        """Tell why a phone can't be taken in: of its way and, if it was here, of its device."""
+        self._refuse(route, unusable(route.serial, fault))
+        if self._away(route) and self._absences.failed(route, fault.kind, fault.message):
+            await self._tell()
 
     def _refuse(self, route: Route, error: UserError) -> None:
         log.error("%s", error)
@@ -270,7 +277,7 @@ class Phones:
         self._refused.pop(link.route, None)
         self._absences.came(link.route, device.id)
         if self._rescue.server and is_tcp(link.serial):
-            self._addresses.remember(link.serial)
+            self._addresses.remember(link.serial, device.id)
         await self._tell()
         return None
 
@@ -280,12 +287,17 @@ class Phones:
 
     def _publish(self) -> None:
         """Tell the command line of this host; of what adb does not list, only what is missed."""
-        shown = {way: error for way, error in self._refused.items() if self._is_known(way)}
-        ways = {way: route_status(None, error, self._looks[way]) for way, error in shown.items()}
+        ways = {
+            way: route_status(None, error, self._looks[way], self._away(way))
+            for way, error in self._refused.items()
+            if way in self._listed or way.serial in self._addresses
+        }
         for phone in self.present.here.values():
             way, error = phone.route, self._elsewhere.get(phone.device.id)
             ways[way] = route_status(phone.device.id, error, self._looks[way])
         self._told.publish(ways)
 
-    def _is_known(self, route: Route) -> bool:
-        return route in self._listed or route.serial in self._addresses
+    def _away(self, route: Route) -> str | None:
+        """Return which phone a way led to, if it is away."""
+        device_id = self._absences.device_of(route)
+        return None if device_id in self.present.here else device_id

@@ -43,10 +43,12 @@ class Told:
             log.error("benchfarm phone knows no news: %s", error)
 
 
-def route_status(device_id: str | None, error: UserError | None, look: int) -> RouteStatus:
+def route_status(
+    device_id: str | None, error: UserError | None, look: int, last: str | None = None
+) -> RouteStatus:
     """Return what is told of one way."""
     complaint = Complaint.of(error) if error else None
-    return RouteStatus(device_id=device_id, complaint=complaint, look=look)
+    return RouteStatus(device_id=device_id, last_device_id=last, complaint=complaint, look=look)
 
 
 def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:

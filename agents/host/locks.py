@@ -62,6 +62,17 @@ async def exclusive(
 
 
 @contextmanager
+def exclusive_in_thread(file: Path) -> Iterator[None]:
+    """Hold a file's lock; blocks until it is free."""
+    descriptor = _open(file)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def exclusive_now(file: Path) -> Iterator[bool]:
     """Hold a file's lock if it is free now; gives whether it was."""
     descriptor = _open(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -168,11 +168,14 @@ def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
         say(line, err=True)
 
 
-def warn_of_phones() -> None:
-    """Say on standard error which phones of this host can't be used and why, in a line each."""
+def warn_of_phones(shown: Collection[str]) -> None:
+    """Say on standard error which phones of this host can't be used and why, in a line each.
+
+    shown: ids of devices that are shown, and so are their states.
+    """
     from controller.runtime.phones import complaints_here
 
-    for error in complaints_here(home()):
+    for error in complaints_here(home(), shown):
         say(f"benchfarm: {error}", err=True)
 
 

@@ -40,7 +40,7 @@ def list_devices(json: Json = False) -> None:
     with reading() as store:
         warn_if_away()
         devices = devices_now(home(), store)
-        warn_of_phones()
+        warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(home(), store))
     if json:
         show_json(devices)

@@ -51,7 +51,8 @@ def list_phones(json: Json = False) -> None:
     table = Table("device", "adb serial", "adb server", "complaint")
     for phone in found:
         complaint = str(phone.complaint.error()) if phone.complaint else ""
-        table.add_row(phone.device_id or "", phone.serial, phone.adb_server, complaint)
+        device = phone.device_id or phone.last_device_id or ""
+        table.add_row(device, phone.serial, phone.adb_server, complaint)
     show_table(table)
 
 
@@ -108,7 +109,8 @@ def doctor(
 @app.command()
 def virtual(
     profile: Annotated[
-        str, typer.Option(help="flagship, flagship-arm64, midrange, old, bare, or a YAML file.")
+        str,
+        typer.Option(help="flagship, midrange, old, … (docs/phones.md), or a YAML file."),
     ],
     serial: Annotated[str | None, typer.Option(help="Instead of the profile's.")] = None,
     fault: Annotated[

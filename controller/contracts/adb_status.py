@@ -26,6 +26,8 @@ class RouteStatus(Contract):
 
     device_id: str | None = None
     """Which phone it is, if the agent may use it this way."""
+    last_device_id: str | None = None
+    """Which phone was last used this way, if none is now and that phone is away."""
     complaint: Complaint | None = None
     """Why nothing runs on it."""
     look: int = 0

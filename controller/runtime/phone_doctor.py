@@ -22,7 +22,7 @@ def examined_phone(home: Home, name: str, policy: str) -> list[Check]:
     Raises PhoneUnavailable if it is not here, or a run or a probe is on it, FarmUnavailable.
     """
     for agent, serial, route in routes_here(home):
-        if name not in (serial, route.device_id):
+        if name not in (serial, route.device_id, route.last_device_id):
             continue
         if route.device_id is None:
             return [*_complaint(route)]

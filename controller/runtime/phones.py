@@ -144,7 +144,7 @@ def _ways_to(home: Home, phone: str) -> Iterator[tuple[AdbAgent, str]]:
     """Yield those that this host's agent sees, then an address that it remembers."""
     address = with_port(phone)
     for agent, serial, route in routes_here(home):
-        if serial in (phone, address) or route.device_id == phone:
+        if serial in (phone, address) or phone in (route.device_id, route.last_device_id):
             yield agent, serial
     for agent in agents_here(home):
         if address in _addresses(agent):
@@ -199,14 +199,19 @@ def phones_here(home: Home) -> list[PhoneHere]:
     return sorted(found, key=lambda p: (p.complaint is None, p.adb_server, p.serial))
 
 
-def complaints_here(home: Home) -> list[UserError]:
-    """Return why phones that this host's adb servers list are not used; waits for no agent."""
+def complaints_here(home: Home, shown: Collection[str] = ()) -> list[UserError]:
+    """Return why phones that this host's adb servers list are not used; waits for no agent.
+
+    shown: ids of devices that are shown beside it, with why they are away: they are left out.
+    """
+    if home.cluster() is None:
+        return []
     try:
         statuses = [AdbAgent(file).read() for file in home.adb_statuses()]
     except FarmUnavailable:  # it has just been ended
         return []
     routes = [route for status in statuses for route in status.routes.values()]
-    return [route.complaint.error() for route in routes if route.complaint]
+    return [r.complaint.error() for r in routes if r.complaint and r.last_device_id not in shown]
 
 
 def adb_key(home: Home, server: str | None = None) -> Path | None:

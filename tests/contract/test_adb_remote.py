@@ -13,6 +13,7 @@ from agents.android.virtual import faults
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.recovery import disconnect, state_of
 from agents.transports.adb.remote import AdbRemote
+from agents.transports.examination import examine
 from agents.transports.remote import RUNS, FaultKind, RemoteFault, failure_of
 from agents.transports.tree import Tree
 from controller.contracts.device import DeviceKind
@@ -261,6 +262,17 @@ async def test_a_read_only_storage_is_told(phone: Phone, tree: Tree) -> None:
     push = asyncio.create_task(phone.remote.push_tree(tree))
     assert await fault_of(push) is FaultKind.READ_ONLY
     assert (await phone.remote.run(("echo", "it"), PATIENCE_S)).stdout == b"it\n"
+
+
+async def test_a_storage_on_which_nothing_is_executed_is_told(phone: Phone, tree: Tree) -> None:
+    await phone.set_faults(faults.NoExec())
+    with pytest.raises(RemoteFault, match="is it mounted noexec") as caught:
+        await phone.remote.push_tree(tree)
+    assert (caught.value.kind, caught.value.blame) == (FaultKind.NO_EXEC, Blame.DEVICE)
+    with pytest.raises(RemoteFault, match=r"can't write and run a program: .*[Pp]ermission denied"):
+        await examine(phone.remote, phone.remote.folder, "here")
+    await phone.set_faults()
+    await phone.remote.push_tree(tree)
 
 
 @pytest.mark.parametrize("fault", [faults.ReadOnly(), faults.FullStorage()])

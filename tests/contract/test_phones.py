@@ -139,6 +139,7 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
     assert [row] == [
         {
             "device_id": flagship.serial,
+            "last_device_id": None,
             "complaint": None,
             "adb_server": str(agent.server),
             "serial": flagship.address,
@@ -348,7 +349,7 @@ async def test_a_remembered_phone_that_is_away_is_told_until_it_is_let_go_of(
 ) -> None:
     monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
     home, away = Home(tmp_path / "home"), "127.0.0.1:1"
-    PhoneAddresses(home.agent / "host-1" / ADB_FOLDER / FOLDER).remember(away)
+    PhoneAddresses(home.agent / "host-1" / ADB_FOLDER / FOLDER).remember(away, "AWAY1")
     async with serving(farm, home.path) as agent:
         await until(complaint_about(agent, away), "it is told")
         assert (await agent.cli("phone", "disconnect", away))[0] == 0

@@ -272,7 +272,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
     [
         (
             ["--profile", "nothing"],
-            "built-in profiles: bare, flagship, flagship-arm64, midrange, old",
+            "built-in profiles: bare, flagship, flagship-arm64, locked, midrange, old, restarting",
         ),
         (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: Field required"),

@@ -1,22 +1,141 @@
-"""The mobile suite's tasks on two virtual phones: one of this host's processor, one of arm64."""
+"""The mobile suite's tasks on virtual phones: behind each kind of daemon, and on arm64."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agents.android.virtual import control
 from controller.contracts.catalog import load_catalog
+from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep_file import parse_sweep
-from controller.runtime.phones import StartedPhone
+from controller.runtime.phones import StartedPhone, adb_key, await_devices, started_phone
 from controller.scheduling.emulation import REASON
-from tests.integration.farm import TestFarm, joined_phone
+from tests.integration.farm import Said, TestFarm, joined_phone
 from tests.support.emulated import skip_without_arm64
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 SWEEP = Path(__file__).parents[2] / "sweeps/mobile-rapid.yaml"
+TASKS = set(parse_sweep(SWEEP.read_bytes(), SWEEP.name).workload)
+KNOBS = {"length": "rapid", "policy": "ci", "mode": "submission"}
+OLD, RESTARTING, LATE = "VIRTUALOLD1", "VIRTUALRESTARTING1", "VIRTUALBARE1"
+LOCKED = "VIRTUALLOCKED1"
+CONFIRM = "confirm this host's key on"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What a sweep behind daemons came to, and what was said of the phones that were locked."""
+
+    runs: Sequence[Run]
+    results: Sequence[dict[str, Any]]
+    said: Mapping[str, Said]
+    locked: str
+    """The address of the phone that stays locked."""
+
+    def of(self, device: str) -> dict[str, dict[str, Any]]:
+        """Return a device's results by task."""
+        return {r["workload"]: r for r in self.results if r["device"] == device}
+
+
+@pytest.fixture(scope="module")
+def behind(farm: TestFarm) -> Behind:
+    """Run the suite on a phone of each kind of daemon; the key of the bare one is given late."""
+    said = dict[str, Said]()
+    with ExitStack() as there:
+        for profile in ("old", "restarting"):
+            there.enter_context(joined_phone(farm, profile))
+        late = there.enter_context(started_phone("bare", None))
+        locked = there.enter_context(started_phone("locked", adb_key(farm.home)))
+        for phone in (late, locked):
+            said[f"connect {phone.facts['serial']}"] = farm.cli("phone", "connect", phone.address)
+        said["phone list"] = farm.cli("phone", "list", "--json")
+        said["device list"] = farm.cli("device", "list")
+        said["doctor"] = farm.cli("phone", "doctor", locked.address, "--json")
+        confirm_key(late)
+        await_devices(farm.home, [LATE])
+        said["sweep on locked"] = submitted(farm, "locked", "offline", LOCKED)
+        done = submitted(farm, "behind", "offline", OLD, RESTARTING, LATE)
+        assert done.status == 0, done.out + done.err
+        sweep_id = done.out.split()[1].rstrip(":")
+        found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
+        said["clean"] = farm.cli("phone", "clean", LATE)
+        said["device list, after"] = farm.cli("device", "list", "--json")
+        for phone in (late, locked):
+            assert farm.cli("phone", "disconnect", phone.address).status == 0
+    return Behind(farm.runs(sweep_id), found, said, locked.address)
+
+
+def confirm_key(phone: StartedPhone) -> None:
+    """Answer the question on a phone's screen with yes, once it is there."""
+    folder = Path(str(phone.facts["folder"]))
+    eventually(lambda: asyncio.run(control.ask(folder, control.GetStatus())).asking, "it asks")
+    asyncio.run(control.ask(folder, control.AllowHost()))
+
+
+def submitted(farm: TestFarm, name: str, scenario: str, *devices: str) -> Said:
+    """Submit every task, once on each device, and wait for the end."""
+    selector = " or ".join(f'device == "{device}"' for device in devices)
+    sweep = {"name": name, "workload": sorted(TASKS), "stack": "litert", "scenario": scenario}
+    where = {"devices": selector, "run_on": "each", "deadline_s": 600, "knobs": KNOBS}
+    words = ("sweep", "submit", "-", "--wait")
+    return farm.cli(*words, stdin=json.dumps({**sweep, **where}), timeout_s=1500)
+
+
+@pytest.mark.parametrize("device", [OLD, RESTARTING, LATE])
+def test_every_task_is_valid_behind_a_daemon(behind: Behind, device: str) -> None:
+    found = behind.of(device)
+    assert set(found) == TASKS
+    assert all((r["validity"], r["virtual"]) == ("VALID", True) for r in found.values())
+    told = {(r["environment"]["shell_v2"], r["environment"]["android"]) for r in found.values()}
+    assert told == {{OLD: (False, 5.1), RESTARTING: (True, 9.0), LATE: (True, 8.1)}[device]}
+
+
+def test_what_a_daemon_that_restarts_has_cut_is_valid_the_second_time(behind: Behind) -> None:
+    attempts = {run.cell.workload: run.attempts for run in behind.runs if was_on(run, RESTARTING)}
+    (cut,) = [task for task, tries in attempts.items() if len(tries) > 1]
+    states = [attempt.state for attempt in attempts[cut]]
+    assert states == [AttemptState.FAILED, AttemptState.SUCCEEDED]
+    assert behind.of(RESTARTING)[cut]["environment"]["pushed_bytes"] == 0, "it was there already"
+
+
+def was_on(run: Run, device: str) -> bool:
+    return {attempt.device_id for attempt in run.attempts} == {device}
+
+
+def test_a_phone_whose_key_is_not_confirmed_is_named_first_and_gets_no_run(behind: Behind) -> None:
+    said = behind.said
+    for serial in (LATE, LOCKED):
+        refused = said[f"connect {serial}"]
+        assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+        assert CONFIRM in refused.err
+    listed = said["phone list"].json
+    assert [bool(row["complaint"]) for row in listed] == [True, True, False, False]
+    assert behind.locked in [row["serial"] for row in listed[:2]]
+    lines = said["device list"].err.splitlines()
+    assert all(CONFIRM in line for line in lines), lines
+    assert sum(behind.locked in line for line in lines) == 1
+    assert said["doctor"].status == 1
+    assert CONFIRM in said["doctor"].json[0]["remedy"]
+    refused = said["sweep on locked"]
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    known = {one["device"]["id"] for one in said["device list, after"].json}
+    assert known >= {OLD, RESTARTING, LATE}
+    assert LOCKED not in known
+
+
+def test_a_phone_is_cleaned_of_what_runs_have_left(behind: Behind) -> None:
+    assert behind.said["clean"].status == 0, behind.said["clean"].err
+    assert re.fullmatch(rf"{LATE}: \d{{3}}\.\d MB freed\n", behind.said["clean"].out)
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +147,17 @@ def arm64(farm: TestFarm) -> Iterator[StartedPhone]:
 
 
 def test_every_task_answers_on_arm64_as_it_does_here(
-    farm: TestFarm, phones: dict[str, StartedPhone], arm64: StartedPhone, tmp_path: Path
+    farm: TestFarm, behind: Behind, arm64: StartedPhone
 ) -> None:
     """Each runs once on each: what the shipped sweep has on every phone would take minutes more."""
-    tasks = parse_sweep(SWEEP.read_bytes(), SWEEP.name).workload
-    emulated, here = str(arm64.facts["serial"]), next(iter(phones))
-    shared = {"stack": "litert", "deadline_s": 600, "workload": tasks, "run_on": "each"}
-    knobs = {"length": "rapid", "policy": "ci", "mode": "submission"}
-    for device, scenario in ((emulated, "single_stream"), (here, "offline")):
-        which = {"name": scenario, "scenario": scenario, "devices": [f'device == "{device}"']}
-        file = tmp_path / f"{scenario}.json"
-        file.write_text(json.dumps({**shared, **which, "knobs": knobs}))
-        done = farm.cli("sweep", "submit", str(file), "--wait", timeout_s=1500)
-        # 1: none of an emulated device is VALID.
-        assert done.status == (1 if device == emulated else 0), done.out + done.err
+    emulated = str(arm64.facts["serial"])
+    done = submitted(farm, "emulated", "single_stream", emulated)
+    assert done.status == 1, f"none of an emulated device is VALID: {done.out}{done.err}"
     found = farm.cli("results", "list", "--json").json
     on_arm64 = {r["workload"]: r for r in found if r["device"] == emulated}
-    on_host = {r["workload"]: r for r in found if r["device"] == here}
-    assert set(on_arm64) == set(on_host) == set(tasks)
+    assert set(on_arm64) == TASKS
 
-    for task, result in on_host.items():
-        assert (result["validity"], result["virtual"]) == ("VALID", True), result["reasons"]
+    for task, result in behind.of(LATE).items():
         quality = load_catalog().workloads[task].quality_target
         assert quality is not None
         ours, theirs = (r["metrics"][quality.metric]["value"] for r in (result, on_arm64[task]))

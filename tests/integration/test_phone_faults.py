@@ -30,7 +30,7 @@ from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones, wait_for_nobody
+from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody
 from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import PATIENCE_S, until
@@ -69,26 +69,21 @@ OTHERS = [
     Case(faults.FullStorage(), "push", FULL),
     Case(faults.ReadOnly(), "push", READ_ONLY),
     Case(faults.Slow(bytes_per_s=20_000_000), "push", None),
-    Case(faults.OldDaemon(), "push", None),
     Case(faults.Offline(), "start", OFFLINE),
     Case(faults.Unauthorized(), "start", UNAUTHORIZED),
     Case(faults.Hang(), "start", HUNG),
-    Case(faults.Disconnect(command="performance.json"), "start", OFFLINE, heals=True),
     Case(faults.FullStorage(), "start", FULL),
     Case(faults.Slow(bytes_per_s=100_000), "start", None),
-    Case(faults.OldDaemon(), "start", None),
     Case(faults.Offline(), "run", OFFLINE),
     Case(faults.Unauthorized(), "run", OFFLINE),
     Case(faults.Disconnect(shell_output=True), "run", OFFLINE, heals=True),
     Case(faults.Disconnect(shell_output=True, stay_offline=True), "run", OFFLINE),
-    Case(faults.OldDaemon(), "run", OFFLINE, heals=True),
     Case(faults.Unauthorized(), "pull", UNAUTHORIZED),
     Case(faults.Hang(), "pull", HUNG),
     Case(faults.Disconnect(after_bytes=MID_PULL), "pull", OFFLINE, heals=True),
     Case(faults.FullStorage(), "pull", None),
     Case(faults.ReadOnly(), "pull", None),
     Case(faults.Slow(bytes_per_s=1_000_000), "pull", None),
-    Case(faults.OldDaemon(), "pull", None),
 ]
 
 
@@ -220,14 +215,9 @@ async def strike(fault: Fault, agent: LoopAgent, phone: RunningPhone) -> None:
     """Switch a fault on; what the adb server learns by connecting anew, it has learnt."""
     await set_faults(phone, fault)
 
-    async def is_old() -> bool:
-        return not await impatient(agent.server, phone.address).has_shell_v2()
-
     async def is_cut() -> bool:
         return await state_of(agent.server, phone.address) != "device"
 
-    if isinstance(fault, faults.OldDaemon):
-        await until(is_old, "adb knows its old daemon")
     if isinstance(fault, faults.Unauthorized):
         await until(is_cut, "adb has seen the link break")
 

@@ -12,12 +12,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from agents.android.virtual.auth import encode_public_key
-from controller.contracts.run import AttemptState, RunState
 from controller.runtime.phones import (
     StartedPhone,
     adb_key,
-    await_devices,
-    connect_phone,
     started_phone,
 )
 from tests.integration.farm import TestFarm
@@ -98,51 +95,6 @@ def test_conditions_of_the_phone_are_recorded(
             assert isinstance(environment["battery_celsius_after"], float)
             assert environment["charging_before"] is True
             assert str(environment["model"]).startswith("Virtual ")
-
-
-@pytest.mark.long
-def test_second_run_pushes_no_byte(farm: TestFarm, phones: dict[str, StartedPhone]) -> None:
-    sweep = phone_sweep("pushed-already", list(phones), scenario="offline", repeats=2)
-    sweep_id = farm.submit(sweep)
-    assert farm.cli("sweep", "watch", sweep_id).status == 0
-    found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
-    later = [r for r in found if r["repeat"] == 1]
-    assert [r["environment"]["pushed_bytes"] for r in later] == [0, 0]
-
-
-@pytest.mark.long
-def test_phone_that_dies_in_mid_run_is_blamed_and_the_run_waits_for_its_return(
-    farm: TestFarm, phones: dict[str, StartedPhone]
-) -> None:
-    options = ["--serial=DOOMED1"]
-    with started_phone("midrange", adb_key(farm.home), options=options) as doomed:
-        connect_phone(farm.home, doomed.address)
-        await_devices(farm.home, ["DOOMED1"])
-        sweep_id = farm.submit(phone_sweep("dying", ["DOOMED1"], scenario="single_stream"))
-        with farm.events(sweep_id) as events:
-            next(event for event in events if event.progress)
-            refused = farm.cli("phone", "clean", "DOOMED1")
-            doomed.process.kill()
-            doomed.process.wait()
-            after = next(event for event in events if event.state is not RunState.LEASED)
-            assert after.state is RunState.QUEUED
-    assert (refused.status, refused.err.count("\n")) == (2, 1)
-    assert "cleaning phone DOOMED1: a run or a probe is on it; wait for its end" in refused.err
-    assert {s["device"]["id"]: s["state"] for s in listed(farm)}["DOOMED1"] == "offline"
-    (failure,) = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
-    assert (failure["blame"], failure["kind"]) == ("device", "offline")
-
-    with started_phone("midrange", adb_key(farm.home), options=options) as back:
-        connect_phone(farm.home, back.address)
-        assert farm.cli("sweep", "watch", sweep_id).status == 0
-        cleaned = farm.cli("phone", "clean", "DOOMED1")
-        assert cleaned.status == 0, cleaned.err
-        assert re.fullmatch(r"DOOMED1: \d{3}\.\d MB freed\n", cleaned.out)
-    (run,) = farm.runs(sweep_id)
-    failures = farm.cli("results", "list", "--sweep", sweep_id, "--failures", "--json").json
-    assert [a.state for a in run.attempts] == [AttemptState.FAILED, AttemptState.SUCCEEDED], (
-        failures
-    )
 
 
 def test_a_phone_lets_in_no_adb_server_but_its_farms(farm: TestFarm, tmp_path: Path) -> None:

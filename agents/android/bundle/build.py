@@ -41,6 +41,7 @@ from agents.android.bundle.recipe import (
     raise_if_killed,
 )
 from agents.android.bundle.requirements import Requirements, derived
+from agents.host.locks import exclusive_in_thread
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.programs import PYTHON, python_module
@@ -81,10 +82,13 @@ def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle
         require_host(recipe.name)
     try:
         out_dir.mkdir(parents=True, exist_ok=True)
-        packages = fetched(recipe, out_dir / "packages", refresh)
-        with TemporaryDirectory(prefix="building-", dir=out_dir) as scratch:
-            assemble(recipe, packages, Path(scratch) / "bundle", Path(scratch))
-            return _publish(recipe, Path(scratch) / "bundle", record, inputs)
+        with exclusive_in_thread(out_dir / f"{recipe.name}.lock"):
+            if not refresh and (known := _found(record, inputs)):
+                return known  # another process has built it meanwhile
+            packages = fetched(recipe, out_dir / "packages", refresh)
+            with TemporaryDirectory(prefix="building-", dir=out_dir) as scratch:
+                assemble(recipe, packages, Path(scratch) / "bundle", Path(scratch))
+                return _publish(recipe, Path(scratch) / "bundle", record, inputs)
     except OSError as error:
         raise BundleUnbuildable(
             f"building the bundle {recipe.name} in {out_dir}",

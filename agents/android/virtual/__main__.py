@@ -63,7 +63,7 @@ def _setup(options: argparse.Namespace) -> PhoneSetup:
     profile = profiles.load(options.profile)
     wanted = parse_cores(options.cores) if options.cores else None
     cores = choose_cores(wanted, profile.cpu.cores, os.sched_getaffinity(0))
-    faults = tuple(parse_fault(text) for text in options.fault)
+    faults = (*map(parse_fault, options.fault), *profile.faults)
     keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else ()
     if options.serial and not re.fullmatch(profiles.SERIAL, options.serial):
         remedy = "write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'"

@@ -21,6 +21,7 @@ from agents.android.virtual.faults import (
     Fault,
     FullStorage,
     Link,
+    NoExec,
     Offline,
     OldDaemon,
     ReadOnly,
@@ -102,7 +103,7 @@ class Daemon:
 
     def set_faults(self, faults: Sequence[Fault]) -> None:
         """Replace the faults; raises OSError if the storage can't be changed while it is used."""
-        self._change_storage(find(ReadOnly, faults), find(FullStorage, faults))
+        self._change_storage(faults)
         self.gate.refusing = find(Unauthorized, faults) is not None
         self.gate.locked = self.gate.refusing or self.setup.keys is not None
         self.link.set(faults)
@@ -111,12 +112,13 @@ class Daemon:
             self._drop_connections()
         self.faults = tuple(faults)
 
-    def _change_storage(self, read_only: ReadOnly | None, full: FullStorage | None) -> None:
+    def _change_storage(self, faults: Sequence[Fault]) -> None:
         size = self.setup.profile.storage_mib << 20
-        if full:
+        read_only, no_exec = (find(kind, faults) is not None for kind in (ReadOnly, NoExec))
+        if full := find(FullStorage, faults):
             size = min(size, filesystem.storage_in_use() + full.free_bytes)
         try:
-            self.storage.change(read_only=read_only is not None, size_bytes=size)
+            self.storage.change(read_only=read_only, no_exec=no_exec, size_bytes=size)
         except OSError as error:
             if error.errno != errno.EBUSY:
                 raise

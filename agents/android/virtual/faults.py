@@ -79,6 +79,12 @@ class ReadOnly(Contract):
     kind: Literal["read_only"] = "read_only"
 
 
+class NoExec(Contract):
+    """/data/local/tmp is mounted noexec: no program on it is executed."""
+
+    kind: Literal["no_exec"] = "no_exec"
+
+
 class OldDaemon(Contract):
     """The daemon of Android 5: no shell v2 (so no exit codes), no exec, small payloads."""
 
@@ -86,7 +92,7 @@ class OldDaemon(Contract):
 
 
 Fault = Annotated[
-    Offline | Unauthorized | Hang | Slow | Disconnect | FullStorage | ReadOnly | OldDaemon,
+    Offline | Unauthorized | Hang | Slow | Disconnect | FullStorage | ReadOnly | NoExec | OldDaemon,
     Field(discriminator="kind"),
 ]
 _FAULT: TypeAdapter[Fault] = TypeAdapter(Fault)

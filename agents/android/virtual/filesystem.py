@@ -94,7 +94,7 @@ def build(root: Path, tree: Tree) -> None:
     shell = {} if hosts else {SHELL: str(_HOSTS_SHELL)}
     for link, target in (_LINKS | shell).items():
         _below(root, link).symlink_to(target)
-    syscalls.set_read_only(root, True)
+    syscalls.set_restrictions(root, syscalls.READ_ONLY)
     namespaces.mount_proc(_below(root, _PROC))
     for secret in filter(Path.exists, (_below(root, _PROC) / name for name in _HOSTS)):
         syscalls.bind(_below(root, Path("/dev/null")), secret)
@@ -115,9 +115,14 @@ def build(root: Path, tree: Tree) -> None:
     syscalls.change_root(root)
 
 
-def set_tmp_read_only(read_only: bool) -> None:
-    """Forbid or allow writing to /data/local/tmp; raises OSError, EBUSY while files are written."""
-    syscalls.set_read_only(TMP, read_only)
+def restrict_tmp(*, read_only: bool, no_exec: bool) -> None:
+    """Forbid or allow writing to /data/local/tmp, and executing what is there.
+
+    Raises OSError, EBUSY while files are written.
+    """
+    forbidden = syscalls.READ_ONLY * read_only | syscalls.NO_PROGRAMS * no_exec
+    allowed = (syscalls.READ_ONLY | syscalls.NO_PROGRAMS) & ~forbidden
+    syscalls.set_restrictions(TMP, forbidden, allowed)
 
 
 def limit_storage(size_bytes: int) -> None:

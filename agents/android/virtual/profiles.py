@@ -9,6 +9,7 @@ from pydantic import Field, PositiveInt
 
 from agents.android.virtual.battery import Battery
 from agents.android.virtual.errors import PhoneOptionsInvalid
+from agents.android.virtual.faults import Fault
 from agents.android.virtual.thermal import ThermalModel
 from controller.contracts.base import Contract
 from controller.contracts.documents import load_yaml, read_limited
@@ -57,6 +58,8 @@ class Profile(Contract):
     """The thermal zone that is the battery's temperature."""
     properties: dict[str, str] = {}
     """Further Android properties, or other values of the usual ones."""
+    faults: tuple[Fault, ...] = ()
+    """What is wrong with it from the start, beside what its starter names."""
     settings: dict[str, str] = {}
     """What `settings get NAMESPACE KEY` says, as `NAMESPACE/KEY`."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agents.android.virtual import filesystem
 
-_REQUEST = struct.Struct("<?Q")
+_REQUEST = struct.Struct("<??Q")
 _ANSWER = struct.Struct("<i")
 
 
@@ -19,9 +19,9 @@ class Storage:
 
     link: socket.socket
 
-    def change(self, *, read_only: bool, size_bytes: int) -> None:
-        """Let /data/local/tmp be written or not, and limit the whole; raises OSError."""
-        self.link.sendall(_REQUEST.pack(read_only, size_bytes))
+    def change(self, *, read_only: bool, no_exec: bool, size_bytes: int) -> None:
+        """Let /data/local/tmp be written and executed or not, limit the whole; raises OSError."""
+        self.link.sendall(_REQUEST.pack(read_only, no_exec, size_bytes))
         (number,) = _ANSWER.unpack(self.link.recv(_ANSWER.size))
         if number:
             raise OSError(number, os.strerror(number))
@@ -30,10 +30,10 @@ class Storage:
 def serve(link: socket.socket) -> None:
     """Do what the daemon asks, until it ends; process 1's side."""
     while request := link.recv(_REQUEST.size):
-        read_only, size_bytes = _REQUEST.unpack(request)
+        read_only, no_exec, size_bytes = _REQUEST.unpack(request)
         number = 0
         try:
-            filesystem.set_tmp_read_only(read_only)
+            filesystem.restrict_tmp(read_only=read_only, no_exec=no_exec)
             filesystem.limit_storage(size_bytes)
         except OSError as error:
             number = error.errno or 1

@@ -90,9 +90,9 @@ def bind(source: Path, target: Path) -> None:
     mount(source, target, "", MS_BIND | MS_REC)
 
 
-def set_read_only(path: Path, read_only: bool) -> None:
-    """Forbid or allow writing through a mount; EBUSY if files are open for writing."""
-    _set_attributes(path, READ_ONLY if read_only else 0, 0 if read_only else READ_ONLY, 0)
+def set_restrictions(path: Path, forbidden: int, allowed: int = 0) -> None:
+    """Change what a mount restricts; READ_ONLY gives EBUSY if files are open for writing."""
+    _set_attributes(path, forbidden, allowed, 0)
 
 
 def restrict(path: Path, restrictions: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.android.absences import Absences
 from agents.transports.adb.addresses import HostPort
 from agents.transports.adb.recovery import Route
+from agents.transports.remote import FaultKind
 
 WAY = Route(HostPort("127.0.0.1", 5037), "s")
 
@@ -43,3 +44,24 @@ def test_a_locked_phone_that_is_unplugged_is_no_longer_seen() -> None:
     assert told(absences) == [("unauthorized", "confirm this host's key on its screen")]
     assert absences.saw(WAY, None)
     assert told(absences) == []
+
+
+def test_of_a_phone_that_was_here_before_the_agent_was_started_it_is_told_why_it_is_away() -> None:
+    absences = Absences()
+    assert not absences.failed(WAY, FaultKind.OFFLINE, "refused"), "no phone is known there"
+    absences.knows(WAY, "phone-1")
+    assert told(absences) == []
+    assert absences.failed(WAY, FaultKind.READ_ONLY, "Read-only file system")
+    assert not absences.failed(WAY, FaultKind.OFFLINE, "refused")
+    assert absences.did(WAY, "adb restarted", "refused")
+    assert told(absences) == [("offline", "Read-only file system; adb restarted")]
+    absences.came(WAY, "phone-1")
+    assert absences.failed(WAY, FaultKind.UNAUTHORIZED, "failed to authenticate")
+    assert told(absences) == [("unauthorized", "confirm this host's key on its screen")]
+
+
+def test_what_a_way_leads_to_now_goes_before_what_it_led_to() -> None:
+    absences = Absences()
+    absences.came(WAY, "phone-2")
+    absences.knows(WAY, "phone-1")
+    assert absences.device_of(WAY) == "phone-2"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 import pytest
 
+from agents.android.virtual import __main__ as virtual_main
 from agents.android.virtual import battery, cgroup, profiles
 from agents.android.virtual.battery import Battery, dumpsys_battery
 from agents.android.virtual.cores import choose_cores, parse_cores, sysfs_of
 from agents.android.virtual.errors import LinkCut, PhoneOptionsInvalid
 from agents.android.virtual.faults import (
     Disconnect,
+    Fault,
     Hang,
     Link,
     Offline,
     Slow,
+    Unauthorized,
     after_cut,
     parse_fault,
 )
@@ -107,6 +111,27 @@ def test_a_profile_that_says_what_it_may_not(tmp_path: Path) -> None:
     path.write_text("a: [")
     with pytest.raises(PhoneOptionsInvalid, match="reading profile"):
         profiles.load(str(path))
+
+
+@pytest.mark.parametrize(
+    ("options", "keys", "faults"),
+    [
+        ("old", (), ()),
+        ("old --any-key", None, ()),
+        ("locked", (), (Unauthorized(),)),
+        ("locked --fault hang", (), (Hang(), Unauthorized())),
+        ("restarting", (), (Disconnect(command="/run /data/", away_s=2),)),
+    ],
+)
+def test_a_phone_asks_its_user_for_a_key_unless_told_otherwise_and_has_its_profiles_faults(
+    options: str,
+    keys: tuple[()] | None,
+    faults: tuple[Fault, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["phone", *f"--profile {options}".split()])
+    setup = virtual_main._setup(virtual_main._options())
+    assert (setup.keys, setup.faults) == (keys, faults)
 
 
 def test_faults_from_a_command_line() -> None:

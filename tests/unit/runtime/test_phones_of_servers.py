@@ -118,7 +118,7 @@ def test_a_remembered_phone_that_is_away_is_forgotten(
 ) -> None:
     tell(home, "status.json", AdbStatus(server=ONE))
     addresses = PhoneAddresses(home.agent / "host-1" / "adb" / FOLDER)
-    addresses.remember("phone.lan:5555")
+    addresses.remember("phone.lan:5555", "phone-1")
     monkeypatch.setattr(adb_agents.AdbAgent, "ask", lambda *_: Answer())
     assert phones.disconnect_phone(home, "phone.lan") == "phone.lan:5555"
     assert list(addresses) == []
@@ -141,6 +141,16 @@ def test_what_needs_somebody_is_shown_first(home: Home) -> None:
     assert list(map(str, phones.complaints_here(home))) == [
         "reaching phone Z: it is locked; unlock it"
     ]
+    home.cluster_file.unlink()
+    assert phones.complaints_here(home) == [], "after down they are nobody's any more"
+
+
+def test_a_phone_whose_device_is_shown_is_named_once(home: Home) -> None:
+    off = Complaint.of(PhoneUnavailable("reaching phone h:1", "it is off", "switch it on"))
+    away = RouteStatus(complaint=off, last_device_id="p")
+    tell(home, "status.json", AdbStatus(server=ONE, routes={"h:1": away}))
+    assert phones.complaints_here(home, {"p"}) == []
+    assert len(phones.complaints_here(home, {"q"})) == 1
 
 
 @pytest.mark.parametrize(
