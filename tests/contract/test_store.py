@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controller.contracts.base import Scalar
 from controller.contracts.capability import Verdict
 from controller.contracts.device import (
     Booking,
@@ -27,7 +28,7 @@ from controller.contracts.errors import StoreConflict
 from controller.contracts.pairs import Pair
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import Token
-from controller.contracts.result import Blame, Validity
+from controller.contracts.result import Blame, Failure, Result, Validity
 from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
 from controller.contracts.sweep import Versus
 from controller.metrics.newest import NewestCapabilities, NewestResults
@@ -409,8 +410,13 @@ def test_results_and_failures_are_oldest_first_and_by_sweep(store: Store, runs: 
 def test_newest_capabilities_are_of_the_newest_that_says_something(store: Store) -> None:
     record = sweep_record(repeats=8)
     plain = runs_for(record)
-    asked = [{"delegate": "xnnpack", "numerics": "int8"}] * 5
-    knobs = [*asked, {"delegate": "none"}, {"use_gpu": True, "use_xnnpack": True}, {"lr": 0.1}]
+    asked: list[dict[str, Scalar]] = [{"delegate": "xnnpack", "numerics": "int8"}] * 5
+    knobs: list[dict[str, Scalar]] = [
+        *asked,
+        {"delegate": "none"},
+        {"use_gpu": True, "use_xnnpack": True},
+        {"lr": 0.1},
+    ]
     pairs = zip(plain, knobs, strict=True)
     cells = [
         (run, run.cell.model_copy(update={"knobs": {**of, "seed": n}}))
@@ -424,11 +430,12 @@ def test_newest_capabilities_are_of_the_newest_that_says_something(store: Store)
     refused = {"blame": Blame.DEVICE, "kind": "delegate_refused", "environment": build}
     fails = failure().model_copy(update=refused)
     lost = failure().model_copy(update={"blame": Blame.HARNESS, "kind": "lost"})
-    outcomes = (told, fails, told, lost, failure(Blame.USER), told, fails, told)
-    store.save_runs(
-        report(grant(run).run, outcome, now=3000.0 + n)
-        for n, (run, outcome) in enumerate(zip(runs, outcomes, strict=True))
-    )
+    outcomes: list[Result | Failure] = [
+        *(told, fails, told, lost, failure(Blame.USER)),
+        *(told, fails, told),
+    ]
+    pairs_of = zip(runs, outcomes, strict=True)
+    store.save_runs([report(grant(r).run, o, now=3000.0 + n) for n, (r, o) in enumerate(pairs_of)])
     found = store.newest_capabilities()
     newest = NewestCapabilities(found).snapshot().values()
     assert [(one.delegate, one.verdict, one.build, one.run_id) for one in newest] == [

@@ -43,7 +43,7 @@ def view_of(
 ) -> ReportView:
     """Return the view of some outcomes; groups hold those of them that count."""
     rankings = rankings_of(groups, reference, catalog)
-    outcomes = (*results, *failures)
+    outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
     of_device: dict[str, list[StoredResult | StoredFailure]] = defaultdict(list)
     for outcome in outcomes:
         of_device[outcome.device].append(outcome)

@@ -130,8 +130,9 @@ def test_what_a_result_says(
     assert found.delegate == ("gpu" if "use_gpu" in knobs else knobs["delegate"])
 
 
-COUNTED = {"knobs": {"delegate": "xnnpack", "numerics": "fp32"}}
-GPU = {"knobs": {"use_gpu": True, "use_xnnpack": True, "numerics": "fp32"}}
+Knobs = dict[str, Scalar]
+COUNTED: Knobs = {"delegate": "xnnpack", "numerics": "fp32"}
+GPU: Knobs = {"use_gpu": True, "use_xnnpack": True, "numerics": "fp32"}
 
 
 @pytest.mark.parametrize(
@@ -223,21 +224,21 @@ GPU = {"knobs": {"use_gpu": True, "use_xnnpack": True, "numerics": "fp32"}}
             "the last delegate that took nodes is TfLiteXNNPackDelegate, not gpu; 31 of 31 nodes",
         ),
         (
-            {"knobs": {"external_delegate": True, "use_xnnpack": True}},
+            {"external_delegate": True, "use_xnnpack": True},
             {"graph_nodes": 31, "delegated_nodes": 31, "delegate": "TfLiteQnnDelegate"},
             Verdict.WORKS,
             1.0,
             "31 of 31 nodes",
         ),
         (
-            {"knobs": {"delegate": "auto"}},
+            {"delegate": "auto"},
             {"graph_nodes": 78, "delegated_nodes": 16},
             Verdict.WORKS,
             16 / 78,
             "16 of 78 nodes",
         ),
         (
-            {"knobs": {"delegate": "none"}},
+            {"delegate": "none"},
             {"graph_nodes": 78, "delegated_nodes": 0},
             Verdict.WORKS,
             None,
@@ -246,27 +247,31 @@ GPU = {"knobs": {"use_gpu": True, "use_xnnpack": True, "numerics": "fp32"}}
     ],
 )
 def test_counts_are_shown_where_they_can_be_trusted(
-    asked: dict[str, object],
+    asked: Knobs,
     environment: Environment,
     verdict: Verdict,
     share: float | None,
     why: str,
 ) -> None:
-    found = only(result(environment, **asked))
+    found = only(result(environment, knobs=asked))
     assert found
     assert (found.verdict, found.share, found.why) == (verdict, share, why)
 
 
 def test_what_another_delegate_took_is_no_ones_share() -> None:
-    other = {"graph_nodes": 31, "delegated_nodes": 31, "delegate": "TfLiteXNNPackDelegate"}
-    found = only(result(other, **GPU))
+    other: Environment = {
+        "graph_nodes": 31,
+        "delegated_nodes": 31,
+        "delegate": "TfLiteXNNPackDelegate",
+    }
+    found = only(result(other, knobs=GPU))
     assert found
     assert (found.delegated, found.nodes) == (None, None)
 
 
 def test_words_of_a_phone_are_one_line_of_bounded_length() -> None:
     left = tuple(f"OP_{n}\n\x1b[31m" for n in range(1000))
-    told = {"graph_nodes": 2, "delegated_nodes": 1, "undelegated_operators": left}
+    told: Environment = {"graph_nodes": 2, "delegated_nodes": 1, "undelegated_operators": left}
     found = only(result(told))
     assert found
     assert "\n" not in found.why
