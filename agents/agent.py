@@ -278,7 +278,10 @@ class HostAgent:
         await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:
+        device = self._devices.get(job.device_id)  # it may be described anew meanwhile
         outcome = await self._run(job)
+        if device and isinstance(outcome, Failure):
+            outcome = outcome.model_copy(update={"environment": dict(device.facts)})
         shortage = self._parts.shortage()
         return out_of_room(outcome, shortage) if shortage else outcome
 

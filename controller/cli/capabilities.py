@@ -11,10 +11,10 @@ from controller.contracts.programs import python_module
 from controller.contracts.terminal import say
 
 if TYPE_CHECKING:
+    from controller.contracts.capability import Capability
     from controller.contracts.catalog import Catalog
     from controller.contracts.device import Device
     from controller.contracts.sweep import Sweep
-    from controller.reports.capabilities import Capability
 
 DEADLINE_S = 600.0
 """Of a run of a probe."""
@@ -69,29 +69,51 @@ def probes(device: Device, catalog: Catalog, there: Iterable[str]) -> Iterator[S
             )
 
 
-def show(device: Device, *, json: bool) -> None:
-    """Print what is known of a device, as JSON or a table."""
+def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> None:
+    """Print what is known of a device's present build, or of others, as JSON or a table.
+
+    Raises NotFound for a build on which nothing was measured.
+    """
+    from controller.contracts.device import build_of
+    from controller.contracts.errors import NotFound
     from controller.reports.capabilities import capabilities
 
     with reading() as store:
-        found = capabilities(device, store.results(), store.failures())
+        results, failures = store.results(), store.failures()
+    found = [one for one in capabilities((*results, *failures)) if one.device == device.id]
+    builds = list(dict.fromkeys(one.build for one in sorted(found, key=lambda one: one.at)))
+    wanted = build_of(device.facts) if build is None else build
+    if build is not None and build not in builds:
+        seen = f"nothing was measured on {device.id} with it"
+        known = ", ".join(map(_named, builds)) or "none"
+        raise NotFound(f"looking for build {build}", seen, f"builds with outcomes: {known}")
+    chosen = found if all_builds else [one for one in found if one.build == wanted]
     if json:
-        show_json(found)
-        return
-    if not found:
-        say(f"nothing was measured on {device.id} yet; run it with --probe")
-        return
-    _show_table(found)
+        show_json(chosen)
+    elif chosen:
+        _show_table(chosen, device, all_builds=all_builds)
+    else:
+        say(f"nothing was measured on {device.id} ({_named(wanted)}) yet; run it with --probe")
+        if found:
+            say(f"of {len(builds)} other builds something is known: --all-builds")
 
 
-def _show_table(found: Iterable[Capability]) -> None:
+def _show_table(found: Iterable[Capability], device: Device, *, all_builds: bool) -> None:
     from rich.table import Table
 
-    table = Table("task", "stack", "delegate", "numerics", "verdict", "why", "run")
+    kind = ("task", "stack", "delegate", "numerics")
+    build = ("build",) if all_builds else ()
+    title = f"{device.id}{device.likeness}"
+    table = Table(*kind, *build, "verdict", "why", "run", title=title, title_justify="left")
     for one in found:
         named = (one.workload, one.stack, one.delegate, one.numerics)
-        table.add_row(*named, one.verdict, one.why, one.run_id)
+        of = (_named(one.build),) if all_builds else ()
+        table.add_row(*named, *of, one.verdict, one.why, one.run_id)
     show_table(table)
+
+
+def _named(build: str) -> str:
+    return build or "build unknown"
 
 
 def _models_there() -> list[str]:

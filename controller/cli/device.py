@@ -94,11 +94,26 @@ def capabilities(
     probe: Annotated[
         bool, typer.Option("--probe", help="Find it out first, by short runs of all that is there.")
     ] = False,
+    build: Annotated[
+        str | None,
+        typer.Option(
+            "--build",
+            metavar="FINGERPRINT",
+            help="Show an earlier build of its system. [default: the one it runs]",
+            show_default=False,
+        ),
+    ] = None,
+    all_builds: Annotated[
+        bool, typer.Option("--all-builds", help="Show all builds, one below the other.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show which tasks run on a device, and how much of each graph a delegate really takes."""
     from controller.cli import capabilities as known
-    from controller.contracts.errors import NotFound
+    from controller.contracts.errors import NotFound, UserError
+
+    if build is not None and all_builds:
+        raise UserError("choosing builds", "--build and --all-builds are both given", "give one")
 
     with reading() as store:
         found = {one.device.id: one.device for one in store.fleet()[1]}
@@ -108,7 +123,7 @@ def capabilities(
         )
     if probe:
         known.probe(found[device])
-    known.show(found[device], json=json)
+    known.show(found[device], build, all_builds=all_builds, json=json)
 
 
 @app.command()

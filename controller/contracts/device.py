@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal
@@ -165,6 +166,15 @@ def likeness(*, virtual: bool, emulated: bool = False) -> str:
     """Return ` (virtual)` or ` (virtual, emulated)`, or nothing for a real device."""
     said = ", ".join(word for word, is_so in (("virtual", virtual), (EMULATED, emulated)) if is_so)
     return f" ({said})" if said else ""
+
+
+def build_of(facts: Mapping[str, object]) -> str:
+    """Return which build of its system a device runs, by its facts or a result's environment.
+
+    Android's fingerprint; of a server its operating system and kernel. Empty if untold.
+    """
+    told = (facts.get(name) for name in ("os", "kernel"))
+    return str(facts.get("fingerprint") or ", ".join(str(word) for word in told if word))
 
 
 class Agent(Contract):

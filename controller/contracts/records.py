@@ -86,11 +86,17 @@ class OutcomeOrigin(Contract):
     versus: Versus | None = None
     started_at: Timestamp
     counted: bool
+    environment: Environment = {}
+
+    @property
+    def emulated(self) -> bool:
+        """Whether a program did the work of the device's processor."""
+        return self.environment.get(EMULATED) is True
 
     @property
     def device_name(self) -> str:
         """The device's id, and what it is beside real ones."""
-        return f"{self.device}{likeness(virtual=self.virtual)}"
+        return f"{self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 class StoredResult(OutcomeOrigin):
@@ -103,12 +109,6 @@ class StoredResult(OutcomeOrigin):
     artefacts: dict[str, str]
     pairs: tuple[Pair, ...] = ()
     profile: ProfileSummary | None = None
-
-    @property
-    def device_name(self) -> str:
-        """The device's id, and what it is beside real ones."""
-        emulated = self.environment.get(EMULATED) is True
-        return f"{self.device}{likeness(virtual=self.virtual, emulated=emulated)}"
 
 
 class NewestResult(Contract):

@@ -74,6 +74,8 @@ class Failure(Contract):
     """The last lines the worker printed."""
     exit_code: int | None = None
     signal: int | None = None
+    environment: Environment = {}
+    """The facts of its device when the attempt began; empty in those of earlier releases."""
 
 
 Outcome = Annotated[Result | Failure, Field(discriminator="type")]

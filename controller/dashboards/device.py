@@ -29,7 +29,7 @@ def device() -> Board:
             Row("What it is and does", (facts(), state())),
             Row("Now", (progress(), rate(), loss())),
             Row("Conditions", (temperature(), battery(), thermal())),
-            Row("Results", (newest(), times(), rates())),
+            Row("Results", (newest(), delegates(), times(), rates())),
         ),
         (sweeps(), quarantines()),
         refresh="5s",
@@ -113,6 +113,15 @@ def newest() -> dashboard.Panel:
         tables.Column("target", last(names.QUALITY_MISSED, device="$device"), words=words.TARGET),
         tables.Column("peak memory", _result(metric="peak_memory")),
         tables.Column("age", promql.age(names.RESULT_TIME, device="$device")),
+    )
+
+
+def delegates() -> dashboard.Panel:
+    """Return what works on the device."""
+    return tables.delegates(
+        names.DELEGATE_LABELS[1:],
+        last(names.DEVICE_CAPABILITY, device="$device"),
+        last(names.DEVICE_DELEGATED, device="$device"),
     )
 
 

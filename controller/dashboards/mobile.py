@@ -42,6 +42,7 @@ def mobile() -> Board:
         (
             Row("Which phone", (by_phone(), newest())),
             Row("Speed", (latency(), throughput())),
+            Row("Delegates", (delegates(),)),
             Row("Now", (progress(), queries())),
             Row("Conditions", (thermal(), temperature(), battery(), throttled())),
         ),
@@ -99,6 +100,17 @@ def throughput() -> dashboard.Panel:
     about = "Offline: samples a second of the 30 fastest; longer is better."
     query = Query(highest, "{{device}} {{model}} {{workload}} {{precision}}")
     return panels.gauges("Throughput", about, query)
+
+
+def delegates() -> dashboard.Panel:
+    """Return what works on which phone."""
+    labels = ("model", "virtual")
+    where = {choice.name: choice.wanted for choice in (PHONE, WORKLOAD, PRECISION)}
+    return tables.delegates(
+        (*names.DELEGATE_LABELS, *labels),
+        _phones(last(names.DEVICE_CAPABILITY, **where), *labels),
+        _phones(last(names.DEVICE_DELEGATED, **where), *labels),
+    )
 
 
 def progress() -> dashboard.Panel:

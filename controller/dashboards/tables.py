@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders import table
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 
+from controller.dashboards import words
 from controller.dashboards.links import DEVICE_LINK
 from controller.dashboards.panels import (
     WIDE,
@@ -70,6 +71,18 @@ def columns(
         as_table(column.expr, ref) for ref, column in zip(ascii_uppercase, filled, strict=False)
     ]
     return panel
+
+
+def delegates(labels: Sequence[str], verdict: Expr, share: Expr) -> dashboard.Panel:
+    """Return a table of what came of each delegate that was asked for."""
+    return columns(
+        "Delegates",
+        "What came of each delegate in its newest run on the present build of the device: works "
+        "(it took the whole graph, or none was asked for), falls back, or fails. No speeds.",
+        labels,
+        Column("verdict", verdict, words=words.CAPABILITY),
+        Column("nodes taken", share),
+    )
 
 
 def words_of(

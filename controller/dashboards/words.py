@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controller.contracts.capability import Rank
 from controller.dashboards.panels import Steps, Words
 
 THERMAL: Words = {
@@ -17,6 +18,11 @@ THERMAL: Words = {
 
 YES: Words = {1: ("yes", "blue")}
 TARGET: Words = {0: ("reached", "green"), 1: ("missed", "red")}
+CAPABILITY: Words = {
+    Rank.FAILS: ("fails", "red"),
+    Rank.FALLS_BACK: ("falls back", "orange"),
+    Rank.WORKS: ("works", "green"),
+}
 
 CELSIUS: Steps = ((None, "green"), (60, "yellow"), (80, "orange"), (95, "red"))
 """Of processors: Intel's lie at 100 °C, phones slow down earlier."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     EMULATED,
@@ -14,14 +15,24 @@ from controller.contracts.device import (
     RegisteredAgent,
     RegisteredDevice,
     Standing,
+    build_of,
 )
 from controller.contracts.run import Run
 from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.families import Gauge
-from controller.metrics.newest import Newest, ResultKey
+from controller.metrics.newest import DelegateKey, Newest, ResultKey
 
 Results = Mapping[ResultKey, Newest]
+Capabilities = Mapping[DelegateKey, Capability]
+
+
+@dataclass(frozen=True, slots=True)
+class NewestOutcomes:
+    """What was measured last; immutable, as FarmState is."""
+
+    results: Results
+    capabilities: Capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +48,15 @@ class FarmState:
     """By device id."""
 
 
-def farm_gauges(state: FarmState, results: Results, catalog: Catalog) -> Iterator[Gauge]:
+def farm_gauges(state: FarmState, newest: NewestOutcomes, catalog: Catalog) -> Iterator[Gauge]:
     """Yield every gauge of the controller, also those without a series now."""
     devices = {known.device.id: known.labelled for known in state.devices}
     # A device that no longer exists takes its results with it.
-    results = {key: it for key, it in results.items() if key.device in devices}
+    results = {key: it for key, it in newest.results.items() if key.device in devices}
     yield from _fleet(state)
     yield from _queue(state)
     yield from _results(results, catalog)
+    yield from _delegates(newest.capabilities, devices, catalog)
     yield from _profiles(results)
     yield from _comparison(results, devices, catalog)
 
@@ -106,6 +118,30 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
         if (target := targets.get(key.workload)) and target.metric in it.latest.metrics
     )
     yield Gauge(names.QUALITY_MISSED, judged)
+
+
+def _delegates(
+    capabilities: Capabilities, devices: Mapping[str, Device], catalog: Catalog
+) -> Iterator[Gauge]:
+    """Yield what delegates came to on the build that each device runs now.
+
+    Not of a delegate that a manifest does not list: a free text would make series without end.
+    """
+    known = [
+        (key, it)
+        for key, it in capabilities.items()
+        if (device := devices.get(key.device)) and it.build == build_of(device.facts)
+        if _is_listed(key, catalog)
+    ]
+    yield Gauge(names.DEVICE_CAPABILITY, ((key, it.rank) for key, it in known))
+    shares = ((key, it.share) for key, it in known if it.share is not None)
+    yield Gauge(names.DEVICE_DELEGATED, shares)
+
+
+def _is_listed(key: DelegateKey, catalog: Catalog) -> bool:
+    stack = catalog.stacks.get(key.stack)
+    knob = stack.knobs.get("delegate") if stack else None
+    return stack is not None and (knob is None or key.delegate in (knob.choices or ()))
 
 
 def _profiles(results: Results) -> Iterator[Gauge]:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from controller.contracts.capability import Capability, of_record
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import NewestResult
 from controller.contracts.run import Run, RunChange
-from controller.metrics.collector import FarmState, farm_gauges
+from controller.metrics.collector import FarmState, NewestOutcomes, farm_gauges
 from controller.metrics.exporter import Exposition
-from controller.metrics.newest import NewestResults, newest_of
+from controller.metrics.newest import NewestCapabilities, NewestResults, newest_of
 from controller.metrics.observer import Observer
 
 
 class FarmMetrics:
-    """Fed with the store's newest results once, and with every change of a run from then on."""
+    """Fed with the store's newest outcomes once, and with every change of a run from then on."""
 
-    def __init__(self, catalog: Catalog, newest: Iterable[NewestResult]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        newest: Iterable[NewestResult],
+        capabilities: Iterable[Capability] = (),
+    ) -> None:
         self._catalog = catalog
         self._newest = NewestResults(newest)
+        self._capabilities = NewestCapabilities(capabilities)
         self._observer = Observer()
 
     def observe(self, before: Run, change: RunChange) -> None:
@@ -26,8 +33,11 @@ class FarmMetrics:
         self._observer.observe(before, change)
         if change.record and (result := newest_of(change.run, change.record)):
             self._newest.add(result)
+        if change.record and (capability := of_record(change.run, change.record)):
+            self._capabilities.add(capability)
 
     def expose(self, state: FarmState) -> Exposition:
         """Return what a scrape shows; cheap, since the gauges are worked out as they are read."""
-        gauges = farm_gauges(state, self._newest.snapshot(), self._catalog)
+        newest = NewestOutcomes(self._newest.snapshot(), self._capabilities.snapshot())
+        gauges = farm_gauges(state, newest, self._catalog)
         return Exposition(gauges, self._observer.registry)

@@ -68,6 +68,8 @@ RUN_LABELS = ("device", "workload", "stack", "scenario")
 """What a live run is, as labels."""
 RESULT_LABELS = (*RUN_LABELS, "precision")
 """What the newest result is of; `precision` is the knob that names the number format."""
+DELEGATE_LABELS = ("device", "workload", "stack", "delegate", "precision")
+"""What a delegate was asked for, see controller/contracts/capability.py."""
 
 # --- values of labels -------------------------------------------------------------------------
 
@@ -157,6 +159,19 @@ QUALITY_MISSED = _gauge(
     "quality_target_missed",
     "1 if the newest result, valid or not, is below its workload's quality target.",
     *RESULT_LABELS,
+)
+
+# --- delegates: a view of the store ------------------------------------------------------------
+
+DEVICE_CAPABILITY = _gauge(
+    "device_capability",
+    "What came of the newest run that asked for a delegate: 0 fails, 1 falls back, 2 works.",
+    *DELEGATE_LABELS,
+)
+DEVICE_DELEGATED = _gauge(
+    "device_delegated_ratio",
+    "Share of the graph's nodes that the delegate took in that run, 0 to 1.",
+    *DELEGATE_LABELS,
 )
 
 # --- newest profiles: seconds are those of one training step -------------------------------------

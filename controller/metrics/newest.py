@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from controller.contracts.capability import Capability
 from controller.contracts.records import NewestResult, precision_of
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import OutcomeRecord, Run
@@ -61,6 +62,42 @@ class NewestResults:
 
     def snapshot(self) -> Mapping[ResultKey, Newest]:
         """Return what is newest now; later results don't change it."""
+        return dict(self._by_key)
+
+
+class DelegateKey(NamedTuple):
+    """What a delegate was asked for; the values of names.DELEGATE_LABELS, in order."""
+
+    device: str
+    workload: str
+    stack: str
+    delegate: str
+    precision: str
+
+
+class NewestCapabilities:
+    """A fold over what delegates came to, whatever the order; a copy of it is a snapshot."""
+
+    def __init__(self, capabilities: Iterable[Capability] = ()) -> None:
+        self._by_key: dict[DelegateKey, Capability] = {}
+        for capability in capabilities:
+            self.add(capability)
+
+    def add(self, capability: Capability) -> None:
+        """Take what a run has come to; an older one than is known changes nothing."""
+        key = DelegateKey(
+            capability.device,
+            capability.workload,
+            capability.stack,
+            capability.delegate,
+            capability.numerics or NO_PRECISION,
+        )
+        known = self._by_key.get(key)
+        if known is None or known.at <= capability.at:
+            self._by_key[key] = capability
+
+    def snapshot(self) -> Mapping[DelegateKey, Capability]:
+        """Return what is newest now; later runs don't change it."""
         return dict(self._by_key)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from controller.contracts.capability import Capability
 from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
     NewestResult,
@@ -94,6 +95,14 @@ class StoreReader(Protocol):
         """Return the newest VALID and INVALID results that count, profiled and not, oldest first.
 
         Of each device, workload, stack, scenario and number format. Called once, at the start of
+        the controller.
+        """
+        ...
+
+    def newest_capabilities(self) -> list[Capability]:
+        """Return what the newest outcomes that asked for a delegate came to, oldest first.
+
+        Of each device, workload, stack, delegate and number format. Called once, at the start of
         the controller.
         """
         ...

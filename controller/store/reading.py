@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, func, null, select
+from sqlalchemy import Connection, Table, func, select
 
+from controller.contracts.capability import Capability, of_stored
 from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.records import (
-    PRECISION_KNOBS,
     NewestResult,
     Spent,
     StoredFailure,
@@ -28,6 +28,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
+from controller.store.newest import NEWEST_RESULTS, newest_asked
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
     agent_of,
@@ -53,23 +54,6 @@ Item = TypeVar("Item")
 
 # A damaged state is neither: such a run is looked at with the open ones, and noted.
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
-
-_NEWEST = (
-    select(func.max(tables.outcomes.c.number))
-    .join_from(tables.outcomes, tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
-    .join(tables.cells)
-    .where(
-        tables.outcomes.c.type == "result",
-        tables.outcomes.c.counted,
-        tables.cells.c.versus.is_(null()),
-    )
-    .group_by(
-        *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
-        func.coalesce(*(tables.cells.c.knobs[name].as_string() for name in PRECISION_KNOBS)),
-        tables.outcomes.c.validity,
-        tables.cells.c.profiled,
-    )
-)
 
 
 class SqliteReader:
@@ -162,7 +146,7 @@ class SqliteReader:
         before = len(self._told)
         try:
             with self._snapshot() as (snapshot, connection):
-                numbers = connection.scalars(_NEWEST).all()
+                numbers = connection.scalars(NEWEST_RESULTS).all()
                 rows = snapshot.outcomes("result", numbers=numbers)
         except StoreDamaged:
             rows = []
@@ -170,9 +154,21 @@ class SqliteReader:
             rows = newest_among(self._outcomes("result", None))  # of what is left
         return self._made(rows, newest_of, "the result of run", "run_id")
 
+    def newest_capabilities(self) -> list[Capability]:
+        """Return what the newest outcomes that asked for a delegate came to, oldest first.
+
+        Of each device, workload, stack, delegate and number format.
+        """
+        found: list[StoredResult | StoredFailure] = [
+            *self._made(self._asked("result"), result_of, "the result of run", "run_id"),
+            *self._made(self._asked("failure"), failure_of, "the failure of run", "run_id"),
+        ]
+        said = [one for stored in found if (one := of_stored(stored))]
+        return sorted(said, key=lambda one: one.at)
+
     def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
         """Return every failed attempt's failure, oldest first."""
-        rows = [row for row, _ in self._outcomes("failure", sweep_id)]
+        rows = self._outcomes("failure", sweep_id)
         return self._made(rows, failure_of, "the failure of run", "run_id")
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
@@ -270,6 +266,17 @@ class SqliteReader:
         with self._snapshot() as (snapshot, _):
             ids = None if sweep_id is None else snapshot.ids_of(sweep_id)
             return snapshot.outcomes(kind, ids)
+
+    def _asked(self, kind: str) -> list[Measured]:
+        """Return the newest results, or failures, that asked for a delegate; all if damaged."""
+        before = len(self._told)
+        try:
+            with self._snapshot() as (snapshot, connection):
+                numbers = connection.scalars(newest_asked(kind)).all()
+                rows = snapshot.outcomes(kind, numbers=numbers) if numbers else []
+        except StoreDamaged:
+            return self._outcomes(kind, None)
+        return self._outcomes(kind, None) if len(self._told) > before else rows
 
     def _made(
         self, rows: Iterable[Any], make: Callable[[Any], Item], noun: str, key: str

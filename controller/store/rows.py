@@ -155,8 +155,9 @@ def newest_of(measured: tuple[Row, list[Row]]) -> NewestResult:
     return NewestResult.model_validate({**fields, **said})
 
 
-def failure_of(row: Row) -> StoredFailure:
+def failure_of(measured: tuple[Row, list[Row]]) -> StoredFailure:
     """Return the failure of a row that joins an outcome, its attempt, run and cell."""
+    row, _ = measured
     fields = _only(row, StoredFailure.model_fields)
     return StoredFailure.model_validate({**fields, **row["document"]})
 

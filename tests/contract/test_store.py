@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from controller.contracts.base import Scalar
+from controller.contracts.capability import Verdict
 from controller.contracts.device import (
     Booking,
     DeviceEvent,
@@ -26,10 +28,10 @@ from controller.contracts.errors import StoreConflict
 from controller.contracts.pairs import Pair
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import Token
-from controller.contracts.result import Blame, Validity
+from controller.contracts.result import Blame, Failure, Result, Validity
 from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
 from controller.contracts.sweep import Versus
-from controller.metrics.newest import NewestResults
+from controller.metrics.newest import NewestCapabilities, NewestResults
 from controller.scheduling.binding import runs_of
 from controller.scheduling.lifecycle import (
     Cancelled,
@@ -403,6 +405,45 @@ def test_results_and_failures_are_oldest_first_and_by_sweep(store: Store, runs: 
     assert [r.run_id for r in store.results(runs[0].sweep_id)] == [runs[2].run_id, runs[0].run_id]
     assert [f.run_id for f in store.failures()] == [others[2].run_id, runs[1].run_id]
     assert [f.run_id for f in store.failures(other.sweep_id)] == [others[2].run_id]
+
+
+def test_newest_capabilities_are_of_the_newest_that_says_something(store: Store) -> None:
+    record = sweep_record(repeats=8)
+    plain = runs_for(record)
+    asked: list[dict[str, Scalar]] = [{"delegate": "xnnpack", "numerics": "int8"}] * 5
+    knobs: list[dict[str, Scalar]] = [
+        *asked,
+        {"delegate": "none"},
+        {"use_gpu": True, "use_xnnpack": True},
+        {"lr": 0.1},
+    ]
+    pairs = zip(plain, knobs, strict=True)
+    cells = [
+        (run, run.cell.model_copy(update={"knobs": {**of, "seed": n}}))
+        for n, (run, of) in enumerate(pairs)
+    ]
+    runs = store.add_sweep(record, [r.model_copy(update={"cell": cell}) for r, cell in cells])
+    build = {"fingerprint": "x/1"}
+    told = result().model_copy(
+        update={"environment": {**build, "graph_nodes": 4, "delegated_nodes": 1}}
+    )
+    refused = {"blame": Blame.DEVICE, "kind": "delegate_refused", "environment": build}
+    fails = failure().model_copy(update=refused)
+    lost = failure().model_copy(update={"blame": Blame.HARNESS, "kind": "lost"})
+    outcomes: list[Result | Failure] = [
+        *(told, fails, told, lost, failure(Blame.USER)),
+        *(told, fails, told),
+    ]
+    pairs_of = zip(runs, outcomes, strict=True)
+    store.save_runs([report(grant(r).run, o, now=3000.0 + n) for n, (r, o) in enumerate(pairs_of)])
+    found = store.newest_capabilities()
+    newest = NewestCapabilities(found).snapshot().values()
+    assert [(one.delegate, one.verdict, one.build, one.run_id) for one in newest] == [
+        ("xnnpack", Verdict.FALLS_BACK, "x/1", runs[2].run_id),
+        ("none", Verdict.WORKS, "x/1", runs[5].run_id),
+        ("gpu", Verdict.FAILS, "x/1", runs[6].run_id),
+    ]
+    assert len(found) == 4, "of each key the newest result and the newest failure"
 
 
 def test_newest_results_are_one_of_each_kind_and_validity(store: Store) -> None:

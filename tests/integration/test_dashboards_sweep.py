@@ -40,6 +40,8 @@ NO_DATA = {
     "Mobile suite / variable baseline_device": NO_PHONE,
     "Mobile suite / Against the phone $baseline_device / A": NO_PHONE,
     **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFG"},
+    **{f"Mobile suite / Delegates / {ref}": NO_PHONE for ref in "AB"},
+    **{f"Device / Delegates / {ref}": "training asks for no delegate" for ref in "AB"},
     "Mobile suite / Latency / A": NO_PHONE,
     "Mobile suite / Throughput / A": NO_PHONE,
     "Mobile suite / Progress / A": NO_PHONE,

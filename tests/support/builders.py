@@ -59,7 +59,7 @@ def catalog() -> Catalog:
         workloads={name: _workload(name) for name in ("resnet", "bert")},
         stacks={
             "torch": _stack("torch", DeviceKind.CPU_HOST),
-            "litert": _stack("litert", DeviceKind.ANDROID),
+            "litert": _stack("litert", DeviceKind.ANDROID, delegate=DELEGATE),
         },
         scenarios={"training": _training(), "offline": _offline()},
         launch={
@@ -85,7 +85,10 @@ def _workload(name: str) -> WorkloadManifest:
     )
 
 
-def _stack(name: str, kind: DeviceKind) -> StackManifest:
+DELEGATE = Knob(type="str", default="xnnpack", description="", choices=("xnnpack", "none", "auto"))
+
+
+def _stack(name: str, kind: DeviceKind, **knobs: Knob) -> StackManifest:
     precision = Knob(type="str", default="fp32", description="", choices=("fp32", "bf16"))
     fused = Knob(type="bool", default=False, description="")
     return StackManifest(
@@ -93,7 +96,7 @@ def _stack(name: str, kind: DeviceKind) -> StackManifest:
         title="",
         device_kinds=(kind,),
         backend=f"agents.{name}:Backend",
-        knobs={"precision": precision, "fused": fused},
+        knobs={"precision": precision, "fused": fused, **knobs},
     )
 
 

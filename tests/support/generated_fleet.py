@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from agents.metrics import AgentMetrics
 from controller.contracts.base import Scalar
+from controller.contracts.capability import Capability, Verdict
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     Agent,
@@ -45,7 +46,7 @@ from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.contracts.wire import AttemptRef, Job, Progress, TrainingProgram
-from controller.metrics.collector import FarmState, farm_gauges
+from controller.metrics.collector import FarmState, NewestOutcomes, farm_gauges
 from controller.metrics.exporter import (
     LOOPBACK,
     Exposition,
@@ -53,7 +54,7 @@ from controller.metrics.exporter import (
     listening,
     serve_metrics,
 )
-from controller.metrics.newest import NewestResults
+from controller.metrics.newest import NewestCapabilities, NewestResults
 from controller.metrics.observer import Observer
 from controller.metrics.web_server import WebServer
 from controller.scheduling.binding import runs_of
@@ -134,6 +135,7 @@ class GeneratedFleet:
             device_kinds=(*cpu, DeviceKind.ANDROID),
             bundle="litert",
             baseline=True,
+            knobs={"delegate": builders.DELEGATE},
         )
         ranked_by = {
             "training": "step_time",
@@ -189,6 +191,15 @@ class GeneratedFleet:
         )
 
     @cached_property
+    def capabilities(self) -> NewestCapabilities:
+        """What XNNPACK came to on each device and task: works, falls back and fails in turn."""
+        return NewestCapabilities(
+            _capability(known.device, workload, place)
+            for place, known in enumerate(self.devices)
+            for workload in SERVER_MOBILE
+        )
+
+    @cached_property
     def open_runs(self) -> tuple[Run, ...]:
         """Every fourth device is busy, and more runs wait."""
         online = [known for known in self.devices if known.online]
@@ -221,7 +232,8 @@ class GeneratedFleet:
         on = {run.lease.device_id: run for run in self.open_runs if run.lease}
         standings = {d.device.id: standing(d, now, on.get(d.device.id)) for d in self.devices}
         state = FarmState(now, self.agents, self.devices, self.open_runs, standings)
-        gauges = farm_gauges(state, self.results.snapshot(), self.catalog)
+        newest = NewestOutcomes(self.results.snapshot(), self.capabilities.snapshot())
+        gauges = farm_gauges(state, newest, self.catalog)
         return Exposition(gauges, self.observer.registry)
 
     def of_agents(self) -> Exposition:
@@ -323,6 +335,25 @@ def _result(
         recorded_at=1_700_000_000.0 + numbers.uniform(0, 86_400),
         metrics={name: _measured(name, scenario, speed, numbers) for name in METRICS[scenario]},
         profile=_profile(speed, numbers) if scenario == "training" else None,
+    )
+
+
+def _capability(device: Device, workload: str, place: int) -> Capability:
+    verdict = tuple(Verdict)[place % len(Verdict)]
+    fails = verdict is Verdict.FAILS
+    return Capability(
+        device=device.id,
+        build="",
+        workload=workload,
+        stack="litert",
+        delegate="xnnpack",
+        numerics="int8",
+        verdict=verdict,
+        nodes=None if fails else 78,
+        delegated={Verdict.WORKS: 78, Verdict.FALLS_BACK: 16}.get(verdict),
+        why="made up",
+        at=1_700_000_000.0,
+        run_id="r",
     )
 
 

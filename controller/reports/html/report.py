@@ -49,6 +49,7 @@ def _contents(view: ReportView) -> list[tuple[str, str]]:
     listed += [("scoreboard", "Devices at a glance")] if view.scoreboards else []
     listed += [(ranking.anchor, ranking.name) for ranking in view.rankings]
     listed += [("compared", "Compared in turns")] if view.compared else []
+    listed += [("delegates", "Delegates: what works on which device")] if view.delegates else []
     return [
         *listed,
         ("validity", "Validity"),

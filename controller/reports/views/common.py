@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,9 +11,11 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
+from controller.reports.capabilities import capabilities
 from controller.reports.comparison import compare_pairs, sides_of
 from controller.reports.groups import Group
 from controller.reports.views.conditions import conditions_of, device_name
+from controller.reports.views.delegates import delegates_of
 from controller.reports.views.model import Compared, DeviceName, Failed, Rejected, ReportView
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Reference
@@ -40,7 +43,11 @@ def view_of(
 ) -> ReportView:
     """Return the view of some outcomes; groups hold those of them that count."""
     rankings = rankings_of(groups, reference, catalog)
-    names = {o.device: device_name(o, _of(results, o.device)) for o in (*results, *failures)}
+    outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
+    of_device: dict[str, list[StoredResult | StoredFailure]] = defaultdict(list)
+    for outcome in outcomes:
+        of_device[outcome.device].append(outcome)
+    names = {device: device_name(own[-1], own) for device, own in of_device.items()}
     return ReportView(
         title=title,
         description=description,
@@ -48,6 +55,7 @@ def view_of(
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
         compared=tuple(_compared(r, names, catalog) for r in results if r.versus and _counts(r)),
+        delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
         conditions=conditions_of(groups),
@@ -75,10 +83,6 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
 def moment(seconds: float) -> str:
     """Return a time of the epoch for people, UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _of(results: Iterable[StoredResult], device: str) -> Iterable[StoredResult]:
-    return (result for result in results if result.device == device)
 
 
 def _counts(result: StoredResult) -> bool:

@@ -37,8 +37,8 @@ def comparison_view(
     results = [r for r in results if getattr(r, field) in subjects]
     failures = [f for f in failures if getattr(f, field) in subjects]
     _refuse_virtual_beside_real(kind, results)
-    virtual = {o.device for o in (*results, *failures) if o.virtual}
-    titles = [f"{name} (virtual)" if name in virtual else name for name in subjects]
+    named = {o.device: o.device_name for o in (*failures, *results)}
+    titles = [named.get(name, name) for name in subjects]
     groups = [
         group
         for subject, title in zip(subjects, titles, strict=True)

@@ -30,10 +30,11 @@ class Source:
     facts: Mapping[str, Sequence[Value]]
 
 
-def device_name(origin: OutcomeOrigin, results: Iterable[StoredResult]) -> DeviceName:
-    """Return a device's name, with the model that its results tell."""
-    model = next((text for r in results if (text := _model(r.environment))), "")
-    return DeviceName(origin.device, origin.virtual, model)
+def device_name(origin: OutcomeOrigin, outcomes: Sequence[OutcomeOrigin]) -> DeviceName:
+    """Return a device's name, with the model that its outcomes tell, and whether it is emulated."""
+    model = next((text for one in outcomes if (text := _model(one.environment))), "")
+    emulated = any(one.emulated for one in outcomes)
+    return DeviceName(origin.device, origin.virtual, model, emulated)
 
 
 def _model(environment: Mapping[str, Value]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from controller.contracts.capability import Capability
 from controller.contracts.device import likeness
 from controller.contracts.units import Unit
 from controller.reports.statistics import Ratio
@@ -19,9 +20,10 @@ class DeviceName:
     virtual: bool
     model: str = ""
     """Processor or phone, as its results tell; empty where none does."""
+    emulated: bool = False
 
     def __str__(self) -> str:
-        return f"{self.id}{likeness(virtual=self.virtual)}"
+        return f"{self.id}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,33 @@ class Scoreboard:
 
 
 @dataclass(frozen=True, slots=True)
+class DelegateColumn:
+    """A device in a table of delegates."""
+
+    device: DeviceName
+    build: str
+    """Of its system; empty where it has one only, in this report."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegateRow:
+    """What was asked for, and what came of it on each device."""
+
+    kind: tuple[str, str, str, str]
+    """Task, stack, delegate, number format."""
+    outcomes: tuple[Capability | None, ...]
+    """In the order of the columns; None where it was not tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegateTable:
+    """Delegates against as many devices as fit on a page."""
+
+    columns: tuple[DelegateColumn, ...]
+    rows: tuple[DelegateRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Rejected:
     """A measurement that broke its run rules, so that nothing was made of it."""
 
@@ -220,6 +249,7 @@ class ReportView:
     scoreboards: tuple[Scoreboard, ...]
     rankings: tuple[Ranking, ...]
     compared: tuple[Compared, ...]
+    delegates: tuple[DelegateTable, ...]
     rejected: tuple[Rejected, ...]
     failed: tuple[Failed, ...]
     conditions: tuple[Conditions, ...]

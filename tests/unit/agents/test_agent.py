@@ -429,6 +429,21 @@ async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_p
     )
 
 
+async def test_a_failure_records_what_its_device_was_when_the_attempt_began(
+    box: FarmBox, tmp_path: Path
+) -> None:
+    link, bench = MemoryLink(box), Bench()
+    async with serving(link, bench, tmp_path) as agent:
+        await agent.announce([builders.cpu(facts={"os": "Debian 12", "kernel": "6.1"})])
+        spec = await first_job(link, bench, agent)
+        await agent.announce([builders.cpu(facts={"os": "Debian 12", "kernel": "6.9"})])
+        bench.running[spec.job.ref].set_result(builders.failure(Blame.WORKLOAD))
+        report = await link.reported.get()
+    assert report.outcome.environment == {"os": "Debian 12", "kernel": "6.1"}
+    (stored,) = box.store.failures()
+    assert stored.environment == {"os": "Debian 12", "kernel": "6.1"}
+
+
 class ImpatientLink(MemoryLink):
     """A controller that wants to be asked again at once."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.contracts.capability import Capability, Verdict
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.manifests import QualityTarget
@@ -30,6 +31,21 @@ PHONE = Device(
     virtual=True,
     facts={"model": "Pixel 8", "soc": "Tensor G3"},
 )
+
+FALLS_BACK: Mapping[str, object] = {
+    "device": "phone-1",
+    "build": "x/1",
+    "workload": "resnet",
+    "stack": "litert",
+    "delegate": "xnnpack",
+    "numerics": "int8",
+    "verdict": Verdict.FALLS_BACK,
+    "delegated": 1,
+    "nodes": 4,
+    "why": "1 of 4 nodes",
+    "at": 1.0,
+    "run_id": "r",
+}
 
 
 def catalog() -> Catalog:
@@ -191,6 +207,41 @@ def test_results_of_a_device_that_is_offline_stay_and_of_one_unknown_go(box: Far
     (known,) = box.store.newest_results()
     stranger = known.model_copy(update={"device": "gone-1"})
     assert show(box, [stranger])["benchfarm_result"] == {}
+
+
+@pytest.mark.parametrize(
+    ("planted", "is_shown"),
+    [
+        ({}, True),
+        ({"build": "another"}, False),
+        ({"build": ""}, False),  # an earlier release recorded none
+        ({"device": "gone-1"}, False),
+        ({"stack": "gone"}, False),
+        ({"delegate": "whatever a user typed"}, False),
+    ],
+)
+def test_delegates_of_the_present_build_that_a_manifest_lists(
+    box: FarmBox, planted: dict[str, object], *, is_shown: bool
+) -> None:
+    phone = PHONE.model_copy(update={"facts": {"fingerprint": "x/1"}})
+    box.farm.register(builders.registration(None, phone))
+    one = Capability.model_validate({**FALLS_BACK, **planted})
+    metrics = FarmMetrics(catalog(), (), [one])
+    text = gauge_text(metrics.expose(box.farm.state()).gauges)
+    labels = 'device="phone-1",workload="resnet",stack="litert",delegate="xnnpack",precision="int8"'
+    assert (f"benchfarm_device_capability{{{labels}}} 1" in text) is is_shown
+    assert (f"benchfarm_device_delegated_ratio{{{labels}}} 0.25" in text) is is_shown
+    assert text.count("benchfarm_device_capability{") == is_shown
+    assert "x/1" not in text, "no fingerprint is a label"
+
+
+def test_a_share_that_is_untold_has_no_series(box: FarmBox) -> None:
+    phone = PHONE.model_copy(update={"facts": {"fingerprint": "x/1"}})
+    box.farm.register(builders.registration(None, phone))
+    one = Capability.model_validate({**FALLS_BACK, "delegated": None, "nodes": None})
+    text = gauge_text(FarmMetrics(catalog(), (), [one]).expose(box.farm.state()).gauges)
+    assert "benchfarm_device_delegated_ratio{" not in text
+    assert "benchfarm_device_capability{" in text
 
 
 def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:

@@ -6,14 +6,16 @@ import pytest
 
 from controller.cli.capabilities import probes
 from controller.contracts.base import Scalar
+from controller.contracts.capability import MAX_NODES, Capability, Verdict
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import Device, DeviceKind
+from controller.contracts.device import Device, DeviceKind, build_of
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Blame, Environment, Validity
-from controller.reports.capabilities import Capability, Verdict, capabilities
+from controller.reports.capabilities import capabilities
 from controller.scheduling.expansion import cells_of
 
 BUILD = "google/pixel/9:15/A1"
+FORMER = "google/pixel/9:14/A0"
 PHONE = Device(
     id="phone-1",
     kind=DeviceKind.ANDROID,
@@ -49,16 +51,20 @@ def result(
 
 
 def failure(blame: Blame, kind: str, **changes: object) -> StoredFailure:
-    own = {"blame": blame, "kind": kind, "message": "it\nended", "output": ""}
+    told = {"environment": {"fingerprint": BUILD}, "message": "it\nended", "output": ""}
+    own = {"blame": blame, "kind": kind, **told}
     return StoredFailure.model_validate(
         {**ORIGIN, **own, "exit_code": 1, "signal": None, "started_at": 200.0, **changes}
     )
 
 
 def only(*said: StoredResult | StoredFailure) -> Capability | None:
-    results = [one for one in said if isinstance(one, StoredResult)]
-    failures = [one for one in said if isinstance(one, StoredFailure)]
-    found = capabilities(PHONE, results, failures)
+    """Return what is known of the present build of the phone."""
+    found = [
+        one
+        for one in capabilities(said)
+        if (one.device, one.build) == (PHONE.id, build_of(PHONE.facts))
+    ]
     assert len(found) <= 1
     return found[0] if found else None
 
@@ -124,6 +130,154 @@ def test_what_a_result_says(
     assert found.delegate == ("gpu" if "use_gpu" in knobs else knobs["delegate"])
 
 
+Knobs = dict[str, Scalar]
+COUNTED: Knobs = {"delegate": "xnnpack", "numerics": "fp32"}
+GPU: Knobs = {"use_gpu": True, "use_xnnpack": True, "numerics": "fp32"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "verdict", "share", "why"),
+    [
+        (COUNTED, TAKEN, Verdict.WORKS, 1.0, "22 of 22 nodes"),
+        (
+            COUNTED,
+            {"graph_nodes": 22, "delegated_nodes": 0},
+            Verdict.FALLS_BACK,
+            0.0,
+            "0 of 22 nodes",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": 22, "delegated_nodes": 23},
+            Verdict.FALLS_BACK,
+            None,
+            "it says 23 of 22 nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": 10**40, "delegated_nodes": 10**40},
+            Verdict.FALLS_BACK,
+            None,
+            f"it says {10**19} of {10**19} nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": MAX_NODES + 1, "delegated_nodes": 1},
+            Verdict.FALLS_BACK,
+            None,
+            "it says 1 of 2147483648 nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": -1, "delegated_nodes": -1},
+            Verdict.FALLS_BACK,
+            None,
+            "it says -1 of -1 nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": 0, "delegated_nodes": 0},
+            Verdict.FALLS_BACK,
+            None,
+            "it says 0 of 0 nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": True, "delegated_nodes": True},
+            Verdict.FALLS_BACK,
+            None,
+            "it says True of True nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": "\x1b[2J22", "delegated_nodes": "\x1b[2J22"},
+            Verdict.FALLS_BACK,
+            None,
+            r"it says \x1b[2J22 of \x1b[2J22 nodes, which can't be",
+        ),
+        (
+            COUNTED,
+            {"delegated_nodes": 29},
+            Verdict.FALLS_BACK,
+            None,
+            "29 nodes, of how many is untold",
+        ),
+        (
+            COUNTED,
+            {"graph_nodes": 29},
+            Verdict.FALLS_BACK,
+            None,
+            "how many nodes it took is untold",
+        ),
+        (
+            GPU,
+            {"graph_nodes": 31, "delegated_nodes": 31, "delegate": "TfLiteGpuDelegateV2"},
+            Verdict.WORKS,
+            1.0,
+            "31 of 31 nodes",
+        ),
+        (  # the GPU took nothing, and the CPU's delegate the whole graph
+            GPU,
+            {"graph_nodes": 31, "delegated_nodes": 31, "delegate": "TfLiteXNNPackDelegate"},
+            Verdict.FALLS_BACK,
+            None,
+            "the last delegate that took nodes is TfLiteXNNPackDelegate, not gpu; 31 of 31 nodes",
+        ),
+        (
+            {"external_delegate": True, "use_xnnpack": True},
+            {"graph_nodes": 31, "delegated_nodes": 31, "delegate": "TfLiteQnnDelegate"},
+            Verdict.WORKS,
+            1.0,
+            "31 of 31 nodes",
+        ),
+        (
+            {"delegate": "auto"},
+            {"graph_nodes": 78, "delegated_nodes": 16},
+            Verdict.WORKS,
+            16 / 78,
+            "16 of 78 nodes",
+        ),
+        (
+            {"delegate": "none"},
+            {"graph_nodes": 78, "delegated_nodes": 0},
+            Verdict.WORKS,
+            None,
+            "on the runtime's own kernels",
+        ),
+    ],
+)
+def test_counts_are_shown_where_they_can_be_trusted(
+    asked: Knobs,
+    environment: Environment,
+    verdict: Verdict,
+    share: float | None,
+    why: str,
+) -> None:
+    found = only(result(environment, knobs=asked))
+    assert found
+    assert (found.verdict, found.share, found.why) == (verdict, share, why)
+
+
+def test_what_another_delegate_took_is_no_ones_share() -> None:
+    other: Environment = {
+        "graph_nodes": 31,
+        "delegated_nodes": 31,
+        "delegate": "TfLiteXNNPackDelegate",
+    }
+    found = only(result(other, knobs=GPU))
+    assert found
+    assert (found.delegated, found.nodes) == (None, None)
+
+
+def test_words_of_a_phone_are_one_line_of_bounded_length() -> None:
+    left = tuple(f"OP_{n}\n\x1b[31m" for n in range(1000))
+    told: Environment = {"graph_nodes": 2, "delegated_nodes": 1, "undelegated_operators": left}
+    found = only(result(told))
+    assert found
+    assert "\n" not in found.why
+    assert len(found.why) <= 300
+
+
 @pytest.mark.parametrize(
     ("blame", "kind", "is_told"),
     [
@@ -132,6 +286,9 @@ def test_what_a_result_says(
         (Blame.DEVICE, "no_exec", True),
         (Blame.DEVICE, "offline", False),
         (Blame.DEVICE, "hung", False),
+        (Blame.DEVICE, "disk_full", False),
+        (Blame.DEVICE, "storage_full", False),
+        (Blame.HARNESS, "lost", False),
         (Blame.WORKLOAD, "deadline", False),
         (Blame.HARNESS, "adb_server", False),
         (Blame.USER, "setup", False),
@@ -158,7 +315,7 @@ def test_the_newest_outcome_counts() -> None:
     [
         result(device="phone-2"),
         result(counted=False),
-        result({**TAKEN, "fingerprint": "google/pixel/9:14/A0"}),
+        result({**TAKEN, "fingerprint": FORMER}),
         result(knobs={"numerics": "fp32"}),
         failure(Blame.DEVICE, "no_exec", device="phone-2"),
         failure(Blame.DEVICE, "no_exec", counted=False),
@@ -169,10 +326,41 @@ def test_what_says_nothing_of_this_device_now(planted: StoredResult | StoredFail
     assert only(planted) is None
 
 
-def test_failures_from_before_an_update_of_the_phone_are_left_out() -> None:
-    former = result({**TAKEN, "fingerprint": "google/pixel/9:14/A0"}, started_at=300.0)
-    assert only(former, failure(Blame.DEVICE, "no_exec", started_at=200.0)) is None
-    assert only(former, failure(Blame.DEVICE, "no_exec", started_at=400.0)) is not None
+@pytest.mark.parametrize("at", [50.0, 150.0])
+@pytest.mark.parametrize("build", [FORMER, None])
+def test_a_failure_is_of_the_build_that_it_records(build: str | None, at: float) -> None:
+    environment = {"fingerprint": build} if build else {}  # none: of an earlier release
+    told = failure(Blame.DEVICE, "no_exec", environment=environment, started_at=at)
+    assert only(told) is None
+    kept = only(result(), told)
+    assert kept
+    assert kept.verdict is Verdict.WORKS
+
+
+def test_what_an_update_changed_stands_together() -> None:
+    before = result({**TAKEN, "fingerprint": FORMER}, started_at=1.0)
+    after = failure(Blame.DEVICE, "no_exec", started_at=2.0)
+    again = result({**TAKEN, "fingerprint": FORMER}, started_at=3.0)
+    other = result({**TAKEN, "fingerprint": BUILD}, device="a-phone", started_at=0.0)
+    found = capabilities([after, before, again, other])
+    assert [(one.device, one.build, one.verdict, one.at) for one in found] == [
+        ("a-phone", BUILD, Verdict.WORKS, 0.0),
+        ("phone-1", FORMER, Verdict.WORKS, 3.0),
+        ("phone-1", BUILD, Verdict.FAILS, 2.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "build"),
+    [
+        ({"fingerprint": BUILD, "kernel": "6.1"}, BUILD),
+        ({"os": "Debian GNU/Linux 12", "kernel": "6.1"}, "Debian GNU/Linux 12, 6.1"),
+        ({"kernel": "6.1"}, "6.1"),
+        ({}, ""),
+    ],
+)
+def test_what_a_build_is_known_by(facts: dict[str, object], build: str) -> None:
+    assert build_of(facts) == build
 
 
 def test_a_probe_asks_for_all_that_is_there_and_nothing_else() -> None:

@@ -14,6 +14,7 @@ from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.measured_sweep import (
+    HOSTILE,
     MADE,
     TARGET,
     MeasuredSweep,
@@ -303,3 +304,63 @@ def test_paired_comparisons_are_told_and_not_ranked() -> None:
     html = report_html(view)
     assert compared.verdict in html
     assert "Nothing has been measured yet" not in html
+
+
+def asked(device: str, build: str, **changes: object) -> StoredResult:
+    """Return a result of which a delegate took 16 of 78 nodes."""
+    told = {"fingerprint": build, "graph_nodes": 78, "delegated_nodes": 16}
+    emulated = {"emulated": True} if changes.pop("emulated", False) else {}
+    knobs = {"delegate": "xnnpack", "numerics": "int8"}
+    return result(device=device, knobs=knobs, environment={**told, **emulated}, **changes)
+
+
+def test_delegates_stand_by_task_and_device_with_a_column_for_each_build() -> None:
+    refused = failure(
+        device="b",
+        knobs={"delegate": "gpu", "numerics": "int8"},
+        kind="delegate_refused",
+        message=f"no{HOSTILE}\x1b[2J",
+        environment={"fingerprint": "b/1"},
+    )
+    view = view_of(
+        [
+            asked("b", "b/1"),
+            asked("a", "a/1", started_at=1.0),
+            asked("a", "a/2", started_at=2.0),
+            asked("v", "v/1", virtual=True, emulated=True),
+            asked("w", "w/1", virtual=True),
+            asked("c", "c/1", workload="w2"),
+        ],
+        [refused],
+    )
+    first, second = view.delegates
+    columns = [(str(c.device), c.build) for table in view.delegates for c in table.columns]
+    assert columns == [
+        ("a", "a/1"),
+        ("a", "a/2"),
+        ("b", ""),
+        ("c", ""),
+        ("v (virtual, emulated)", ""),
+        ("w (virtual)", ""),
+    ]
+    assert [row.kind[0::2] for row in first.rows] == [
+        ("w0", "gpu"),
+        ("w0", "xnnpack"),
+        ("w2", "xnnpack"),
+    ]
+    gpu, xnnpack, other = ([c and str(c.verdict) for c in row.outcomes] for row in first.rows)
+    assert gpu == [None, None, "fails", None]
+    assert xnnpack == ["falls back"] * 3 + [None]
+    assert other == [None] * 3 + ["falls back"]
+    assert [len(row.outcomes) for row in second.rows] == [2]
+    page = report_html(view)
+    assert "16 of 78 nodes" in page
+    assert '<span class="chip">emulated</span>' in page
+    assert HOSTILE not in page
+    assert "\x1b" not in page
+
+
+def test_a_report_without_delegates_has_no_section_of_them() -> None:
+    view = view_of(repeats("a", *twice(1.0)))
+    assert view.delegates == ()
+    assert "Delegates: what works" not in report_html(view)

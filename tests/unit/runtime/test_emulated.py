@@ -29,6 +29,7 @@ from tests.support import builders
 from tests.support.farm import FarmBox
 
 CATALOG = builders.catalog()
+DELEGATES = ("capability", "delegated_ratio")
 FAST_S, SLOW_S = 0.001, 0.1
 EMULATOR = "qemu-aarch64 7.2.22, cortex-a76"
 PLANTED = Device(
@@ -117,6 +118,31 @@ def test_prometheus_is_told_no_speed_of_it(
     (info,) = [line for line in lines if "device_info{" in line and PLANTED.id in line]
     assert 'virtual="true"' in info
     assert 'model="Arm (emulated)"' in info
+
+
+@pytest.mark.parametrize("from_store", [False, True], ids=["events", "after a restart"])
+def test_what_its_delegate_came_to_is_told_and_marked_and_is_no_speed(
+    box: FarmBox, metrics: FarmMetrics, *, from_store: bool
+) -> None:
+    phone = Device(
+        id="phone-0-emulated",
+        kind=DeviceKind.ANDROID,
+        virtual=True,
+        facts={EMULATED: True, "fingerprint": "x/1", "model": "Arm"},
+    )
+    box.farm.register(builders.registration(None, PLANTED, REAL, phone))
+    sweep = builders.sweep(stack="litert", devices=f'device == "{phone.id}"')
+    box.farm.sweeps.submit(sweep)
+    (job,) = box.ask().run
+    counts = {"graph_nodes": 4, "delegated_nodes": 1, "fingerprint": "x/1"}
+    box.report(job.ref, builders.result(FAST_S).model_copy(update={"environment": counts}))
+    read = FarmMetrics(CATALOG, box.store.newest_results(), box.store.newest_capabilities())
+    exposed = (read if from_store else metrics).expose(box.farm.state())
+    lines = [line for line in gauge_text(exposed.gauges).splitlines() if phone.id in line]
+    values = {line.partition("{")[0]: line.rpartition(" ")[2] for line in lines}
+    told = {name: float(values.pop(f"benchfarm_device_{name}")) for name in DELEGATES}
+    assert told == {"capability": 1, "delegated_ratio": 0.25}
+    assert values.keys() == {"benchfarm_device_info", "benchfarm_device_state"}
 
 
 def test_how_long_it_took_is_in_no_histogram(box: FarmBox, metrics: FarmMetrics) -> None:
