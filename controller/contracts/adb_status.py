@@ -21,6 +21,10 @@ USES_FOLDER: Final = "in-use"
 phone."""
 
 
+SETTINGS_FOLDER: Final = "settings"
+"""Beside it: a file a phone, by device id, of the settings that benchfarm has changed on it."""
+
+
 class RouteStatus(Contract):
     """A phone as adb lists it; a phone that can be reached in two ways has two."""
 
@@ -77,8 +81,22 @@ def worst_first(checks: Iterable[Check]) -> list[Check]:
     return sorted(checks, key=lambda check: list(Health).index(check.health))
 
 
+class Offer(Contract):
+    """A setting of a phone that adb may change for a policy's sake."""
+
+    key: str
+    """NAMESPACE/KEY."""
+    former: str | None
+    """What it says now; None if it isn't set."""
+    value: str
+    """What it would say."""
+
+
 class Answer(Contract):
     """What came of something that was asked of a phone."""
 
     freed_bytes: int = 0
     checks: tuple[Check, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    name: str = ""
+    """By which a phone that has just been paired announces itself."""

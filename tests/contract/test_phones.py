@@ -394,7 +394,9 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     assert first["what"] == "policy lab"
     assert first["seen"].startswith("battery at 12 % is below 20 %")
     assert first["remedy"] == "charge it"
-    assert {check["what"] for check in others} >= {"connection", "storage and programs", "Android"}
+    assert {check["what"] for check in others} >= {
+        *("key", "mode", "developer options", "connection", "storage and programs", "Android"),
+    }
     status, out, _ = await agent.cli(*doctor, "--policy", "ci")
     assert status == 0
     assert "4 MiB written and read, a program run" in " ".join(out.split())
@@ -406,6 +408,53 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     status, out, err = await agent.cli("phone", "doctor", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "examining phone NOBODY: it is not here; see what is: benchfarm phone list" in err
+
+
+async def test_what_the_doctor_sets_is_put_back(agent: LoopAgent, flagship: RunningPhone) -> None:
+    assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
+    remote = agent.phones.remote_of(builders.phone(flagship.serial))
+    usual = {
+        "global airplane_mode_on": "0",
+        "global airplane_mode_radios": "cell,bluetooth,wifi",
+        "global low_power": "1",
+        "system screen_brightness": "200",
+        "global stay_on_while_plugged_in": None,
+    }
+
+    async def said() -> dict[str, str | None]:
+        found = {key: await remote.run(("settings", "get", *key.split()), 10.0) for key in usual}
+        texts = {key: done.stdout.decode().strip() for key, done in found.items()}
+        return {key: None if text == "null" else text for key, text in texts.items()}
+
+    for key, value in usual.items():
+        verb, more = ("delete", ()) if value is None else ("put", (value,))
+        await remote.run(("settings", verb, *key.split(), *more), 10.0)
+    doctor = ("phone", "doctor", flagship.serial)
+    status, out, err = await agent.cli(*doctor, "--set")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "option --set: nobody can be asked here; add --yes" in err
+    assert await said() == usual
+    status, out, err = await agent.cli(*doctor, "--set", "--yes", "--json")
+    assert (status, err) == (1, ""), "it is charging"
+    checks = {check["what"]: check for check in json.loads(out)}
+    assert checks["global/airplane_mode_on"]["seen"] == "1, was 0"
+    assert checks["global/stay_on_while_plugged_in"]["seen"] == "7, was not set"
+    assert "phone restore" in checks["set"]["remedy"]
+    assert await said() == {
+        "global airplane_mode_on": "1",
+        "global airplane_mode_radios": "cell,bluetooth",
+        "global low_power": "0",
+        "system screen_brightness": "1",
+        "global stay_on_while_plugged_in": "7",
+    }
+    await remote.run(("settings", "put", "system", "screen_brightness", "90"), 10.0)  # its user
+    status, out, err = await agent.cli("phone", "restore", flagship.serial)
+    assert (status, err) == (0, "")
+    assert "left at 90: changed since it was set to 1" in " ".join(out.split())
+    assert await said() == usual | {"system screen_brightness": "90"}
+    status, out, err = await agent.cli("phone", "restore", flagship.serial)
+    assert (status, err) == (0, "")
+    assert "nothing to put back" in out
 
 
 async def phone_processes(phone: RunningPhone) -> int:

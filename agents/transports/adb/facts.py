@@ -57,7 +57,7 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     if not serial:
         raise ValueError("it has no ro.serialno, by which its results would be known")
     if not re.fullmatch(ID, serial):
-        shown = _words(repr(serial[:MAX_CHARACTERS]))
+        shown = one_line(repr(serial[:MAX_CHARACTERS]))
         raise ValueError(f"its ro.serialno {shown} can't be an id: it has to match {ID}")
     if serial.startswith(HOST_PREFIX):
         raise ValueError(f"its ro.serialno {serial} is a server's: theirs begin with {HOST_PREFIX}")
@@ -67,7 +67,7 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
         "cores": len(parse_cores(cores)),
         "shell_v2": shell_v2,
     }
-    if emulator := _words(properties.get(EMULATOR, "")):
+    if emulator := one_line(properties.get(EMULATOR, "")):
         facts |= {EMULATED: True, "emulator": emulator}
     if memory := _MEMORY.search(meminfo):
         facts["memory_bytes"] = int(memory[1]) * 1024
@@ -96,7 +96,7 @@ async def _said(remote: Remote, serial: str, *argv: str) -> str:
     """Return all that a command says; raises RemoteFault if it was cut short or failed."""
     done = await remote.run(argv, READ_S)
     if done.exit_code != 0:
-        words = _words((done.stderr or done.stdout).decode(errors="replace"))
+        words = one_line((done.stderr or done.stdout).decode(errors="replace"))
         message = f"{' '.join(argv)} ended with {done.exit_code}{f': {words}' if words else ''}"
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
     if len(done.stdout) > MAX_SAID:
@@ -118,11 +118,11 @@ def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
         fact: next((properties[name] for name in names if properties.get(name)), "")
         for fact, names in sources.items()
     }
-    return {fact: _words(value) for fact, value in found.items() if value}
+    return {fact: one_line(value) for fact, value in found.items() if value}
 
 
-def _words(text: str) -> str:
-    """Return what a phone says of itself on one line, for tables, labels and logs."""
+def one_line(text: str) -> str:
+    """Return what a phone says on one line, for tables, labels and logs."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())[:MAX_CHARACTERS]
 
