@@ -32,6 +32,8 @@ _MODES: Final[Mapping[str, tuple[str, str]]] = {
 """adb's states (AOSP adb.h, ConnectionState) in which Android doesn't answer: what is seen, what to
 do."""
 OUTSIDE_ANDROID: Final = frozenset({"recovery", "rescue", "sideload", "bootloader"})
+NO_PERMISSIONS: Final = "no permissions"
+"""How such a state begins; what follows depends on the host."""
 _KEY, _MODE, _DEVELOPER = "key", "mode", "developer options"
 _LATER: Final = "mend what is above, then ask again"
 
@@ -47,7 +49,7 @@ def _key(state: str) -> Check:
     if state == "unauthorized":
         seen = "this host's key isn't confirmed on the phone"
         return Check(what=_KEY, health=Health.MEND, seen=seen, remedy=_ON_SCREEN)
-    if state.startswith("no permissions"):
+    if state.startswith(NO_PERMISSIONS):
         seen = "this host's user may not open its USB device"
         return Check(what=_KEY, health=Health.MEND, seen=seen, remedy=_UDEV)
     return Check(what=_KEY, health=Health.UNKNOWN, seen="can't be told yet")
@@ -58,7 +60,7 @@ def _mode(state: str) -> Check:
         return Check(what=_MODE, health=Health.WELL, seen="Android answers")
     if state == "unauthorized":
         return Check(what=_MODE, health=Health.WELL, seen="adb's daemon answers")
-    if state.startswith("no permissions"):
+    if state.startswith(NO_PERMISSIONS):
         return Check(what=_MODE, health=Health.UNKNOWN, seen="can't be told yet")
     seen, remedy = _MODES.get(state, (f"adb lists it as {state}", _AGAIN))
     return Check(what=_MODE, health=Health.MEND, seen=seen, remedy=remedy)

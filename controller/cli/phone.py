@@ -42,13 +42,24 @@ AdbServer = Annotated[
 
 
 @app.command("list")
-def list_phones(json: Json = False) -> None:
+def list_phones(
+    nearby: Annotated[
+        bool,
+        typer.Option(
+            "--nearby", help="Listen 3 s for phones that announce themselves by mDNS, too."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
     """List the phones that this host's agent sees, and why it doesn't use some."""
     from rich.table import Table
 
     from controller.runtime.phones import phones_here
+    from controller.runtime.wireless import nearby_phones
 
     found = phones_here(home())
+    if nearby:
+        found += nearby_phones(home(), {phone.serial for phone in found})
     if json:
         show_json(found)
         return
@@ -65,6 +76,29 @@ def connect(address: Address, adb_server: AdbServer = None) -> None:
     from controller.runtime.phones import connect_phone
 
     _say_joined(connect_phone(home(), address, adb_server), address)
+
+
+@app.command()
+def pair(
+    address: Annotated[
+        str, typer.Argument(help="HOST:PORT that the phone shows beside its pairing code.")
+    ],
+    code: Annotated[
+        str, typer.Argument(help="The code; without it, it is asked for or read from a pipe.")
+    ] = "-",
+    adb_server: AdbServer = None,
+) -> None:
+    """Pair with a phone for wireless debugging (Android 11 or later), before phone connect."""
+    from controller.runtime.wireless import pair_phone
+
+    if code == "-":
+        asked = sys.stdin.isatty()
+        code = typer.prompt("Pairing code", hide_input=True) if asked else sys.stdin.readline(100)
+    found = pair_phone(home(), address, code.strip(), adb_server)
+    host = address.rpartition(":")[0]
+    say(f"paired; now: benchfarm phone connect {found or f'{host}:PORT'}")
+    if not found:
+        say("PORT stands on the phone's screen 'Wireless debugging'; it isn't that of pairing")
 
 
 @app.command()

@@ -25,6 +25,10 @@ SETTINGS_FOLDER: Final = "settings"
 """Beside it: a file a phone, by device id, of the settings that benchfarm has changed on it."""
 
 
+ANY: Final = "*"
+"""In place of a name, of a phone that announces itself."""
+
+
 class RouteStatus(Contract):
     """A phone as adb lists it; a phone that can be reached in two ways has two."""
 
@@ -92,6 +96,25 @@ class Offer(Contract):
     """What it would say."""
 
 
+class Announcement(StrEnum):
+    """What a phone offers by mDNS (AOSP adb_mdns.h)."""
+
+    CONNECT = "_adb-tls-connect"
+    """Wireless debugging, to hosts it is paired with."""
+    PAIR = "_adb-tls-pairing"
+    """To be paired, as long as it shows a code."""
+    PLAIN = "_adb"
+    """As after `adb tcpip`."""
+
+
+class Announced(Contract):
+    """What somebody in the network says of a phone."""
+
+    name: str
+    kind: Announcement
+    address: str
+
+
 class Answer(Contract):
     """What came of something that was asked of a phone."""
 
@@ -100,3 +123,4 @@ class Answer(Contract):
     offers: tuple[Offer, ...] = ()
     name: str = ""
     """By which a phone that has just been paired announces itself."""
+    announced: tuple[Announced, ...] = ()

@@ -3,7 +3,8 @@
 Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT (its code comes on standard input);
 `look` how adb lists a serial; `clean` an adb serial, and the file by which it is locked while a run
 or a probe is on it; `examine` the same, under a policy, with the file of the settings that were
-changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file. Prints
+changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file;
+`listen` for phones that announce themselves, by a name or ANY. Prints
 an Answer as JSON and exits with 0, or a Complaint and exits with 1.
 """
 
@@ -23,13 +24,14 @@ from agents.android.phone_settings import PhoneSettings
 from agents.android.policy import load_policy
 from agents.host.locks import exclusive_now
 from agents.transports.adb.addresses import Address, parse_address
+from agents.transports.adb.mdns import listen
 from agents.transports.adb.pairing import pair
 from agents.transports.adb.programs import Link
 from agents.transports.adb.recovery import connect, disconnect, is_networked, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_state
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.remote import FaultKind, RemoteFault
-from controller.contracts.adb_status import Answer
+from controller.contracts.adb_status import ANY, Answer
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import PhoneUnavailable
 
@@ -44,6 +46,7 @@ REMEDY_OF_VERB = {
     "disconnect": "see whether the agent is up: benchfarm agent list",
     "clean": "see that the phone is well, and try again",
     "examine": _ON,
+    "listen": "ask again: the adb server that listened has ended, or heard something broken",
     "look": "see whether the agent is up: benchfarm agent list",
     "set": f"{_ON}; what was changed is kept for: benchfarm phone restore",
     "restore": f"{_ON}; what is not put back yet is kept",
@@ -172,6 +175,14 @@ async def paired_with(server: Address, phone: str) -> Answer:
     return Answer(name=await pair(server, phone, sys.stdin.readline().strip()))
 
 
+async def heard(_: Address, name: str) -> Answer:
+    """Listen for phones that announce themselves, of any name or until one does.
+
+    Raises RemoteFault, AdbUnavailable.
+    """
+    return Answer(announced=tuple(await listen(name="" if name == ANY else name)))
+
+
 VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
     "connect": connected,
     "disconnect": disconnected,
@@ -181,6 +192,7 @@ VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
     "set": set_up,
     "restore": restored,
     "pair": paired_with,
+    "listen": heard,
 }
 
 
@@ -198,6 +210,8 @@ def main() -> int:
         error = refusal
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
+        if verb == "listen":
+            remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
         error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
     sys.stdout.write(Complaint.of(error).model_dump_json())
     return 1
