@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Protocol
 
-from agents.transports.remote import Completed, Remote, RemoteFault
+from agents.transports.remote import Completed, RemoteFault
 from controller.contracts.processes import ATTEMPT_MARKER
 
 ASK_S = 20.0
@@ -42,16 +44,25 @@ exec cmd connectivity airplane-mode enable
 """
 
 
+class RunsCommands(Protocol):
+    """What of a Remote is needed to ask a phone, and to have it do something."""
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        """See Remote.run."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AirplaneMode:
     """Of one phone."""
 
-    remote: Remote
+    remote: RunsCommands
     folder: PurePosixPath
     """Where the phone keeps what is ours."""
     networked: bool
     """The phone is reached over a network."""
     settle_s: float = SETTLE_S
+    guard_s: int = GUARD_S
 
     async def turn(self, *, on: bool) -> Completed:
         """Turn it on or off; raises RemoteFault if the phone doesn't answer after that."""
@@ -62,12 +73,12 @@ class AirplaneMode:
 
     async def _turn_on_guarded(self) -> Completed:
         guard = str(self.folder / "airplane-mode-guard")
-        arguments = ("benchfarm", guard, _GUARD, str(GUARD_S))
+        arguments = ("benchfarm", guard, _GUARD, str(self.guard_s))
         try:
             done = await self.remote.run(("sh", "-c", _TURN_ON, *arguments), ASK_S)
             await asyncio.sleep(self.settle_s)
             await self.remote.run(("rm", "-f", guard), ASK_S)
         except RemoteFault as fault:
-            message = f"airplane mode cuts it off; it ends that itself in {GUARD_S} s"
+            message = f"airplane mode cuts it off; it ends that itself in {self.guard_s} s"
             raise RemoteFault(fault.place, fault.kind, f"{fault.message}; {message}") from fault
         return done

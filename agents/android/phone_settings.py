@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agents.android.airplane import AirplaneMode
+from agents.android.airplane import AirplaneMode, RunsCommands
 from agents.android.kept_settings import KeptFile
 from agents.android.settings import (
     AIRPLANE,
@@ -19,7 +19,7 @@ from agents.android.settings import (
     undo,
 )
 from agents.transports.adb.facts import one_line
-from agents.transports.remote import Completed, FaultKind, Remote, RemoteFault
+from agents.transports.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.adb_status import Check, Health, Offer
 
 ASK_S = 15.0
@@ -38,7 +38,7 @@ class UnfitValue(ValueError):
 class PhoneSettings:
     """Of one phone; whoever changes them holds its lock."""
 
-    remote: Remote
+    remote: RunsCommands
     place: str
     file: KeptFile
     airplane: AirplaneMode

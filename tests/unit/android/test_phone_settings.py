@@ -67,8 +67,8 @@ class Case:
 
     @property
     def settings(self) -> PhoneSettings:
-        airplane = AirplaneMode(self.phone, PurePosixPath("/data"), self.networked, settle_s=0)  # type: ignore[arg-type]
-        return PhoneSettings(self.phone, PHONE, self.file, airplane)  # type: ignore[arg-type]
+        airplane = AirplaneMode(self.phone, PurePosixPath("/data"), self.networked, settle_s=0)
+        return PhoneSettings(self.phone, PHONE, self.file, airplane)
 
     def offers(self, policy: str = "mlperf", sdk: int = 34) -> list[Offer]:
         told = self.phone.settings
