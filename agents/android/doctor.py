@@ -7,22 +7,29 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agents.android.policy import Facts, Policy, preflight
+from agents.android.settings import (
+    BRIGHTNESS_MODE,
+    DEVELOPER,
+    ON_POWER,
+    READ,
+    SAVER,
+    STAY_ON,
+)
 from controller.contracts.adb_status import Check, Health, worst_first
 
 SETTINGS: Final = (
     "sh",
     "-c",
     r"""
-for one in global/development_settings_enabled global/adb_enabled global/stay_on_while_plugged_in \
-  global/low_power global/animator_duration_scale system/screen_brightness_mode; do
+for one in "$@"; do
   echo "$one: $(settings get "${one%%/*}" "${one##*/}" 2>/dev/null)"
 done
 """,
+    "benchfarm",
+    *READ,
 )
 """`NAMESPACE/KEY: VALUE` lines, `null` where a key isn't set."""
 _SAID: Final = re.compile(r"^(\w+/\w+): (\S+)$", re.ASCII | re.MULTILINE)
-_ON_POWER: Final = "7"
-"""stay_on_while_plugged_in: AC, USB, wireless (android.os.BatteryManager.BATTERY_PLUGGED_*)."""
 OLDEST_SDK: Final = 21
 """Android 5: the oldest on which the bundle has run."""
 
@@ -52,15 +59,13 @@ def checks(
     android: str,
     sdk: int | None,
     settings: Mapping[str, str],
-    used: Check,
     policy: Policy,
 ) -> list[Check]:
     """Return what was looked at, what is to be mended first.
 
-    android, sdk: its release and API level. used: what came of using it as a run does.
+    android, sdk: its release and API level.
     """
     found = [
-        used,
         _android(android, sdk),
         *_conditions(conditions, policy),
         *_settings(settings, policy),
@@ -118,18 +123,29 @@ def _settings(settings: Mapping[str, str], policy: Policy) -> Iterator[Check]:
         seen = "the phone has no settings command, or it says nothing"
         yield Check(what="settings", health=Health.UNKNOWN, seen=seen)
         return
-    if settings.get("global/low_power") == "1":
+    if settings.get(SAVER) == "1":
         seen, remedy = "battery saver is on: it slows the phone", "settings put global low_power 0"
         yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
-    if settings.get("system/screen_brightness_mode") == "1" and policy.most_brightness is not None:
+    if settings.get(BRIGHTNESS_MODE) == "1" and policy.most_brightness is not None:
         seen = "brightness is automatic: it may rise during a run"
         remedy = "settings put system screen_brightness_mode 0"
         yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
-    if settings.get("global/stay_on_while_plugged_in", "0") == "0":
+    if settings.get(STAY_ON, "0") == "0":
         seen = "the screen turns itself off; some phones slow down then"
-        remedy = f"settings put global stay_on_while_plugged_in {_ON_POWER}"
+        remedy = f"settings put global stay_on_while_plugged_in {ON_POWER}"
         yield Check(what="settings", health=Health.HINT, seen=seen, remedy=remedy)
-    if settings.get("global/development_settings_enabled") == "0":
-        seen = "developer options are off: debugging may end with the next restart"
-        remedy = "tap the build number seven times in Settings, About phone"
-        yield Check(what="settings", health=Health.HINT, seen=seen, remedy=remedy)
+
+
+def developer_options(settings: Mapping[str, str]) -> Check:
+    """Return whether developer options, and so debugging, stay on."""
+    what = "developer options"
+    match settings.get(DEVELOPER):
+        case "0":
+            seen = "off: debugging may end with the next restart"
+            remedy = "tap the build number seven times in Settings, About phone"
+            return Check(what=what, health=Health.HINT, seen=seen, remedy=remedy)
+        case None:
+            seen = "debugging is on, since adb answers; the phone tells no more"
+            return Check(what=what, health=Health.WELL, seen=seen)
+        case _:
+            return Check(what=what, health=Health.WELL, seen="on")

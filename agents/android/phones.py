@@ -14,7 +14,7 @@ from agents.android.ladder import PROBES, Remedy, Step, next_step
 from agents.android.power import PowerCycle
 from agents.android.presence import Phone, Presence
 from agents.android.rescue import Rescue
-from agents.android.told import Told, route_status, unusable
+from agents.android.told import Told, in_the_way, route_status, unusable
 from agents.transports.adb.addresses import Address
 from agents.transports.adb.facts import read_device
 from agents.transports.adb.programs import Link
@@ -173,6 +173,8 @@ class Phones:
             self._bring_in(other)
         elif self._may_return(change, lost) or (change.state in BROKEN and not superfluous):
             self._bring_in(route)
+        elif why := in_the_way(change.serial, change.state):
+            self._refuse(route, why)
 
     def _may_return(self, change: Change, lost: Phone | None) -> bool:
         """Tell whether a phone that adb does not list any more is missed, and can be looked for."""

@@ -47,6 +47,12 @@ class Policy(Contract):
     throttled: Throttled | None = None
     """None: throttling is recorded and not judged."""
 
+    @property
+    def judges(self) -> bool:
+        """Whether it asks for anything; else conditions are recorded only."""
+        named = {"name", "title", "wait_s", "ask_every_s"}
+        return self != Policy.model_validate(self.model_dump(include=named))
+
 
 @cache
 def load_policy(name: str) -> Policy:

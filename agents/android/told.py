@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agents.android.modes import NO_PERMISSIONS, OUTSIDE_ANDROID, mode_checks
 from agents.transports.adb.recovery import Route
 from agents.transports.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import AdbStatus, RouteStatus
@@ -49,6 +50,14 @@ def route_status(
     """Return what is told of one way."""
     complaint = Complaint.of(error) if error else None
     return RouteStatus(device_id=device_id, last_device_id=last, complaint=complaint, look=look)
+
+
+def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
+    """Return the complaint about a phone that its user has to do something about, if it is so."""
+    if state not in OUTSIDE_ANDROID and not (state or "").startswith(NO_PERMISSIONS):
+        return None
+    first = mode_checks(str(state))[0]
+    return PhoneUnavailable(f"reaching phone {serial}", first.seen, first.remedy)
 
 
 def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:

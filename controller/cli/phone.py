@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.contracts.terminal import say
+
+if TYPE_CHECKING:
+    from controller.contracts.adb_status import Check, Offer
 
 
 class RunPolicy(StrEnum):
@@ -38,13 +42,24 @@ AdbServer = Annotated[
 
 
 @app.command("list")
-def list_phones(json: Json = False) -> None:
+def list_phones(
+    nearby: Annotated[
+        bool,
+        typer.Option(
+            "--nearby", help="Listen 3 s for phones that announce themselves by mDNS, too."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
     """List the phones that this host's agent sees, and why it doesn't use some."""
     from rich.table import Table
 
     from controller.runtime.phones import phones_here
+    from controller.runtime.wireless import nearby_phones
 
     found = phones_here(home())
+    if nearby:
+        found += nearby_phones(home(), {phone.serial for phone in found})
     if json:
         show_json(found)
         return
@@ -65,11 +80,35 @@ def connect(address: Address, adb_server: AdbServer = None) -> None:
 
 
 @app.command()
+def pair(
+    address: Annotated[
+        str, typer.Argument(help="HOST:PORT that the phone shows beside its pairing code.")
+    ],
+    code: Annotated[
+        str, typer.Argument(help="The code; without it, it is asked for or read from a pipe.")
+    ] = "-",
+    adb_server: AdbServer = None,
+) -> None:
+    """Pair with a phone for wireless debugging (Android 11 or later), before phone connect."""
+    from controller.runtime.wireless import pair_phone
+
+    if code == "-":
+        asked = sys.stdin.isatty()
+        code = typer.prompt("Pairing code", hide_input=True) if asked else sys.stdin.readline(100)
+    found = pair_phone(home(), address, code.strip(), adb_server)
+    host = address.rpartition(":")[0]
+    say(f"paired; now: benchfarm phone connect {found or f'{host}:PORT'}")
+    if not found:
+        say("PORT stands on the phone's screen 'Wireless debugging'; it isn't that of pairing")
+
+
+@app.command()
 def disconnect(phone: Phone) -> None:
     """Let go of a phone over TCP, and forget it until it is connected again."""
     from controller.runtime.phones import disconnect_phone
 
     say(f"{disconnect_phone(home(), phone)}: disconnected")
+    _say_kept()
 
 
 @app.command()
@@ -86,22 +125,71 @@ def doctor(
     policy: Annotated[
         RunPolicy, typer.Option(help="Whose limits it is to keep.")
     ] = RunPolicy.MLPERF,
+    set_: Annotated[
+        bool, typer.Option("--set", help="Set what adb may; phone restore puts it back.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --set: don't ask.")] = False,
     json: Json = False,
 ) -> None:
     """Say what would fail a phone's runs or make them INVALID, and how to mend it."""
+    from controller.contracts.errors import UserError
+    from controller.runtime.phone_doctor import examined_phone, set_up_phone
+
+    if set_ and not yes and (json or not sys.stdin.isatty()):
+        raise UserError("option --set", "nobody can be asked here", "add --yes")
+    found = examined_phone(home(), phone, policy)
+    if not (set_ and found.offers):
+        _show_checks(found.checks, json=json)
+        if found.offers and not json:
+            say(f"adb may set {_keys(found.offers)}: benchfarm phone doctor {phone} --set")
+        return _exit_if_to_mend(found.checks)
+    if not json:
+        for offer in found.offers:
+            say(f"{offer.key}: {offer.former or 'not set'} -> {offer.value}")
+    if yes or typer.confirm("Set these?"):
+        found = set_up_phone(home(), phone, policy, [offer.key for offer in found.offers])
+    _show_checks(found.checks, json=json)
+    return _exit_if_to_mend(found.checks)
+
+
+@app.command()
+def restore(
+    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see phone list.")],
+    json: Json = False,
+) -> None:
+    """Put back what phone doctor --set has set, unless it was changed since."""
+    from controller.runtime.phone_doctor import restored_phone
+
+    checks = restored_phone(home(), phone).checks
+    _show_checks(checks, json=json)
+    _exit_if_to_mend(checks)
+
+
+def _say_kept() -> None:
+    from controller.runtime.phone_doctor import kept_settings
+
+    for device in kept_settings(home()):
+        say(f"{device}: settings are still changed; benchfarm phone restore {device}", err=True)
+
+
+def _keys(offers: Sequence[Offer]) -> str:
+    return ", ".join(offer.key for offer in offers)
+
+
+def _show_checks(checks: Sequence[Check], *, json: bool) -> None:
     from rich.table import Table
 
-    from controller.contracts.adb_status import Health
-    from controller.runtime.phone_doctor import examined_phone
-
-    checks = examined_phone(home(), phone, policy)
     if json:
-        show_json(checks)
-    else:
-        table = Table("", "what", "seen", "what to do")
-        for check in checks:
-            table.add_row(check.health, check.what, check.seen, check.remedy)
-        show_table(table)
+        return show_json(checks)
+    table = Table("", "what", "seen", "what to do")
+    for check in checks:
+        table.add_row(check.health, check.what, check.seen, check.remedy)
+    return show_table(table)
+
+
+def _exit_if_to_mend(checks: Sequence[Check]) -> None:
+    from controller.contracts.adb_status import Health
+
     if any(check.health is Health.MEND for check in checks):
         raise typer.Exit(1)
 

@@ -21,6 +21,14 @@ USES_FOLDER: Final = "in-use"
 phone."""
 
 
+SETTINGS_FOLDER: Final = "settings"
+"""Beside it: a file a phone, by device id, of the settings that benchfarm has changed on it."""
+
+
+ANY: Final = "*"
+"""In place of a name, of a phone that announces itself."""
+
+
 class RouteStatus(Contract):
     """A phone as adb lists it; a phone that can be reached in two ways has two."""
 
@@ -79,8 +87,42 @@ def worst_first(checks: Iterable[Check]) -> list[Check]:
     return sorted(checks, key=lambda check: list(Health).index(check.health))
 
 
+class Offer(Contract):
+    """A setting of a phone that adb may change for a policy's sake."""
+
+    key: str
+    """NAMESPACE/KEY."""
+    former: str | None
+    """What it says now; None if it isn't set."""
+    value: str
+    """What it would say."""
+
+
+class Announcement(StrEnum):
+    """What a phone offers by mDNS (AOSP adb_mdns.h)."""
+
+    CONNECT = "_adb-tls-connect"
+    """Wireless debugging, to hosts it is paired with."""
+    PAIR = "_adb-tls-pairing"
+    """To be paired, as long as it shows a code."""
+    PLAIN = "_adb"
+    """As after `adb tcpip`."""
+
+
+class Announced(Contract):
+    """What somebody in the network says of a phone."""
+
+    name: str
+    kind: Announcement
+    address: str
+
+
 class Answer(Contract):
     """What came of something that was asked of a phone."""
 
     freed_bytes: int = 0
     checks: tuple[Check, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    name: str = ""
+    """By which a phone that has just been paired announces itself."""
+    announced: tuple[Announced, ...] = ()

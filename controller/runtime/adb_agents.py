@@ -44,11 +44,14 @@ class AdbAgent:
             seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
             raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
 
-    def ask(self, verb: str, phone: str, *more: str) -> Answer:
-        """Do something with a phone of its server; raises PhoneUnavailable."""
+    def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> Answer:
+        """Do something with a phone of its server; raises PhoneUnavailable.
+
+        secret: what no list of processes is to show.
+        """
         server = str(self.read().server)
         command = python_module("agents.transports.adb", verb, server, phone, *more)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, input=secret, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return Answer.model_validate_json(done.stdout)
         if done.stdout:

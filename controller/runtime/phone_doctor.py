@@ -2,44 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 
-from controller.contracts.adb_status import USES_FOLDER, Check, Health, RouteStatus, worst_first
+from controller.contracts.adb_status import (
+    ADB_FOLDER,
+    SETTINGS_FOLDER,
+    USES_FOLDER,
+    Answer,
+    Check,
+    Health,
+    RouteStatus,
+    worst_first,
+)
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import PhoneUnavailable
+from controller.runtime.adb_agents import AdbAgent, agents_here
 from controller.runtime.home import Home
-from controller.runtime.phones import routes_here
+from controller.runtime.phones import routes_here, with_port
 from controller.scheduling.runtimes import REMEDY, without_runtime
 from controller.store.sqlite import SqliteStore
 
 
-def examined_phone(home: Home, name: str, policy: str) -> list[Check]:
+def examined_phone(home: Home, name: str, policy: str) -> Answer:
     """Look at a phone as a run under a policy would; what is to be mended comes first.
 
-    name: its device id or adb serial.
+    name: its device id or adb serial. The answer has what adb may set for the policy, too.
 
     Raises PhoneUnavailable if it is not here, or a run or a probe is on it, FarmUnavailable.
     """
-    for agent, serial, route in routes_here(home):
-        if name not in (serial, route.device_id, route.last_device_id):
-            continue
+    for agent, serial, route in _ways_to(home, name):
         if route.device_id is None:
-            return [*_complaint(route)]
-        lock = agent.folder / USES_FOLDER / route.device_id
-        found = agent.ask("examine", serial, str(lock), policy).checks
-        return worst_first((*_complaint(route), *_runtime(home, route.device_id), *found))
-    raise PhoneUnavailable(
-        f"examining phone {name}", "it is not here", "see what is: benchfarm phone list"
-    )
+            return Answer(checks=_unasked(agent, serial, route))
+        found = agent.ask("examine", serial, *_files(agent, route.device_id, policy))
+        return _with_ours(home, route, found)
+    for agent in agents_here(home):
+        for serial in dict.fromkeys((name, with_port(name))):
+            if checks := agent.ask("look", serial).checks:
+                return Answer(checks=checks)
+    raise _not_here("examining", name)
+
+
+def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> Answer:
+    """Set what a policy needs of these keys, keep what they said, and look at the phone again.
+
+    Raises as `examined_phone` does.
+    """
+    for agent, serial, route in _ways_to(home, name):
+        if route.device_id is not None:
+            files = _files(agent, route.device_id, policy)
+            return _with_ours(home, route, agent.ask("set", serial, *files, *keys))
+    raise _not_here("setting up", name)
+
+
+def restored_phone(home: Home, name: str) -> Answer:
+    """Put back the settings that were changed on a phone; raises as `examined_phone` does."""
+    for agent, serial, route in _ways_to(home, name):
+        if route.device_id is not None:
+            lock, _, kept = _files(agent, route.device_id, "")
+            return agent.ask("restore", serial, lock, kept)
+    raise _not_here("restoring", name)
+
+
+def kept_settings(home: Home) -> list[str]:
+    """Return the phones of this host on which settings are to be put back; waits for no agent."""
+    files = home.agent.glob(f"*/{ADB_FOLDER}/{SETTINGS_FOLDER}/*.json")
+    return sorted({file.stem for file in files})
+
+
+def _ways_to(home: Home, name: str) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
+    for agent, serial, route in routes_here(home):
+        if name in (serial, route.device_id, route.last_device_id):
+            yield agent, serial, route
+
+
+def _files(agent: AdbAgent, device_id: str, policy: str) -> tuple[str, str, str]:
+    """Return a phone's lock, a policy, and the file of what was changed on it."""
+    kept = agent.folder / SETTINGS_FOLDER / f"{device_id}.json"
+    return str(agent.folder / USES_FOLDER / device_id), policy, str(kept)
+
+
+def _not_here(doing: str, name: str) -> PhoneUnavailable:
+    remedy = "see what is: benchfarm phone list"
+    return PhoneUnavailable(f"{doing} phone {name}", "it is not here", remedy)
+
+
+def _with_ours(home: Home, route: RouteStatus, found: Answer) -> Answer:
+    """Return what was found, with what is known on this side."""
+    ours = (*_complaint(route), *_runtime(home, str(route.device_id)))
+    return found.model_copy(update={"checks": tuple(worst_first((*found.checks, *ours)))})
+
+
+def _unasked(agent: AdbAgent, serial: str, route: RouteStatus) -> tuple[Check, ...]:
+    """Return what is known of a phone that the agent doesn't use."""
+    listed = agent.ask("look", serial).checks
+    in_the_way = any(check.health is Health.MEND for check in listed)
+    return tuple(worst_first((*listed, *(() if in_the_way else _complaint(route)))))
 
 
 def _complaint(route: RouteStatus) -> Iterator[Check]:
-    """Yield why the agent doesn't use a phone: it may be locked, offline, or somebody else's."""
+    """Yield why the agent doesn't use a phone: it may lack a program, or be somebody else's."""
     if why := route.complaint:
         yield Check(what="connection", health=Health.MEND, seen=why.seen, remedy=why.remedy)
     else:
-        yield Check(what="connection", health=Health.WELL, seen="its key is confirmed")
+        yield Check(what="connection", health=Health.WELL, seen="the agent uses it")
 
 
 def _runtime(home: Home, device_id: str) -> Iterator[Check]:

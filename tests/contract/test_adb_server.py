@@ -18,6 +18,8 @@ from agents.android.virtual import faults
 from agents.transports.adb import server as server_module
 from agents.transports.adb import smart_socket
 from agents.transports.adb.addresses import HostPort, UnixSocket
+from agents.transports.adb.mdns import listen
+from agents.transports.adb.pairing import pair
 from agents.transports.adb.recovery import connect, state_of
 from agents.transports.adb.server import (
     SERVER_MARKER,
@@ -219,6 +221,34 @@ async def test_nobody_answers_where_a_phone_should_be(own: PrivateServer) -> Non
     with pytest.raises(RemoteFault) as caught:
         await connect(own.address, f"127.0.0.1:{port}")
     assert caught.value.kind is FaultKind.OFFLINE
+
+
+async def test_a_pairing_that_can_not_be_is_told_by_the_real_adb(own: PrivateServer) -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"no TLS is spoken here")
+        writer.close()
+
+    nobody = free_ports(1, HERE)[0]
+    listening = await asyncio.start_server(hang_up, HERE, 0)
+    async with listening:
+        stranger = listening.sockets[0].getsockname()[1]
+        for port, seen in ((nobody, "nothing listens there"), (stranger, "the code is wrong")):
+            with pytest.raises(RemoteFault, match=seen):
+                await pair(own.address, f"{HERE}:{port}", "592781")
+    assert "592781" not in (own.folder / "adb.log").read_text()
+
+
+async def test_who_listens_for_phones_is_gone_afterwards(own: PrivateServer) -> None:
+    before = processes_of(own)
+    for one in await listen(0.1):
+        assert one.address, "whatever the network of this host has"
+    assert processes_of(own) == before
+    assert not [p for p in psutil.process_iter(["environ"]) if _listens_for_phones(p)]
+
+
+def _listens_for_phones(process: psutil.Process) -> bool:
+    environment = process.info["environ"] or {}
+    return "benchfarm-mdns-" in environment.get(SERVER_MARKER, "")
 
 
 async def next_of(changes: AsyncGenerator[Change], serial: str) -> str | None:

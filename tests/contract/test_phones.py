@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
 
 from agents.android import phones as phones_module
+from agents.android.airplane import AirplaneMode
 from agents.android.ladder import Remedy
 from agents.android.virtual import control, faults
 from agents.host.locks import exclusive
 from agents.transports.adb import facts as facts_module
 from agents.transports.adb import server as server_module
 from agents.transports.adb.recovery import state_of
+from agents.transports.adb.remote import AdbRemote
 from agents.transports.adb.server import AdbServer, PrivateServer
 from agents.transports.adb.tracker import Change
-from agents.transports.remote import RemoteFault
+from agents.transports.remote import Completed, FaultKind, RemoteFault
 from agents.transports.tree import Tree
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
@@ -33,6 +36,18 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
 MANY = "sleep 1000 & echo begun; wait"
+
+
+@dataclass(frozen=True)
+class Unanswering:
+    """The way to a phone that is not heard any more once airplane mode is on."""
+
+    phone: AdbRemote
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        if argv[0] == "rm":
+            raise RemoteFault("a phone", FaultKind.OFFLINE, "the link broke")
+        return await self.phone.run(argv, deadline_s, stdin)
 
 
 @pytest.fixture
@@ -395,7 +410,9 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     assert first["what"] == "policy lab"
     assert first["seen"].startswith("battery at 12 % is below 20 %")
     assert first["remedy"] == "charge it"
-    assert {check["what"] for check in others} >= {"connection", "storage and programs", "Android"}
+    assert {check["what"] for check in others} >= {
+        *("key", "mode", "developer options", "connection", "storage and programs", "Android"),
+    }
     status, out, _ = await agent.cli(*doctor, "--policy", "ci")
     assert status == 0
     assert "4 MiB written and read, a program run" in " ".join(out.split())
@@ -407,6 +424,70 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     status, out, err = await agent.cli("phone", "doctor", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "examining phone NOBODY: it is not here; see what is: benchfarm phone list" in err
+
+
+async def test_what_the_doctor_sets_is_put_back(
+    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone
+) -> None:
+    await agent.connect(flagship.address)
+    await until(lambda: flagship.serial in farm.online(), "taken in")
+    remote = agent.phones.remote_of(builders.phone(flagship.serial))
+    usual = {
+        "global airplane_mode_on": "0",
+        "global airplane_mode_radios": "cell,bluetooth,wifi",
+        "global low_power": "1",
+        "system screen_brightness": "200",
+        "global stay_on_while_plugged_in": None,
+    }
+
+    async def said() -> dict[str, str | None]:
+        found = {key: await remote.run(("settings", "get", *key.split()), 10.0) for key in usual}
+        texts = {key: done.stdout.decode().strip() for key, done in found.items()}
+        return {key: None if text == "null" else text for key, text in texts.items()}
+
+    for key, value in usual.items():
+        verb, more = ("delete", ()) if value is None else ("put", (value,))
+        await remote.run(("settings", verb, *key.split(), *more), 10.0)
+    doctor = ("phone", "doctor", flagship.serial)
+    status, out, err = await agent.cli(*doctor, "--set", "--yes", "--json")
+    assert (status, err) == (1, ""), "it is charging"
+    checks = {check["what"]: check for check in json.loads(out)}
+    assert checks["global/airplane_mode_on"]["seen"] == "1, was 0"
+    assert checks["global/stay_on_while_plugged_in"]["seen"] == "7, was not set"
+    assert "phone restore" in checks["set"]["remedy"]
+    assert await said() == {
+        "global airplane_mode_on": "1",
+        "global airplane_mode_radios": "cell,bluetooth",
+        "global low_power": "0",
+        "system screen_brightness": "1",
+        "global stay_on_while_plugged_in": "7",
+    }
+    await remote.run(("settings", "put", "system", "screen_brightness", "90"), 10.0)  # its user
+    status, out, err = await agent.cli("phone", "restore", flagship.serial)
+    assert (status, err) == (0, "")
+    assert "left at 90: changed since it was set to 1" in " ".join(out.split())
+    assert await said() == usual | {"system screen_brightness": "90"}
+    airplane = AirplaneMode(
+        Unanswering(remote), remote.folder, networked=True, settle_s=0.0, guard_s=1
+    )
+    with pytest.raises(RemoteFault, match="cuts it off; it ends that itself in 1 s"):
+        await airplane.turn(on=True)
+
+    async def ended() -> bool:
+        return (await said())["global airplane_mode_on"] == "0"
+
+    await until(ended, "the phone has turned airplane mode off by itself")
+
+
+async def test_a_phone_outside_android_is_shown_with_the_way_out(
+    told: asyncio.Queue[Change], agent: LoopAgent
+) -> None:
+    for state, way_out in (("recovery", "restart it into Android"), ("no permissions", "plugdev")):
+        told.put_nowait(Change(state, state))
+        await until(complaint_about(agent, state), "shown")
+        complaint = agent.status().routes[state].complaint
+        assert complaint
+        assert way_out in complaint.remedy
 
 
 async def phone_processes(phone: RunningPhone) -> int:

@@ -38,10 +38,31 @@ esac
 """
 
 _SETTINGS = f"""#!/system/bin/sh
-case ${{1-}} in
-  get) if [ -f {SETTINGS}/"$2.$3" ]; then cat {SETTINGS}/"$2.$3"; else echo null; fi ;;
-  put) echo "$4" >{SETTINGS}/"$2.$3" ;;
-  *) echo "usage: settings get|put NAMESPACE KEY [VALUE]" >&2; exit 1 ;;
+# As Android's: a value that isn't set is "null", and deleting tells how many rows went.
+verb=${{1-}} namespace=${{2-}} key=${{3-}}
+case $verb in
+  get|put|delete) ;;
+  *) echo "usage: settings get|put|delete NAMESPACE KEY [VALUE]" >&2; exit 1 ;;
+esac
+case $namespace in
+  global|system|secure) ;;
+  *) echo "Invalid namespace '$namespace'" >&2; exit 255 ;;
+esac
+[ -n "$key" ] || {{ echo "Bad arguments" >&2; exit 255; }}
+cd {SETTINGS} || exit
+file=$namespace.$key
+case $verb in
+  get) if [ -f "$file" ]; then cat "$file"; else echo null; fi ;;
+  put)
+    [ $# -ge 4 ] || {{ echo "Bad arguments" >&2; exit 255; }}
+    if ! printf '%s\\n' "$4" >"$file" 2>/dev/null; then
+      echo "Permission denial: writing to settings requires WRITE_SECURE_SETTINGS" >&2
+      exit 255
+    fi ;;
+  delete)
+    if [ ! -f "$file" ]; then echo "Deleted 0 rows"
+    elif rm "$file" 2>/dev/null; then echo "Deleted 1 rows"
+    else exit 255; fi ;;
 esac
 """
 
@@ -116,6 +137,20 @@ service=${1-}
 case $service in
   package) exec pm "$@" ;;
   settings) exec settings "$@" ;;
+  connectivity)
+    # From Android 11 on; whoever only sets airplane_mode_on has turned no radio off.
+    if [ "$(getprop ro.build.version.sdk)" -lt 30 ]; then
+      echo "No shell command implementation." >&2
+      exit 255
+    fi
+    case "$*" in
+      "airplane-mode enable") exec settings put global airplane_mode_on 1 ;;
+      "airplane-mode disable") exec settings put global airplane_mode_on 0 ;;
+      airplane-mode)
+        if [ "$(settings get global airplane_mode_on)" = 1 ]; then echo enabled
+        else echo disabled; fi ;;
+      *) echo "Unknown command: ${1-}" >&2; exit 255 ;;
+    esac ;;
   *) echo "cmd: Can't find service: $service" >&2; exit 20 ;;
 esac
 """

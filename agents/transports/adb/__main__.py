@@ -1,8 +1,11 @@
 """`python -m agents.transports.adb VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
 
-Verbs: `connect` and `disconnect` a phone's HOST:PORT; `clean` an adb serial, and the file by which
-it is locked while a run or a probe is on it; `examine` the same, under a policy. Prints an Answer
-as JSON and exits with 0, or a Complaint and exits with 1.
+Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT (its code comes on standard input);
+`look` how adb lists a serial; `clean` an adb serial, and the file by which it is locked while a run
+or a probe is on it; `examine` the same, under a policy, with the file of the settings that were
+changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file;
+`listen` for phones that announce themselves, by a name or ANY. Prints
+an Answer as JSON and exits with 0, or a Complaint and exits with 1.
 """
 
 from __future__ import annotations
@@ -13,16 +16,22 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from agents.android.airplane import AirplaneMode
 from agents.android.examining import looked_at
+from agents.android.kept_settings import KeptFile
+from agents.android.modes import mode_checks
+from agents.android.phone_settings import PhoneSettings
 from agents.android.policy import load_policy
 from agents.host.locks import exclusive_now
 from agents.transports.adb.addresses import Address, parse_address
+from agents.transports.adb.mdns import listen
+from agents.transports.adb.pairing import pair
 from agents.transports.adb.programs import Link
-from agents.transports.adb.recovery import connect, disconnect, state_of
+from agents.transports.adb.recovery import connect, disconnect, is_networked, state_of
 from agents.transports.adb.refusals import DEVICE, fault_of_state
 from agents.transports.adb.remote import AdbRemote
 from agents.transports.remote import FaultKind, RemoteFault
-from controller.contracts.adb_status import Answer
+from controller.contracts.adb_status import ANY, Answer
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import PhoneUnavailable
 
@@ -31,11 +40,17 @@ REMEDIES = {
     FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, then connect again",
     FaultKind.ADB_SERVER: "see whether the agent is up: benchfarm agent list",
 }
+_ON = "see that it is on, unlocked and connected: benchfarm phone list"
 REMEDY_OF_VERB = {
     "connect": "see whether the phone listens there: adb tcpip 5555",
     "disconnect": "see whether the agent is up: benchfarm agent list",
     "clean": "see that the phone is well, and try again",
-    "examine": "see that it is on, unlocked and connected: benchfarm phone list",
+    "examine": _ON,
+    "listen": "ask again: the adb server that listened has ended, or heard something broken",
+    "look": "see whether the agent is up: benchfarm agent list",
+    "set": f"{_ON}; what was changed is kept for: benchfarm phone restore",
+    "restore": f"{_ON}; what is not put back yet is kept",
+    "pair": "open 'Pair device with pairing code' on it: code and port are new each time",
 }
 TRIES = 5
 PAUSE_S = 1.0
@@ -104,14 +119,68 @@ def _unused(doing: str, lock: Path) -> Iterator[None]:
         yield
 
 
-async def examined(server: Address, phone: str, use: str, policy: str) -> Answer:
+async def looked(server: Address, phone: str) -> Answer:
+    """Say what the way adb lists a phone tells of it; nothing if it doesn't. Raises RemoteFault."""
+    state = await state_of(server, phone)
+    return Answer(checks=tuple(mode_checks(state)) if state is not None else ())
+
+
+async def examined(server: Address, phone: str, use: str, policy: str, kept: str) -> Answer:
     """Look at a phone as a run under a policy would; no run begins meanwhile.
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
     with _unused("examining", Path(use)):
-        remote = AdbRemote.of(Link(server, phone), OWNER)
-        return Answer(checks=tuple(await looked_at(remote, phone, load_policy(policy))))
+        return await _examined(server, phone, Path(use).name, policy, kept)
+
+
+async def _examined(server: Address, phone: str, device: str, policy: str, kept: str) -> Answer:
+    remote = AdbRemote.of(Link(server, phone), OWNER)
+    file = KeptFile(Path(kept), device)
+    networked = is_networked(phone)
+    return await looked_at(remote, phone, load_policy(policy), file, networked=networked)
+
+
+async def set_up(
+    server: Address, phone: str, use: str, policy: str, kept: str, *keys: str
+) -> Answer:
+    """Set those keys that a policy still needs set, then look at the phone; as `examined` does."""
+    with _unused("setting up", Path(use)):
+        device = Path(use).name
+        offers = (await _examined(server, phone, device, policy, kept)).offers
+        settings = _settings(server, phone, kept, device)
+        done = await settings.set([offer for offer in offers if offer.key in keys])
+        after = await _examined(server, phone, device, policy, kept)
+        return Answer(checks=(*done, *after.checks))
+
+
+async def restored(server: Address, phone: str, use: str, kept: str) -> Answer:
+    """Put back what was set; no run begins meanwhile. Raises RemoteFault, PhoneUnavailable."""
+    with _unused("restoring", Path(use)):
+        settings = _settings(server, phone, kept, Path(use).name)
+        return Answer(checks=tuple(await settings.put_back()))
+
+
+def _settings(server: Address, phone: str, kept: str, device: str) -> PhoneSettings:
+    remote = AdbRemote.of(Link(server, phone), OWNER)
+    airplane = AirplaneMode(remote, remote.folder, is_networked(phone))
+    return PhoneSettings(remote, phone, KeptFile(Path(kept), device), airplane)
+
+
+async def paired_with(server: Address, phone: str) -> Answer:
+    """Pair with a phone by the code on its screen, read from standard input.
+
+    Raises RemoteFault.
+    """
+    return Answer(name=await pair(server, phone, sys.stdin.readline().strip()))
+
+
+async def heard(_: Address, name: str) -> Answer:
+    """Listen for phones that announce themselves, of any name or until one does.
+
+    Raises RemoteFault, AdbUnavailable.
+    """
+    return Answer(announced=tuple(await listen(name="" if name == ANY else name)))
 
 
 VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
@@ -119,6 +188,11 @@ VERBS: Mapping[str, Callable[..., Awaitable[Answer]]] = {
     "disconnect": disconnected,
     "clean": cleaned,
     "examine": examined,
+    "look": looked,
+    "set": set_up,
+    "restore": restored,
+    "pair": paired_with,
+    "listen": heard,
 }
 
 
@@ -136,6 +210,8 @@ def main() -> int:
         error = refusal
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
+        if verb == "listen":
+            remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
         error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
     sys.stdout.write(Complaint.of(error).model_dump_json())
     return 1

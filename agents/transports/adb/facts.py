@@ -122,7 +122,7 @@ def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
 
 
 def one_line(text: str) -> str:
-    """Return what a phone says of itself on one line, for tables, labels and logs."""
+    """Return what a phone says on one line, for tables, labels and logs."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())[:MAX_CHARACTERS]
 

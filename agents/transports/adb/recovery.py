@@ -36,6 +36,11 @@ def is_tcp(serial: str) -> bool:
     return _TCP_SERIAL.fullmatch(serial) is not None
 
 
+def is_networked(serial: str) -> bool:
+    """Tell whether a phone is reached over a network, also by a name that adb found by mDNS."""
+    return is_tcp(serial) or "._adb" in serial
+
+
 def parse_devices(text: str) -> dict[str, str]:
     """Read `host:devices` or a message of `host:track-devices`: serial → state."""
     pairs = (line.rstrip("\r").partition("\t") for line in text.split("\n"))

@@ -85,6 +85,8 @@ class PrivateServer:
     """Absolute; nobody else may look into it."""
     key: Path | None = None
     """A key, or a folder of keys, that phones already know (ADB_VENDOR_KEYS)."""
+    listens: bool = False
+    """It hears phones that announce themselves, and has none of its own; see mdns.py."""
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
     """Held while it is looked at and started: the second of two would take the first's socket."""
 
@@ -169,7 +171,7 @@ class PrivateServer:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
-                env=server_environment(os.environ, self.folder, self.key),
+                env=server_environment(os.environ, self.folder, self.key, listens=self.listens),
                 pass_fds=(said,),
                 umask=0o077,
             )
@@ -210,21 +212,24 @@ def require_private(folder: Path) -> None:
 
 
 def server_environment(
-    environment: Mapping[str, str], folder: Path, key: Path | None
+    environment: Mapping[str, str], folder: Path, key: Path | None, *, listens: bool = False
 ) -> dict[str, str]:
-    """Return what an agent's server is started with: nothing of adb's own variables is passed on.
+    """Return what a server of ours is started with: nothing of adb's own variables is passed on.
 
-    It neither looks for emulators nor connects to what announces itself in the network.
+    It neither looks for emulators nor connects to what announces itself in the network. One that
+    listens for that leaves cables alone.
     """
     # Where there is no USB, adb's default way to it only gives up after 3 s.
     usb = {} if USB.exists() else {"ADB_LIBUSB": "0"}
+    if listens:
+        usb = {"ADB_USB": "0"}
     kept = inherited(environment)
     own = {
         "HOME": str(folder),
         "ANDROID_USER_HOME": str(folder / ".android"),
         "ANDROID_ADB_LOG_PATH": str(folder / "adb.log"),
         "TMPDIR": str(folder),
-        "ADB_MDNS": "0",
+        "ADB_MDNS": str(int(listens)),
         "ADB_MDNS_AUTO_CONNECT": "0",
         "ADB_EMU": "0",  # its servers of before 36 know ADB_LOCAL_TRANSPORT_MAX_PORT only
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",

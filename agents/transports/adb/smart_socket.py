@@ -96,8 +96,14 @@ class Connection:
             raise _gone(self.address, "the adb server closed the connection") from error
 
     async def read_block(self) -> bytes:
-        """Return a text that comes after its length; raises RemoteFault."""
+        """Return a text that comes after its length; raises RemoteFault.
+
+        A service may still be refused here, after its OKAY.
+        """
         length = await self.read_exactly(4)
+        if length == b"FAIL":
+            words = (await self.read_block()).decode(errors="replace")
+            raise fault_of_refusal(str(self.address), words)
         if not _LENGTH.fullmatch(length):
             raise _gone(self.address, f"{length!r} instead of a length")
         return await self.read_exactly(int(length, 16))

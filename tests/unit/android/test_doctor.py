@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from agents.android.doctor import checks, remedy_of, settings_of
+from agents.android.doctor import checks, developer_options, remedy_of, settings_of
+from agents.android.modes import mode_checks
 from agents.android.policy import load_policy, preflight
-from controller.contracts.adb_status import Check, Health
+from controller.contracts.adb_status import Check, Health, worst_first
 from controller.contracts.base import Scalar
 
 WELL: Mapping[str, Scalar] = {
@@ -37,13 +38,19 @@ def looked_at(
     sdk: int | None = 34,
     policy: str = "mlperf",
 ) -> list[Check]:
-    return checks(conditions, "14", sdk, settings, used, load_policy(policy))
+    judged = checks(conditions, "14", sdk, settings, load_policy(policy))
+    return worst_first([used, developer_options(settings), *judged])
 
 
 def test_a_phone_that_is_well_has_nothing_to_mend() -> None:
     found = looked_at()
     assert {check.health for check in found} == {Health.WELL}
-    assert [check.what for check in found] == ["storage and programs", "Android", "policy mlperf"]
+    assert [check.what for check in found] == [
+        "storage and programs",
+        "developer options",
+        "Android",
+        "policy mlperf",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,19 +103,34 @@ def test_what_a_phone_does_not_tell_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "health", "seen"),
+    ("changes", "what", "health", "seen"),
     [
-        ({"global/low_power": "1"}, Health.MEND, "battery saver is on"),
-        ({"system/screen_brightness_mode": "1"}, Health.MEND, "brightness is automatic"),
-        ({"global/stay_on_while_plugged_in": "0"}, Health.HINT, "the screen turns itself off"),
-        ({"global/development_settings_enabled": "0"}, Health.HINT, "developer options are off"),
+        ({"global/low_power": "1"}, "settings", Health.MEND, "battery saver is on"),
+        (
+            {"system/screen_brightness_mode": "1"},
+            "settings",
+            Health.MEND,
+            "brightness is automatic",
+        ),
+        (
+            {"global/stay_on_while_plugged_in": "0"},
+            "settings",
+            Health.HINT,
+            "the screen turns itself off",
+        ),
+        (
+            {"global/development_settings_enabled": "0"},
+            "developer options",
+            Health.HINT,
+            "off: debugging may end",
+        ),
     ],
 )
 def test_settings_that_change_figures_are_named(
-    changes: Mapping[str, str], health: Health, seen: str
+    changes: Mapping[str, str], what: str, health: Health, seen: str
 ) -> None:
     first = looked_at(settings={**SETTINGS, **changes})[0]
-    assert (first.what, first.health) == ("settings", health)
+    assert (first.what, first.health) == (what, health)
     assert seen in first.seen
     assert first.remedy
 
@@ -126,3 +148,29 @@ def test_what_runs_can_not_do_and_an_old_android_are_to_be_mended() -> None:
         ("storage and programs", Health.MEND),
         ("Android", Health.MEND),
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "what", "seen", "remedy"),
+    [
+        ("unauthorized", "key", "isn't confirmed", "confirm this host's key"),
+        ("no permissions (user in plugdev group; see …)", "key", "may not open", "plugdev"),
+        ("offline", "mode", "doesn't answer", "phone connect"),
+        ("recovery", "mode", "in recovery", "restart it into Android"),
+        ("rescue", "mode", "rescue mode", "restart it into Android"),
+        ("sideload", "mode", "sideload", "restart it into Android"),
+        ("bootloader", "mode", "in its bootloader", "restart it into Android"),
+        ("authorizing", "mode", "trying its keys", "wait"),
+        ("something new", "mode", "adb lists it as something new", "restart it"),
+    ],
+)
+def test_a_phone_that_can_not_be_asked_is_walked_all_the_same(
+    state: str, what: str, seen: str, remedy: str
+) -> None:
+    first, *others = mode_checks(state)
+    assert (first.what, first.health) == (what, Health.MEND)
+    assert seen in first.seen
+    assert remedy in first.remedy
+    walked = {check.what for check in (first, *others)}
+    assert walked == {"key", "mode", "developer options", "battery, storage, heat, settings"}
+    assert all(check.health is not Health.MEND for check in others)

@@ -1,0 +1,58 @@
+"""Wireless debugging on this host: phones are paired with, and those that announce themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from controller.contracts.adb_status import ANY, Announced, Announcement, PhoneHere
+from controller.contracts.complaint import Complaint
+from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.runtime.adb_agents import agents_here, chosen
+from controller.runtime.home import Home
+
+_STEPS = {
+    Announcement.CONNECT: "if it is paired: benchfarm phone connect",
+    Announcement.PAIR: "benchfarm phone pair",
+    Announcement.PLAIN: "benchfarm phone connect",
+}
+"""What to do with what announces itself; its address follows."""
+
+
+def pair_phone(home: Home, address: str, code: str, server: str | None = None) -> str | None:
+    """Pair this host's agent with a phone; return where it can be connected to, if it says so.
+
+    address: the HOST:PORT that the phone shows beside the code. Raises PhoneUnavailable,
+    FarmUnavailable, UserError.
+    """
+    tried = f"pairing phone {address}"
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 1 << 16):
+        remedy = "write HOST:PORT as the phone shows it under 'Pair device with pairing code'"
+        raise UserError(tried, "it is not HOST:PORT", remedy)
+    agent = chosen(tried, agents_here(home), server)
+    name = agent.ask("pair", address, secret=f"{code}\n").name
+    try:
+        found = agent.ask("listen", name).announced
+    except PhoneUnavailable:  # it is paired; its screen shows its address, too
+        return None
+    return next(
+        (one.address for one in found if one.kind is Announcement.CONNECT and one.name == name),
+        None,
+    )
+
+
+def nearby_phones(home: Home, known: Collection[str]) -> list[PhoneHere]:
+    """Listen for phones that announce themselves; return those whose address isn't known.
+
+    Raises PhoneUnavailable, FarmUnavailable.
+    """
+    agent = agents_here(home)[0]
+    found = agent.ask("listen", ANY).announced
+    return [_shown(one) for one in found if one.address not in known]
+
+
+def _shown(one: Announced) -> PhoneHere:
+    tried = f"phone {one.name!r}"
+    seen, remedy = "it announces itself here", f"{_STEPS[one.kind]} {one.address}"
+    complaint = Complaint.of(PhoneUnavailable(tried, seen, remedy))
+    return PhoneHere(adb_server="mDNS", serial=one.address, complaint=complaint)
