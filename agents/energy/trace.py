@@ -58,11 +58,13 @@ class Joules:
         return Joules(self.value + other.value, self.uncertainty + other.uncertainty)
 
 
-def of_power(watts: Samples, span: Span) -> Joules:
+def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
     """Integrate samples of power (W) over a span, by trapezoids; raises EnergyUnknownError.
 
     Uncertain by the scatter of neighbours (von Neumann's mean square successive difference), at
     either end by a reading as old as readings usually stand, and in gaps by all that was ever used.
+    clock_s: by how much the span may lie elsewhere on the samples' clock; what a shift would change
+    is the difference between its ends, at most that of all samples.
     """
     at, power = _inside(watts, span)
     grid = np.concatenate(([span.began_s], at, [span.ended_s]))
@@ -70,7 +72,8 @@ def of_power(watts: Samples, span: Span) -> Joules:
     scatter = float(np.sqrt(np.mean(np.diff(power) ** 2) / 2 / power.size)) * span.seconds
     stale = float(np.ptp(power)) * (_stood_s(at, power) + _edges_s(at, span)) / 2
     missing = float(np.max(power)) * _missing_s(grid) / 2
-    uncertainty = _CONFIDENCE * scatter + stale + missing + ROUNDED * abs(joules)
+    shifted = clock_s * float(np.ptp(_columns(watts)[1])) if clock_s else 0.0
+    uncertainty = _CONFIDENCE * scatter + stale + missing + shifted + ROUNDED * abs(joules)
     return sure_enough(Joules(joules, uncertainty), span.seconds)
 
 
