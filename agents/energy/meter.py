@@ -31,9 +31,14 @@ LAST_WORDS_S: Final = 2.0
 """How long a meter that has closed its output may take to end."""
 
 
+def host_uptime() -> float:
+    """Return this host's uptime (s), which nobody sets and which goes on while it sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def host_moment() -> Moment:
     """Return this moment by the host's clocks."""
-    return Moment(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME))
+    return Moment(time.time(), host_uptime())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +67,19 @@ class Meter:
         words = [word.replace(PLACEHOLDER, device_id) for word in self.command]
         marker = f"{self.owner}/{attempt}/meter"
         with tempfile.TemporaryFile() as errors:
+            # A pipe of our own: asyncio's would make wait() wait until all of it is read.
+            heard, speech = os.pipe()
             try:
-                process = await self._start(words, device_id, marker, errors)
+                process = await self._start(words, device_id, marker, errors, speech)
             except OSError as error:
+                os.close(heard)
                 log.trouble = f"{words[0]}: {error.strerror}"
                 yield log
                 return
+            finally:
+                os.close(speech)
             first = asyncio.Event()
-            listener = asyncio.create_task(self._listen(process, log, errors, first))
+            listener = asyncio.create_task(self._listen(process, heard, log, errors, first))
             try:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(first.wait(), self.first_line_s)
@@ -88,32 +98,34 @@ class Meter:
         return f"{self.owner}/meter"
 
     async def _start(
-        self, words: Sequence[str], device_id: str, marker: str, errors: IO[bytes]
+        self, words: Sequence[str], device_id: str, marker: str, errors: IO[bytes], speech: int
     ) -> asyncio.subprocess.Process:
         markers = {WORKER_MARKER: self._mark, ATTEMPT_MARKER: marker}
         return await asyncio.create_subprocess_exec(
             *words,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=speech,
             stderr=errors,
             env={**inherited(os.environ), **markers, VARIABLE: device_id},
             start_new_session=True,
-            limit=2 * MAX_LINE_BYTES,
         )
 
     async def _listen(
         self,
         process: asyncio.subprocess.Process,
+        heard: int,
         log: MeterLog,
         errors: IO[bytes],
         first: asyncio.Event,
     ) -> None:
         """Take lines until there are no more, or they are of no use."""
-        if process.stdout is None:
-            raise ValueError("a meter is started with a pipe")
+        reader = asyncio.StreamReader(limit=2 * MAX_LINE_BYTES)
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb")
+        )
         try:
             # What has no line break is the rest of a number that was cut off.
-            while (line := await _line_of(process.stdout)).endswith(b"\n"):
+            while (line := await _line_of(reader)).endswith(b"\n"):
                 log.take(line, self.now())
                 first.set()
                 if log.trouble:
@@ -122,6 +134,7 @@ class Meter:
             log.trouble = ": ".join(filter(None, (how, last_line(errors))))
         finally:
             first.set()
+            transport.close()
 
 
 async def _line_of(stdout: asyncio.StreamReader) -> bytes:
@@ -148,7 +161,7 @@ async def _end(
     if process.returncode is None:  # nobody has reaped it: the group is still its own
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-    await asyncio.to_thread(end_marked, ATTEMPT_MARKER, marker, grace_s=0.0)
     await process.wait()
+    await asyncio.to_thread(end_marked, ATTEMPT_MARKER, marker, grace_s=0.0)
     if not listener.cancelled():
         listener.result()

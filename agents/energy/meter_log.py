@@ -54,6 +54,7 @@ class MeterLog:
     """The largest difference between a line's own time and its arrival."""
     trouble: str = ""
     """The first reason why its figures can't be trusted; what comes after it is not kept."""
+    _last_told_s: float = 0.0
 
     def take(self, line: bytes, now: Moment) -> None:
         """Check and keep one line, which has arrived now."""
@@ -65,10 +66,10 @@ class MeterLog:
 
     def _read(self, line: bytes, now: Moment) -> tuple[float, float]:
         """Return a line's moment (uptime) and power."""
-        matched = _LINE.fullmatch(line.decode("ascii", "replace"))
+        text = line.decode("ascii", "replace").rstrip("\r\n")
+        matched = _LINE.fullmatch(text)
         if matched is None or len(line) > MAX_LINE_BYTES:
-            said = ascii(line[:_SHOWN].decode("ascii", "replace"))
-            raise EnergyUnknownError(f"{said} is not a line of seconds and watts")
+            raise EnergyUnknownError(f"{text[:_SHOWN]!a} is not a line of seconds and watts")
         time_s, watts = matched[1], float(matched[2])
         if not watts <= MOST_WATTS:
             raise EnergyUnknownError(f"it told of {watts:.3g} W")
@@ -80,6 +81,9 @@ class MeterLog:
                 f"a line came {abs(age_s):.1f} s {'late' if age_s > 0 else 'early'} by this host's"
                 " clock: the meter's is wrong, or it holds lines back"
             )
+        if float(time_s) <= self._last_told_s:
+            raise EnergyUnknownError("its times do not rise")
+        self._last_told_s = float(time_s)
         self.most_age_s = max(self.most_age_s, abs(age_s))
         return now.uptime_s - age_s, watts
 

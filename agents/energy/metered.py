@@ -12,7 +12,7 @@ from typing import Final
 from agents.android.on_device_result import queries_of, rest_of
 from agents.energy.account import REST_S, Account, Used, account
 from agents.energy.device_clock import SAME_CLOCK, Offset, ask_offset, throughout
-from agents.energy.meter import Meter
+from agents.energy.meter import Meter, host_uptime
 from agents.energy.meter_log import SOURCE, MeterLog, of_meter
 from agents.energy.rapl import readable_domains
 from agents.energy.trace import EnergyUnknownError, Span
@@ -80,6 +80,7 @@ class Metered:
     meter: Meter
     remote_of: Callable[[Device], Remote]
     """Whose clock a device's times go by, unless it is this host; raises RemoteFault."""
+    uptime: Callable[[], float] = host_uptime
     rest_s: Callable[[WorkerSpec], float] = host_rest_s
     """For how long the host rests before a run."""
 
@@ -106,9 +107,9 @@ class Metered:
         if not seconds:
             return None
         on_progress(Progress(phase="rest", done=0, total=1))
-        began_s = self.meter.now().uptime_s
+        began_s = self.uptime()
         await asyncio.sleep(seconds)
-        return Span(began_s, self.meter.now().uptime_s)
+        return Span(began_s, self.uptime())
 
     @asynccontextmanager
     async def _clocks(self, device: Device) -> AsyncIterator[_Clocks]:
@@ -124,7 +125,7 @@ class Metered:
             return
         try:
             remote = self.remote_of(device)
-            clocks.seen.append(await ask_offset(remote, lambda: self.meter.now().uptime_s))
+            clocks.seen.append(await ask_offset(remote, self.uptime))
         except (EnergyUnknownError, RemoteFault) as trouble:
             clocks.trouble = clocks.trouble or str(trouble)
 

@@ -99,12 +99,16 @@ def of_counter(joules: Samples, span: Span, resolution_j: float) -> Joules:
 def unwrapped(counts: Samples, highest: int, most_a_second: float) -> list[tuple[float, float]]:
     """Return what was counted since the first look, by a counter that begins anew after `highest`.
 
-    Raises EnergyUnknownError where it may have gone round more than once between two looks.
+    Raises EnergyUnknownError where it may have gone round more than once between two looks, or has
+    counted more between them than can be used: it was set back, which looks like going round.
     """
     at, count = _columns(counts, least=2)
     if (longest := float(np.max(np.diff(at)))) * most_a_second > highest:
         raise EnergyUnknownError(f"its counter may have gone round unseen in {longest:.0f} s")
-    used = np.concatenate(([0.0], np.cumsum(np.diff(count) % (highest + 1))))
+    steps = np.diff(count) % (highest + 1)
+    if np.any(steps > most_a_second * np.diff(at)):
+        raise EnergyUnknownError("its counter jumped, as when it is set back")
+    used = np.concatenate(([0.0], np.cumsum(steps)))
     return list(zip(at.tolist(), used.tolist(), strict=True))
 
 

@@ -20,11 +20,11 @@ from typing import Final
 
 FILE: Final = "conditions.txt"
 SCRIPT: Final = r"""
-sys=${2:-/sys}
+sys=${2:-/sys} proc=${3:-/proc}
 tell() { if [ -r "$2" ] && read -r value <"$2" 2>/dev/null; then echo "$1 $value"; fi; }
 round=0
 while :; do
-  read -r up rest </proc/uptime
+  read -r up rest <"$proc/uptime"
   echo "at $up"
   for name in status capacity temp current_now voltage_now charge_counter; do
     tell "battery_$name" "$sys/class/power_supply/battery/$name"
@@ -38,7 +38,8 @@ while :; do
       tell "range_${domain##*/intel-}:$name" "$domain/max_energy_range_uj"
     fi
   done
-  for rail in $sys/class/hwmon/hwmon*/power[0-9]*_input $sys/class/hwmon/hwmon*/energy[0-9]*_input; do
+  hwmon=$sys/class/hwmon
+  for rail in $hwmon/hwmon*/power[0-9]*_input $hwmon/hwmon*/energy[0-9]*_input; do
     chip=${rail%/*} part=${rail##*/} unit=uj
     case $part in power*) unit=uw ;; esac
     tell "rail_$unit:${chip##*/}:${part%_input}" "$rail"
