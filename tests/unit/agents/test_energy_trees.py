@@ -48,7 +48,7 @@ def charge(load: Load, at_s: float) -> Files:
 def powercap(load: Load, at_s: float) -> Files:
     """A package of twenty times the load, which goes round; its cores; and the platform."""
     used_uj = round(RANGE_UJ - 10**9 + 20 * load.joules(at_s) * 1e6) % (RANGE_UJ + 1)
-    files = {}
+    files: dict[str, str] = {}
     for place, name in (("0", "package-0"), ("0:0", "core"), ("1", "psys")):
         folder = f"class/powercap/intel-rapl:{place}"
         files |= {
@@ -194,9 +194,6 @@ def test_what_cannot_be_known_is_unknown_and_says_why(name: str, tmp_path: Path)
     assert re.search(why, str(told.facts["energy_unknown"])), told.facts
 
 
-TREES_TIMES = {powercap: 20.0, iio: 1.0}
-
-
 @pytest.mark.parametrize("tree", [battery, powercap, hwmon_power, iio])
 def test_a_gap_leaves_a_gauge_unknown_and_a_counter_known(tree: Tree, tmp_path: Path) -> None:
     """A counter has counted on meanwhile; a gauge has not been looked at."""
@@ -205,7 +202,7 @@ def test_a_gap_leaves_a_gauge_unknown_and_a_counter_known(tree: Tree, tmp_path: 
     if tree in (battery, hwmon_power):
         assert re.search(r"to ±\d+% only", str(told.facts["energy_unknown"]))
     else:
-        exact = TREES_TIMES[tree] * CONSTANT.over(RUN) / QUERIES
+        exact = (20.0 if tree is powercap else 1.0) * CONSTANT.over(RUN) / QUERIES
         assert told.metrics["energy_gross"].value == pytest.approx(exact, rel=0.01)
 
 
