@@ -67,17 +67,12 @@ class Meter:
         words = [word.replace(PLACEHOLDER, device_id) for word in self.command]
         marker = f"{self.owner}/{attempt}/meter"
         with tempfile.TemporaryFile() as errors:
-            # A pipe of our own: asyncio's would make wait() wait until all of it is read.
-            heard, speech = os.pipe()
             try:
-                process = await self._start(words, device_id, marker, errors, speech)
+                process, heard = await self._start(words, device_id, marker, errors)
             except OSError as error:
-                os.close(heard)
                 log.trouble = f"{words[0]}: {error.strerror}"
                 yield log
                 return
-            finally:
-                os.close(speech)
             first = asyncio.Event()
             listener = asyncio.create_task(self._listen(process, heard, log, errors, first))
             try:
@@ -98,17 +93,29 @@ class Meter:
         return f"{self.owner}/meter"
 
     async def _start(
-        self, words: Sequence[str], device_id: str, marker: str, errors: IO[bytes], speech: int
-    ) -> asyncio.subprocess.Process:
+        self, words: Sequence[str], device_id: str, marker: str, errors: IO[bytes]
+    ) -> tuple[asyncio.subprocess.Process, int]:
+        """Return the process and the end of a pipe on which it is heard; raises OSError.
+
+        A pipe of our own: asyncio's would make wait() wait until all of it is read.
+        """
         markers = {WORKER_MARKER: self._mark, ATTEMPT_MARKER: marker}
-        return await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=speech,
-            stderr=errors,
-            env={**inherited(os.environ), **markers, VARIABLE: device_id},
-            start_new_session=True,
-        )
+        heard, speech = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=speech,
+                stderr=errors,
+                env={**inherited(os.environ), **markers, VARIABLE: device_id},
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(heard)
+            raise
+        finally:
+            os.close(speech)
+        return process, heard
 
     async def _listen(
         self,
