@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.energy import metered as metering
 from agents.energy.meter import NO_METER, Meter
 from agents.energy.meter_log import Moment
 from agents.energy.metered import Metered
@@ -230,3 +231,25 @@ async def test_where_no_meter_runs_the_result_is_left_as_it_is(tmp_path: Path, w
     assert await outcome_of(there, spec) is TRAINED
     assert inner.ran == 1
     assert await there.clean() == 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "policy", "counters", "seconds"),
+    [
+        ("training", "lab", (), 20.0),
+        ("training", "ci", (), 0.0),
+        ("training", "lab", ("package-0",), 0.0),
+        ("kernel", "lab", (), 0.0),
+    ],
+)
+def test_the_host_rests_where_its_worker_would_not(
+    scenario: str,
+    policy: str,
+    counters: tuple[str, ...],
+    seconds: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metering, "readable_domains", lambda: counters)
+    spec = spec_of(tmp_path, builders.cpu(), scenario=scenario, knobs={"policy": policy})
+    assert metering.host_rest_s(spec) == seconds

@@ -119,6 +119,17 @@ def idling(powercap: Path, watts: int) -> EnergyMeter:
     return meter
 
 
+def test_a_run_tells_when_it_was_timed_and_turns_do_not() -> None:
+    """A meter goes by it; between turns another side was at work."""
+    result, _ = train(Line())
+    began, ended = (result.environment[f"timed_{end}_uptime_s"] for end in ("from", "until"))
+    assert isinstance(began, float)
+    assert isinstance(ended, float)
+    assert ended - began >= sum(result.metrics["step_time"].samples)
+    in_turns, _ = turns_of(Line(), [2, 2])
+    assert not {n for n in in_turns.environment if n.endswith("_uptime_s")}
+
+
 def test_without_counters_there_is_no_energy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "readable_domains", lambda: ())
     result, _ = train(Line())
