@@ -24,6 +24,8 @@ from agents.android.power import PowerCycle
 from agents.android.probe import PhoneProbe
 from agents.android.quality import in_room_of
 from agents.android.transport import PhoneTransport
+from agents.energy.meter import Meter
+from agents.energy.metered import metered
 from agents.host.clock import host_clock
 from agents.host.conditions import temperatures
 from agents.host.disk import shortage
@@ -62,6 +64,8 @@ class AgentOptions:
     """Whether the host itself is a device, too."""
     phone_power_cycle: Sequence[str] = ()
     """Words of the user's command for a phone that nothing else brings back; see PowerCycle."""
+    meter: Sequence[str] = ()
+    """Words of the user's power meter; see Meter."""
 
     @property
     def machine(self) -> str:
@@ -118,16 +122,18 @@ class AgentActor:
     def _parts(self, options: AgentOptions, identity: Agent, link: RayLink) -> AgentParts:
         home, folder, owner = Path(options.home), options.folder, options.owner
         content = Content(folder / "content", cache_folder(), models_folder(home))
+        meter = Meter(options.meter, owner) if options.meter else None
+        remote_of = self._phones.remote_of
         return AgentParts(
             identity=identity,
             devices=self._own,
             link=link,
             transports={
                 DeviceKind.CPU_HOST: CpuHost(
-                    host_transport(owner, folder, content, stacks_folder(home))
+                    host_transport(owner, folder, content, stacks_folder(home), meter)
                 ),
                 DeviceKind.ANDROID: PhoneTransport(
-                    alternating(DeviceRun(self._phones.remote_of, content)),
+                    alternating(metered(DeviceRun(remote_of, content), meter, remote_of)),
                     self._phones,
                     self._metrics.read,
                 ),

@@ -73,7 +73,7 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
         if job.knobs["length"] != "normal":
             metrics |= predictions(job.scenario, latencies)
         policy = load_policy(str(job.knobs.get("policy", "ci")))
-        result = sampled(result, policy, latencies, folder, _queries(result, job))
+        result = sampled(result, policy, latencies, folder, queries_of(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
 
@@ -87,7 +87,7 @@ def sampled(
         return result
     readings = readings_of(path.read_text(errors="replace"), started)
     duration_s = result.metrics["duration"].value
-    rest = _rest(result.environment, started)
+    rest = rest_of(result.environment, started)
     energy = energy_of(readings, Span(0.0, duration_s), rest, queries)
     if rest:
         readings = [reading for reading in readings if reading.at_s > rest.ended_s]
@@ -102,7 +102,7 @@ def sampled(
     return result
 
 
-def _rest(environment: Environment, started_uptime_s: float) -> Span | None:
+def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:
     """Return when the device was at rest, in seconds since the first query; None if it was not."""
     began, ended = (environment.get(f"rested_{end}_uptime_s") for end in ("from", "until"))
     if not isinstance(began, int | float) or not isinstance(ended, int | float):
@@ -110,7 +110,7 @@ def _rest(environment: Environment, started_uptime_s: float) -> Span | None:
     return Span(began - started_uptime_s, ended - started_uptime_s)
 
 
-def _queries(result: Result, job: Job) -> int:
+def queries_of(result: Result, job: Job) -> int:
     """Return how many queries LoadGen issued; the one of offline counts as its samples."""
     samples = result.environment.get("samples")
     return samples // int(job.knobs.get("samples_per_query", 1)) if isinstance(samples, int) else 0

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from agents.host.user_command import ending, last_line
 from controller.contracts.inherited import inherited
 
 PLACEHOLDER = "{serial}"
@@ -17,7 +18,6 @@ PLACEHOLDER = "{serial}"
 VARIABLE = "BENCHFARM_PHONE_SERIAL"
 """Environment variable of the command: the same."""
 DEADLINE_S = 60.0
-LINE_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class PowerCycle:
         late = await self._wait(process)
         if not late and process.returncode == 0:
             return ""
-        how = f"killed after {self.deadline_s:g} s" if late else _ending(process.returncode)
-        return ": ".join(filter(None, (how, _last_line(output))))
+        how = f"killed after {self.deadline_s:g} s" if late else ending(process.returncode)
+        return ": ".join(filter(None, (how, last_line(output))))
 
     async def _wait(self, process: asyncio.subprocess.Process) -> bool:
         """Wait for its end; True if the deadline came first."""
@@ -66,15 +66,3 @@ class PowerCycle:
                 os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         return False
-
-
-def _ending(status: int | None) -> str:
-    return f"exit status {status}" if status is None or status >= 0 else f"signal {-status}"
-
-
-def _last_line(output: IO[bytes]) -> str:
-    """Return the last line that says something, fit to be told."""
-    output.seek(max(0, output.seek(0, os.SEEK_END) - LINE_BYTES))
-    lines = [" ".join(line.split()) for line in output.read().decode(errors="replace").splitlines()]
-    line = next((line for line in reversed(lines) if line), "")
-    return "".join(c if c.isprintable() else "?" for c in line)

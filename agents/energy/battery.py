@@ -32,17 +32,18 @@ _JOULES_OF_UAH_V: Final = 3600e-6
 
 def of_current(readings: Sequence[Reading], span: Span) -> Used:
     """Return what was used in a span by current and voltage; raises EnergyUnknownError."""
-    _require_no_charger(readings)
+    require_no_charger(readings)
     return Used(_by_current(readings, span), span.seconds, "battery current")
 
 
 def of_charge(readings: Sequence[Reading], span: Span) -> Used:
     """Return what was used in a span by the charge counter; raises EnergyUnknownError."""
-    _require_no_charger(readings)
+    require_no_charger(readings)
     return Used(_by_charge(readings, span), span.seconds, "battery charge")
 
 
-def _require_no_charger(readings: Sequence[Reading]) -> None:
+def require_no_charger(readings: Sequence[Reading]) -> None:
+    """Raise EnergyUnknownError if a charger was there."""
     # Then the battery gives what the charger doesn't, or nothing.
     if any(r.values.get("battery_status") in ("Charging", "Full") for r in readings):
         raise EnergyUnknownError("the phone was being charged")

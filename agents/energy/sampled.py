@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from agents.android.throttling import Reading
 from agents.energy.account import Account, Used, account
 from agents.energy.battery import of_charge, of_current
+from agents.energy.rails import of_rail, rail_facts, rails_of
 from agents.energy.rapl import SAMPLED, of_rapl
 from agents.energy.trace import EnergyUnknownError, Span
 from controller.contracts.units import Unit
@@ -21,15 +22,18 @@ def energy_of(readings: Sequence[Reading], span: Span, rest: Span | None, querie
     if not told:
         why = "neither a battery nor a counter of energy can be read"
         return Account({}, {"energy_unknown": why})
+    rails = rail_facts(readings, span)
     best = max(told, key=lambda found: len(found.metrics))
     if best.metrics:
-        return best
+        return Account(best.metrics, {**best.facts, **rails})
     reasons = dict.fromkeys(str(found.facts["energy_unknown"]) for found in told)
-    return Account({}, {"energy_unknown": "; ".join(reasons)})
+    return Account({}, {"energy_unknown": "; ".join(reasons), **rails})
 
 
 def _sources(readings: Sequence[Reading]) -> Iterator[Source]:
     names = {name for reading in readings for name in reading.values}
+    if rails_of(readings):
+        yield of_rail
     if any(name.startswith(SAMPLED) for name in names):
         yield of_rapl
     if any(name.startswith("battery_") for name in names):

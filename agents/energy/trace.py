@@ -58,11 +58,13 @@ class Joules:
         return Joules(self.value + other.value, self.uncertainty + other.uncertainty)
 
 
-def of_power(watts: Samples, span: Span) -> Joules:
+def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
     """Integrate samples of power (W) over a span, by trapezoids; raises EnergyUnknownError.
 
     Uncertain by the scatter of neighbours (von Neumann's mean square successive difference), at
     either end by a reading as old as readings usually stand, and in gaps by all that was ever used.
+    clock_s: by how much the span may lie elsewhere on the samples' clock; what a shift would change
+    is the difference between its ends, at most that of all samples.
     """
     at, power = _inside(watts, span)
     grid = np.concatenate(([span.began_s], at, [span.ended_s]))
@@ -70,7 +72,8 @@ def of_power(watts: Samples, span: Span) -> Joules:
     scatter = float(np.sqrt(np.mean(np.diff(power) ** 2) / 2 / power.size)) * span.seconds
     stale = float(np.ptp(power)) * (_stood_s(at, power) + _edges_s(at, span)) / 2
     missing = float(np.max(power)) * _missing_s(grid) / 2
-    uncertainty = _CONFIDENCE * scatter + stale + missing + ROUNDED * abs(joules)
+    shifted = clock_s * float(np.ptp(_columns(watts)[1])) if clock_s else 0.0
+    uncertainty = _CONFIDENCE * scatter + stale + missing + shifted + ROUNDED * abs(joules)
     return sure_enough(Joules(joules, uncertainty), span.seconds)
 
 
@@ -96,12 +99,16 @@ def of_counter(joules: Samples, span: Span, resolution_j: float) -> Joules:
 def unwrapped(counts: Samples, highest: int, most_a_second: float) -> list[tuple[float, float]]:
     """Return what was counted since the first look, by a counter that begins anew after `highest`.
 
-    Raises EnergyUnknownError where it may have gone round more than once between two looks.
+    Raises EnergyUnknownError where it may have gone round more than once between two looks, or has
+    counted more between them than can be used: it was set back, which looks like going round.
     """
     at, count = _columns(counts, least=2)
     if (longest := float(np.max(np.diff(at)))) * most_a_second > highest:
         raise EnergyUnknownError(f"its counter may have gone round unseen in {longest:.0f} s")
-    used = np.concatenate(([0.0], np.cumsum(np.diff(count) % (highest + 1))))
+    steps = np.diff(count) % (highest + 1)
+    if np.any(steps > most_a_second * np.diff(at)):
+        raise EnergyUnknownError("its counter jumped, as when it is set back")
+    used = np.concatenate(([0.0], np.cumsum(steps)))
     return list(zip(at.tolist(), used.tolist(), strict=True))
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from agents.android.command_run import DeviceRun
 from agents.android.content import Content
+from agents.energy.meter import Meter
+from agents.energy.metered import metered
 from agents.host.conditions import environment_of, read_conditions
 from agents.host.cores import as_progress, exclusive_cores
 from agents.pairing.transport import alternating, turn_taking
@@ -41,15 +43,18 @@ class ByProgram:
         return await self.training.clean() + await self.remote.clean()
 
 
-def host_transport(owner: str, folder: Path, content: Content, stacks: Path) -> ByProgram:
+def host_transport(
+    owner: str, folder: Path, content: Content, stacks: Path, meter: Meter | None = None
+) -> ByProgram:
     """Return what runs jobs on this host: workers, and the runtime that phones run, too.
 
-    stacks: the folder of the stacks' environments.
+    stacks: the folder of the stacks' environments. meter: the user's own, beside each run.
     """
     remote = LocalRemote.of(folder / "device", owner)
     workers = LocalProcess(owner, partial(stack_worker, stacks))
-    on_device = DeviceRun(lambda _: remote, content)
-    training = Profiled(turn_taking(workers), workers, folder / "peaks")
+    on_device = metered(DeviceRun(lambda _: remote, content), meter, lambda _: remote)
+    timed = metered(turn_taking(workers), meter, lambda _: remote)
+    training = Profiled(timed, workers, folder / "peaks")
     return ByProgram(training, alternating(on_device), remote)
 
 

@@ -38,11 +38,15 @@ class Trainer(Generic[Batch, Outputs]):
     ) -> None:
         """Make the model, after a rest of so long in which the machine's idle power is measured."""
         domains = readable_domains()
+        began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._at_rest, self._meter = rested(domains, rest_s), EnergyMeter(domains)
+        self._rested = _rested_from(began) if domains and rest_s else {}
         self._workload = workload
         self._backend = backend
         self.model, self._optimizer = backend.prepare(workload)
         self._watch = CpuWatch()
+        self._timed: list[float] = []
+        """Uptimes (s): when what is timed began and ended, again and again."""
         self._done = 0
 
     def step(self) -> tuple[float, float]:
@@ -58,8 +62,10 @@ class Trainer(Generic[Batch, Outputs]):
     @contextmanager
     def timing(self) -> Iterator[None]:
         """Watch cores and energy while the context lasts, of steps that count."""
+        self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
         with self._watch.timing(), self._meter.running():
             yield
+        self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
     def result(self, steps: Steps, policy: str) -> Result:
         """Return what timed steps come to; called once, after the last."""
@@ -79,8 +85,16 @@ class Trainer(Generic[Batch, Outputs]):
                 **self._backend.environment(),
                 **environment_of(timed),
                 **energy.facts,
+                **self._moments(),
             },
         )
+
+    def _moments(self) -> Mapping[str, float]:
+        """Return when it was timed, if that was one stretch, and when it was at rest before."""
+        if len(self._timed) != 2:  # in turns, another side was at work in between
+            return self._rested
+        began, ended = self._timed
+        return {"timed_from_uptime_s": began, "timed_until_uptime_s": ended, **self._rested}
 
 
 def run(
@@ -132,6 +146,12 @@ def take_turns(
         rested = time.process_time()
         say(Turn(samples=tuple(seconds for seconds, _ in turn), rest_cpu_s=rest_cpu_s))
     return trainer.result(steps, str(knobs.get("policy", "ci")))
+
+
+def _rested_from(began_s: float) -> Mapping[str, float]:
+    """Return when the machine was at rest, which ends now, as a device's runner tells it."""
+    ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    return {"rested_from_uptime_s": began_s, "rested_until_uptime_s": ended_s}
 
 
 def come_to_rest() -> None:

@@ -10,6 +10,7 @@ import typer
 from controller.cli.common import (
     Json,
     Labels,
+    MeterCommand,
     MetricsAddress,
     PhonePowerCycle,
     checked,
@@ -57,6 +58,7 @@ def start(
         typer.Option(min=1, metavar="SECONDS", help="Measure on without the head for so long."),
     ] = RECONNECT_TIMEOUT_S,
     phone_power_cycle: PhonePowerCycle = None,
+    meter: MeterCommand = None,
 ) -> None:
     """Start this host's agent, on the farm of BENCHFARM_HOME or, with --head, on another host's.
 
@@ -67,6 +69,7 @@ def start(
 
     labels = parse_labels(label)
     command = parse_command("--phone-power-cycle", phone_power_cycle)
+    meter_command = parse_command("--meter", meter)
     if head and token_file:
         servers = tuple(adb_server or ())
         join(
@@ -78,6 +81,7 @@ def start(
             reconnect_timeout,
             cpu=cpu,
             power_cycle=command,
+            meter=meter_command,
         )
         return
     if head or token_file or adb_server or not cpu:
@@ -89,7 +93,7 @@ def start(
     from controller.metrics.exporter import LOOPBACK
     from controller.runtime.lifetime import start_agent
 
-    started = start_agent(home(), labels, metrics_address or LOOPBACK, command)
+    started = start_agent(home(), labels, metrics_address or LOOPBACK, command, meter_command)
     say(started.revoked or f"agent {started.id} has registered")
 
 
@@ -103,6 +107,7 @@ def join(
     *,
     cpu: bool,
     power_cycle: tuple[str, ...],
+    meter: tuple[str, ...],
 ) -> None:
     """Be this host's supervisor until SIGTERM."""
     import asyncio
@@ -125,7 +130,7 @@ def join(
         again = this_program()
         os.execv(again[0], again)
     joining = Joining(
-        address, labels, metrics_address, servers, cpu, reconnect_timeout_s, power_cycle
+        address, labels, metrics_address, servers, cpu, reconnect_timeout_s, power_cycle, meter
     )
     with sole_supervisor(home()):
         home().adopt_token(token_file)

@@ -50,6 +50,15 @@ PhonePowerCycle = Annotated[
         " it is the phone's.",
     ),
 ]
+MeterCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--meter",
+        metavar="COMMAND",
+        help="Power meter: prints lines of time and watts beside each run; {device} in it is the"
+        " device's id.",
+    ),
+]
 
 
 def home() -> Home:

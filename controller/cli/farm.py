@@ -9,6 +9,7 @@ import typer
 
 from controller.cli.common import (
     Labels,
+    MeterCommand,
     MetricsAddress,
     PhonePowerCycle,
     home,
@@ -66,6 +67,7 @@ def up(
         typer.Option(metavar="FILE", help="Of `ray up`, which then keeps the other hosts there."),
     ] = None,
     phone_power_cycle: PhonePowerCycle = None,
+    meter: MeterCommand = None,
     block: Annotated[
         bool, typer.Option("--block", help="Stay in the foreground; SIGTERM ends the farm.")
     ] = False,
@@ -91,6 +93,7 @@ def up(
         quarantine_after=quarantine_after,
         quota=Quota(user_runs, user_bytes),
         phone_power_cycle=parse_command("--phone-power-cycle", phone_power_cycle),
+        meter=parse_command("--meter", meter),
         prometheus=prometheus,
         supervised=True,
         block=block,

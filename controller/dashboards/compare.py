@@ -118,7 +118,8 @@ def speed_and_accuracy() -> dashboard.Panel:
     return tables.columns(
         "Speed and accuracy",
         "Newest valid results in numbers. The target is judged on the newest result, valid or not: "
-        "a speed without its accuracy counts for nothing.",
+        "a speed without its accuracy counts for nothing. Energy is that of a query or step above "
+        "idle; it is empty where it is unknown.",
         names.RESULT_LABELS,
         tables.Column("step time", _results(metric="step_time")),
         tables.Column("latency p50", _results(metric="latency_p50")),
@@ -127,6 +128,7 @@ def speed_and_accuracy() -> dashboard.Panel:
         tables.Column("throughput", _results(metric="throughput")),
         tables.Column("accuracy", accuracy),
         tables.Column("target", missed, words=words.TARGET),
+        tables.Column("energy", _results(metric="energy")),
         tables.Column("peak memory", _results(metric="peak_memory")),
         size=WIDE,
     )

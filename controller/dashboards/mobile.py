@@ -70,12 +70,14 @@ def newest() -> dashboard.Panel:
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
-        "throughput; both are worth nothing below the quality target.",
+        "throughput; both are worth nothing below the quality target. Energy is that of a query "
+        "above idle; it is empty where it is unknown.",
         (*names.RESULT_LABELS, "model"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("latency p99", _result(metric="latency_p99")),
         tables.Column("throughput", _result(metric="throughput")),
+        tables.Column("energy", _result(metric="energy")),
         tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
         tables.Column(
             "target",

@@ -24,6 +24,7 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
     "throughput": Unit.SAMPLES_PER_SECOND,
     "kernel_time": Unit.SECONDS,
     "peak_memory": Unit.BYTES,
+    "energy": Unit.JOULES,
     "loss": Unit.LOSS,
 }
 """The metrics of results that panels show, as scenarios name them; images are samples, too."""
@@ -39,6 +40,7 @@ _SHOWN_AS = {
     Unit.SECONDS: units.Seconds,
     Unit.SAMPLES_PER_SECOND: units.OpsPerSecond,
     Unit.BYTES: units.BytesIEC,
+    Unit.JOULES: units.Joule,
     Unit.LOSS: units.NoUnit,
 }
 _BY_SUFFIX = {

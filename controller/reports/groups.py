@@ -9,6 +9,10 @@ from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Measurement, Validity
 
+ENERGY = "energy"
+"""The metric of energy above idle, which may be unknown; see docs/energy.md."""
+LONGEST_REASON = 80
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
@@ -32,6 +36,14 @@ class Group:
     def measurements(self) -> dict[str, Measurement]:
         """Return each metric that a VALID result has, as the last of them measured it."""
         return {n: m for result in self.valid for n, m in result.metrics.items()}
+
+    @property
+    def energy_unknown(self) -> str:
+        """Why no VALID result tells its energy; empty where one does, or nothing is said of it."""
+        if any(ENERGY in r.metrics for r in self.valid):
+            return ""
+        reasons = [str(why) for r in self.valid if (why := r.environment.get("energy_unknown"))]
+        return "; ".join(dict.fromkeys(reasons))[:LONGEST_REASON]
 
     def samples(self, metric: str) -> list[tuple[float, ...]]:
         """Return raw samples, one sequence a VALID result; its value where it has no samples."""

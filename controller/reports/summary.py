@@ -37,6 +37,8 @@ class CellLine:
     ranked_by: str
     """The scenario's own metric."""
     metrics: Mapping[str, MetricLine]
+    energy_unknown: str
+    """Why no energy is told; empty where it is, or nothing is said of it."""
     valid: int
     invalid: int
     failed: int
@@ -90,6 +92,7 @@ def _line(
         knobs=origin.knobs,
         ranked_by=metric,
         metrics=metrics,
+        energy_unknown=group.energy_unknown,
         valid=len(group.valid),
         invalid=sum(r.validity is Validity.INVALID for r in group.results),
         failed=len(group.failures),

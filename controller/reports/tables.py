@@ -11,6 +11,7 @@ from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.sweep import side_labels
 from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison, sides_of
+from controller.reports.groups import ENERGY
 from controller.reports.statistics import Ratio
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
 
@@ -31,6 +32,8 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
 RULES = "rules"
 """The fact of a result by which rules it is valid, where they are not this project's."""
 OPERATORS_SHOWN = 30
+WIDEST_REASON = 34
+"""Characters of the energy's column: a reason why it is unknown may be longer, and is folded."""
 HEADINGS = {
     "step_time": "step time",
     "latency_p90": "p90 latency",
@@ -65,6 +68,8 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     found = {name for line in lines for name in line.metrics}
     ranked = dict.fromkeys(line.ranked_by for line in lines)
     metrics = [n for n in ranked if n in found and n not in HEADINGS]  # a user's program's
+    if any(line.energy_unknown for line in lines):
+        found.add(ENERGY)
     metrics += [name for name in HEADINGS if name in found]
     table = Table(title=title, title_justify="left")
     several = len({line.scenario for line in lines}) > 1
@@ -73,7 +78,9 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     for name in metrics:
         ranges = any(_is_range(line.metrics[name]) for line in lines if name in line.metrics)
         heading = HEADINGS.get(name, name) + (" (quartiles)" if ranges else "")
-        table.add_column(heading, justify="right")
+        table.add_column(
+            heading, justify="right", max_width=WIDEST_REASON if name == ENERGY else None
+        )
     table.add_column("validity")
     table.add_column("vs baseline", justify="right")
     for line in lines:
@@ -83,7 +90,7 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
             line.stack,
             *([line.scenario] if several else []),
             *(str(line.knobs.get(knob, "")) for knob in knobs),
-            *(_metric(line.metrics.get(name)) for name in metrics),
+            *(_cell(line, name) for name in metrics),
             _validity(line),
             _speedup(line),
         )
@@ -159,6 +166,12 @@ def failures_table(failures: Sequence[StoredFailure]) -> Table:
 def started(record: StoredResult | StoredFailure) -> str:
     """Return when an attempt started, UTC, to the second."""
     return str(record.model_dump(mode="json")["started_at"])[:19].replace("T", " ")
+
+
+def _cell(line: CellLine, name: str) -> str:
+    if name == ENERGY and line.energy_unknown:
+        return f"unknown: {line.energy_unknown}"
+    return _metric(line.metrics.get(name))
 
 
 def _metric(line: MetricLine | None) -> str:

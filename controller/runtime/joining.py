@@ -51,6 +51,7 @@ class Joining:
     reconnect_timeout_s: int
     """For how long node and agent live on without the head; of use if that has Redis."""
     phone_power_cycle: tuple[str, ...] = ()
+    meter: tuple[str, ...] = ()
 
 
 def instance_of(home: Home) -> str:
@@ -262,6 +263,7 @@ class _Supervisor:
             "adb_servers": self.joining.adb_servers,
             "cpu": self.joining.cpu,
             "phone_power_cycle": self.joining.phone_power_cycle,
+            "meter": self.joining.meter,
         }
         return json.dumps(said).encode() + b"\n"
 

@@ -76,6 +76,8 @@ class UpOptions:
     """As in controller.runtime.options."""
     phone_power_cycle: tuple[str, ...] = ()
     """Words of a command for phones of this host that nothing else brings back."""
+    meter: tuple[str, ...] = ()
+    """Words of the user's power meter for this host's devices."""
     prometheus: bool = False
     """Whether a Prometheus looks on."""
     supervised: bool = False
@@ -191,7 +193,7 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
         write_private(home.cluster_file, cluster.model_dump_json())
         # The agent starts beside the controller: it waits until it can register.
         address = options.metrics_address
-        said = (options.labels, address, options.phone_power_cycle)
+        said = (options.labels, address, options.phone_power_cycle, options.meter)
         starting = _spawn_agent(home, cluster, *said) if options.with_agent else None
         controller = ControllerOptions(
             str(home.path),
@@ -266,6 +268,7 @@ def told(options: UpOptions) -> dict[str, str]:
         "--user-bytes": _other(options.quota.bytes_a_day, Quota().bytes_a_day),
         "--quarantine-after": _other(options.quarantine_after, QUARANTINE_AFTER),
         "--phone-power-cycle": shlex.join(options.phone_power_cycle),
+        "--meter": shlex.join(options.meter),
     }
     return {option: value for option, value in said.items() if value}
 
@@ -291,6 +294,7 @@ def start_agent(
     labels: Mapping[str, str],
     metrics_address: str,
     phone_power_cycle: Sequence[str] = (),
+    meter: Sequence[str] = (),
 ) -> StartedAgent:
     """Start this host's agent on a farm that is up, or find it running.
 
@@ -302,7 +306,7 @@ def start_agent(
         raise FarmUnavailable(
             f"starting an agent for {home.path}", "no farm is up here", "run: benchfarm up"
         )
-    said = (labels, metrics_address, phone_power_cycle)
+    said = (labels, metrics_address, phone_power_cycle, meter)
     return _await_agent(home, _spawn_agent(home, cluster, *said))
 
 
@@ -357,6 +361,7 @@ def _spawn_agent(
     labels: Mapping[str, str],
     metrics_address: str,
     phone_power_cycle: Sequence[str],
+    meter: Sequence[str],
 ) -> subprocess.Popen[bytes]:
     with (home.logs / "agent-start.log").open("wb") as log:
         process = subprocess.Popen(
@@ -373,6 +378,7 @@ def _spawn_agent(
             "metrics_address": metrics_address,
             "metrics_token": str(home.metrics_token),
             "phone_power_cycle": list(phone_power_cycle),
+            "meter": list(meter),
         }
         process.stdin.write(json.dumps(said).encode())
         process.stdin.close()

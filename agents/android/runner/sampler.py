@@ -3,7 +3,8 @@
 It runs in a process of its own, so that it never holds the interpreter's lock of the measured path,
 and uses what every Android shell has. Each round prints `at UPTIME`, then `NAME VALUE` lines; what
 can't be read is left out. Only `sleep` is a program each round; the services, which cost more, are
-asked every second round.
+asked every second round. Power rails are told as `rail_uj:PLACE` (µJ counted) or `rail_uw:PLACE`
+(µW), with `railname:PLACE` beside them: see docs/energy.md.
 """
 
 from __future__ import annotations
@@ -19,24 +20,45 @@ from typing import Final
 
 FILE: Final = "conditions.txt"
 SCRIPT: Final = r"""
+sys=${2:-/sys} proc=${3:-/proc}
 tell() { if [ -r "$2" ] && read -r value <"$2" 2>/dev/null; then echo "$1 $value"; fi; }
 round=0
 while :; do
-  read -r up rest </proc/uptime
+  read -r up rest <"$proc/uptime"
   echo "at $up"
   for name in status capacity temp current_now voltage_now charge_counter; do
-    tell "battery_$name" "/sys/class/power_supply/battery/$name"
+    tell "battery_$name" "$sys/class/power_supply/battery/$name"
   done
-  for zone in /sys/class/thermal/thermal_zone*; do
+  for zone in $sys/class/thermal/thermal_zone*; do
     if [ -r "$zone/type" ] && read -r name <"$zone/type"; then tell "zone_$name" "$zone/temp"; fi
   done
-  for domain in /sys/class/powercap/intel-rapl:*; do
+  for domain in $sys/class/powercap/intel-rapl:*; do
     if [ -r "$domain/energy_uj" ] && read -r name <"$domain/name"; then
       tell "${domain##*/intel-}:$name" "$domain/energy_uj"
       tell "range_${domain##*/intel-}:$name" "$domain/max_energy_range_uj"
     fi
   done
-  for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+  hwmon=$sys/class/hwmon
+  for rail in $hwmon/hwmon*/power[0-9]*_input $hwmon/hwmon*/energy[0-9]*_input; do
+    chip=${rail%/*} part=${rail##*/} unit=uj
+    case $part in power*) unit=uw ;; esac
+    tell "rail_$unit:${chip##*/}:${part%_input}" "$rail"
+    tell "railname:${chip##*/}:${part%_input}" "${rail%_input}_label"
+  done
+  for chip in $sys/bus/iio/devices/iio:device*; do
+    if [ -r "$chip/energy_value" ]; then
+      while read -r channel rest; do
+        name=${channel#*\[}
+        case $channel in
+          CH[0-9]*\[*\],)
+            echo "rail_uj:${chip##*:}:${channel%%\(*} $rest"
+            echo "railname:${chip##*:}:${channel%%\(*} ${name%\],}"
+            ;;
+        esac
+      done <"$chip/energy_value"
+    fi
+  done 2>/dev/null
+  for cpu in $sys/devices/system/cpu/cpu[0-9]*; do
     tell "frequency_${cpu##*/}" "$cpu/cpufreq/scaling_cur_freq"
     tell "limit_${cpu##*/}" "$cpu/cpufreq/scaling_max_freq"
   done
@@ -44,7 +66,7 @@ while :; do
     dumpsys thermalservice 2>/dev/null | while read -r one two three; do
       if [ "$one $two" = "Thermal Status:" ]; then echo "thermal_status $three"; break; fi
     done
-    if ! [ -r /sys/class/power_supply/battery/temp ]; then
+    if ! [ -r "$sys/class/power_supply/battery/temp" ]; then
       dumpsys battery 2>/dev/null | while read -r one two; do
         case $one in
           temperature:) echo "battery_temp $two" ;;

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.units import Unit
-from controller.reports.groups import Group
+from controller.reports.groups import ENERGY, Group
 from controller.reports.tables import HEADINGS
 from controller.reports.views.model import Columns, Metric, Quality
 
@@ -17,7 +17,7 @@ LATENCY = "latency"
 def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
     """Return the columns of one task's groups; the scenario must be in the catalogue."""
     origin = groups[0].origin
-    metrics = _measured(groups)
+    metrics = _measured(groups) | _energy_column(groups)
     name = catalog.scenarios[origin.scenario].metric
     # Without a value to show, its unit is never read.
     metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), Unit.SECONDS))
@@ -42,6 +42,14 @@ def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
 def _measured(groups: Sequence[Group]) -> dict[str, Metric]:
     found = {name: m.unit for group in groups for name, m in group.measurements().items()}
     return {name: Metric(name, HEADINGS.get(name, name), unit) for name, unit in found.items()}
+
+
+def _energy_column(groups: Sequence[Group]) -> dict[str, Metric]:
+    """Return the column of energy where some rows say why theirs is unknown."""
+    if not any(group.energy_unknown for group in groups):
+        return {}
+    units = [m.unit for g in groups for n, m in g.measurements().items() if n == ENERGY]
+    return {ENERGY: Metric(ENERGY, HEADINGS[ENERGY], units[0] if units else Unit.JOULES)}
 
 
 def _quality(workload: str, metrics: Mapping[str, Metric], catalog: Catalog) -> Quality | None:

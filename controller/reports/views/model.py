@@ -77,6 +77,8 @@ class Row:
     details: tuple[float | None, ...]
     """Medians of the columns' other metrics, in their order."""
     distribution: Distribution | None
+    energy_unknown: str
+    """Why its energy is not told; empty where it is, or nothing is said of it."""
     valid: int
     invalid: int
     failed: int

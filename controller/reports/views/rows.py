@@ -91,6 +91,7 @@ def _row(
         quality=_median(group, columns.quality.metric.name) if columns.quality else None,
         details=tuple(_median(group, metric.name) for metric in columns.details),
         distribution=_distribution(group, columns),
+        energy_unknown=group.energy_unknown,
         valid=len(group.valid),
         invalid=invalid,
         failed=len(group.failures),

@@ -108,5 +108,13 @@ def test_a_counter_that_nobody_looked_at_for_a_round_tells_nothing(counters: Cou
 
 
 def metering(counters: Counters) -> EnergyMeter:
-    """Meter by a clock that goes on by a second a look."""
-    return EnergyMeter(readable_domains(counters.folder), itertools.count(0.0, 1.0).__next__)
+    """Meter by a clock that goes on by four seconds a look."""
+    return EnergyMeter(readable_domains(counters.folder), itertools.count(0.0, 4.0).__next__)
+
+
+def test_a_counter_that_is_set_back_has_not_gone_round(counters: Counters) -> None:
+    meter = metering(counters)
+    with meter.running():
+        counters.set("intel-rapl:0", 90)
+    with pytest.raises(EnergyUnknownError, match=r"package-0: its counter jumped"):
+        _ = meter.used

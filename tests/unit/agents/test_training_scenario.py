@@ -92,7 +92,7 @@ def test_energy_is_that_of_the_timed_steps_each(
     domains = readable_domains(powercap(tmp_path))
     monkeypatch.setattr(training, "readable_domains", lambda: domains)
     monkeypatch.setattr(training, "come_to_rest", lambda: None)
-    clock = count(0.0, 1.0).__next__
+    clock = count(0.0, 4.0).__next__
     monkeypatch.setattr(training, "EnergyMeter", lambda domains: EnergyMeter(domains, clock))
     monkeypatch.setattr(training, "rested", lambda *_: idling(tmp_path, watts=500))
     knobs = {"warmup_steps": 2, "steps": 5}
@@ -103,7 +103,7 @@ def test_energy_is_that_of_the_timed_steps_each(
     else:
         result = training.run(Line(), backend, knobs, lambda _: None)
     assert result.metrics["energy_gross"].value == pytest.approx(7000)
-    seconds_a_step = 8 / 6 if in_turns else 6 / 5  # one a look: after each step, and at the end
+    seconds_a_step = 4 * (8 / 6 if in_turns else 6 / 5)  # 4 a look: after each step, at the end
     assert result.metrics["energy"].value == pytest.approx(7000 - 500 * seconds_a_step)
     assert result.metrics["energy"].unit is Unit.JOULES_PER_STEP
     assert result.environment["energy_source"] == "rapl: package-0"
@@ -117,6 +117,17 @@ def idling(powercap: Path, watts: int) -> EnergyMeter:
     with meter.running():
         counter.write_text(str(int(counter.read_text()) + 5 * watts * 1_000_000))
     return meter
+
+
+def test_a_run_tells_when_it_was_timed_and_turns_do_not() -> None:
+    """A meter goes by it; between turns another side was at work."""
+    result, _ = train(Line())
+    began, ended = (result.environment[f"timed_{end}_uptime_s"] for end in ("from", "until"))
+    assert isinstance(began, float)
+    assert isinstance(ended, float)
+    assert ended - began >= sum(result.metrics["step_time"].samples)
+    in_turns, _ = turns_of(Line(), [2, 2])
+    assert not {n for n in in_turns.environment if n.endswith("_uptime_s")}
 
 
 def test_without_counters_there_is_no_energy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.android.power import LINE_BYTES, PowerCycle
+from agents.android.power import PowerCycle
+from agents.host.user_command import LINE_BYTES
 from controller.cli.common import parse_command
 from controller.contracts.errors import UserError
 from tests.support.processes import is_dead

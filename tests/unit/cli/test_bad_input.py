@@ -71,6 +71,8 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--listen", "127.0.0.1", "--redis", "127.0.0.1"), "option --redis '127.0.0.1'"),
         (("up", "--phone-power-cycle", "no-such-hub x"), "there is no such program"),
         (("agent", "start", "--phone-power-cycle", "hub 'x"), "No closing quotation"),
+        (("up", "--meter", "no-such-meter {device}"), "there is no such program"),
+        (("agent", "start", "--meter", ""), "option --meter '': it is empty"),
         (("agent", "start", "--head", "10.0.0.1"), "--head and --token-file go together"),
         (("agent", "start", "--no-cpu"), "--head and --token-file go together"),
         (("agent", "start", "--label", "rack"), "option --label 'rack': it is not KEY=VALUE"),

@@ -205,6 +205,27 @@ def test_quality_and_raw_latencies_stand_beside_the_speed() -> None:
     assert row.distribution.quantiles == pytest.approx((1.99, 25.75, 50.5, 75.25, 99.01))
 
 
+def test_servers_and_phones_are_ranked_together_with_energy_or_why_it_is_unknown() -> None:
+    told = {"energy": Measurement(value=0.25, unit=Unit.JOULES_PER_QUERY)}
+    asked = {"workload": "w1", "scenario": "single_stream"}
+    server = result(device="server", metrics=queried((0.2, 0.3)) | told, **asked)
+    phone = result(
+        device="phone",
+        device_kind=DeviceKind.ANDROID,
+        metrics=queried((0.1, 0.2)),
+        environment={"energy_unknown": "the phone was <being> charged"},
+        **asked,
+    )
+    view = view_of([server, phone])
+    ranking = only(view)
+    place = [metric.name for metric in ranking.columns.details].index("energy")
+    assert [row.device.id for row in ranking.rows] == ["phone", "server"]
+    assert [row.details[place] for row in ranking.rows] == [None, 0.25]
+    page = report_html(view)
+    assert "unknown: the phone was &lt;being&gt; charged" in page
+    assert "0.25 J/query" in page
+
+
 def test_offline_has_no_samples_to_show_a_distribution_of() -> None:
     metrics = {"throughput": trained((1.0,))["throughput"].model_copy(update={"samples": ()})}
     ranking = only(view_of([result(scenario="offline", metrics=metrics)]))

@@ -135,6 +135,20 @@ def test_table_says_virtual_validity_and_ratio() -> None:
         assert expected in text
 
 
+def test_energy_that_is_unknown_says_why_and_is_neither_empty_nor_zero() -> None:
+    told, why = result("fp32", "a", 1.0), result("fp32", "b", 2.0)
+    joules = {"energy": Measurement(value=3.5, unit=Unit.JOULES_PER_STEP)}
+    told = told.model_copy(update={"metrics": {**told.metrics, **joules}})
+    why = why.model_copy(update={"environment": {"energy_unknown": "the phone was being charged"}})
+    text = printed(summary_table(summarise([told, why], [], {}, METRICS), "sweep"))
+    assert "energy" in text
+    assert "3.5 J/step" in text
+    assert "unknown: the phone" in text
+    alone = printed(summary_table(summarise([why], [], {}, METRICS), "sweep"))
+    assert "unknown: the phone" in alone
+    assert "unknown" not in printed(summary_table(summarise([told], [], {}, METRICS), "sweep"))
+
+
 def test_csv_has_a_line_a_metric() -> None:
     header, *rows = as_csv([result("fp32", "a", 1.5)]).splitlines()
     assert header.startswith("run_id,sweep_id,cell_key")

@@ -27,6 +27,7 @@ OPTIONS = {
     "--user-runs": UpOptions(quota=Quota(open_runs=7)),
     "--user-bytes": UpOptions(quota=Quota(bytes_a_day=7)),
     "--phone-power-cycle": UpOptions(phone_power_cycle=("/bin/uhubctl", "{serial}")),
+    "--meter": UpOptions(meter=("/bin/meter", "{device}")),
 }
 
 

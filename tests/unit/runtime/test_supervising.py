@@ -48,6 +48,7 @@ OPTIONS = UpOptions(
     labels={"rack": "b2"},
     head=Head(redis=RedisServer(host="h", port=1, password_file=None), autoscaling=Path("/a.yaml")),
     phone_power_cycle=("/bin/uhubctl", "{serial}"),
+    meter=("/bin/meter", "{device}"),
     supervised=True,
 )
 

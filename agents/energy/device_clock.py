@@ -1,0 +1,77 @@
+"""How a device's uptime relates to this host's: asked of the device, with how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agents.energy.trace import EnergyUnknownError, Span
+from agents.transports.remote import Remote, RemoteFault
+
+ASKS: Final = 3
+ASK_S: Final = 10.0
+MOST_UNSURE_S: Final = 1.0
+UPTIME: Final = ("cat", "/proc/uptime")
+_TOLD_S: Final = 0.01
+"""/proc/uptime is told to a hundredth of a second, rounded down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """This host's uptime less the device's: somewhere between two figures."""
+
+    least_s: float
+    most_s: float
+
+    @property
+    def middle_s(self) -> float:
+        """The likeliest."""
+        return (self.least_s + self.most_s) / 2
+
+    @property
+    def unsure_s(self) -> float:
+        """The true one is at most so far from the middle."""
+        return (self.most_s - self.least_s) / 2
+
+    def here(self, span: Span) -> Span:
+        """Return a span of the device's uptime as one of this host's."""
+        return Span(span.began_s + self.middle_s, span.ended_s + self.middle_s)
+
+
+SAME_CLOCK: Final = Offset(0.0, 0.0)
+
+
+async def ask_offset(remote: Remote, clock: Callable[[], float]) -> Offset:
+    """Return a device's offset, by the quickest of a few answers; raises EnergyUnknownError.
+
+    clock: this host's uptime. The device has read its own between the question and the answer.
+    """
+    return min([await _ask(remote, clock) for _ in range(ASKS)], key=lambda o: o.unsure_s)
+
+
+async def _ask(remote: Remote, clock: Callable[[], float]) -> Offset:
+    asked_s = clock()
+    try:
+        answer = await remote.run(UPTIME, ASK_S)
+    except RemoteFault as fault:
+        raise EnergyUnknownError(f"the device's clock could not be read: {fault}") from fault
+    answered_s = clock()
+    try:
+        uptime_s = float(answer.stdout[:64].split()[0])
+    except (IndexError, ValueError) as error:
+        raise EnergyUnknownError("the device does not tell its uptime") from error
+    return Offset(asked_s - uptime_s - _TOLD_S, answered_s - uptime_s)
+
+
+def throughout(offsets: Sequence[Offset]) -> Offset:
+    """Return the offset for all the time between several looks; raises EnergyUnknownError.
+
+    It holds all of them, so that a drift between the clocks counts as uncertainty.
+    """
+    whole = Offset(min(o.least_s for o in offsets), max(o.most_s for o in offsets))
+    if not whole.unsure_s <= MOST_UNSURE_S:
+        raise EnergyUnknownError(
+            f"the device's clock is known to ±{whole.unsure_s:.1f} s only against this host's"
+        )
+    return whole

@@ -1,0 +1,120 @@
+"""What a user's power meter has said: lines `SECONDS WATTS`, checked as they come. Pure.
+
+SECONDS is Unix time, or `-` for the moment at which the line arrives. Whatever makes the figures
+doubtful is kept as the reason why energy is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from agents.energy.account import Used
+from agents.energy.trace import EnergyUnknownError, Samples, Span, of_power
+
+SOURCE: Final = "meter"
+AT_RECEPTION: Final = "-"
+MAX_LINE_BYTES: Final = 256
+MOST_LINES_A_SECOND: Final = 100
+MOST_LINES: Final = 2**22
+"""Eleven hours of a meter at its fastest."""
+MOST_WATTS: Final = 1e6
+MOST_AGE_S: Final = 1.0
+"""By so much a line's own time may differ from the host's clock when the line arrives."""
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE][+-]?[0-9]{1,3})?"
+_LINE: Final = re.compile(rf"(-|{_NUMBER})[ \t]+({_NUMBER})\s*")
+_SHOWN = 40
+"""Characters of a line that is not understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment by two clocks of this host."""
+
+    unix_s: float
+    uptime_s: float
+    """CLOCK_BOOTTIME: nobody sets it."""
+
+
+@dataclass(slots=True)
+class MeterLog:
+    """The readings of one run."""
+
+    began_s: float
+    """Uptime when the meter was started."""
+    at_s: array[float] = field(default_factory=lambda: array("d"))
+    """Uptimes, rising."""
+    watts: array[float] = field(default_factory=lambda: array("d"))
+    most_age_s: float = 0.0
+    """The largest difference between a line's own time and its arrival."""
+    trouble: str = ""
+    """The first reason why its figures can't be trusted; what comes after it is not kept."""
+    _last_told_s: float = 0.0
+
+    def take(self, line: bytes, now: Moment) -> None:
+        """Check and keep one line, which has arrived now."""
+        if not self.trouble:
+            try:
+                self._keep(*self._read(line, now), now)
+            except EnergyUnknownError as unknown:
+                self.trouble = str(unknown)
+
+    def _read(self, line: bytes, now: Moment) -> tuple[float, float]:
+        """Return a line's moment (uptime) and power."""
+        text = line.decode("ascii", "replace").rstrip("\r\n")
+        matched = _LINE.fullmatch(text)
+        if matched is None or len(line) > MAX_LINE_BYTES:
+            raise EnergyUnknownError(f"{text[:_SHOWN]!a} is not a line of seconds and watts")
+        time_s, watts = matched[1], float(matched[2])
+        if not watts <= MOST_WATTS:
+            raise EnergyUnknownError(f"it told of {watts:.3g} W")
+        if time_s == AT_RECEPTION:
+            return now.uptime_s, watts
+        age_s = now.unix_s - float(time_s)
+        if not abs(age_s) <= MOST_AGE_S:
+            raise EnergyUnknownError(
+                f"a line came {abs(age_s):.1f} s {'late' if age_s > 0 else 'early'} by this host's"
+                " clock: the meter's is wrong, or it holds lines back"
+            )
+        if float(time_s) <= self._last_told_s:
+            raise EnergyUnknownError("its times do not rise")
+        self._last_told_s = float(time_s)
+        self.most_age_s = max(self.most_age_s, abs(age_s))
+        return now.uptime_s - age_s, watts
+
+    def _keep(self, at_s: float, watts: float, now: Moment) -> None:
+        if self.at_s and at_s <= self.at_s[-1]:
+            raise EnergyUnknownError("its times do not rise")
+        most = min(MOST_LINES, MOST_LINES_A_SECOND * (now.uptime_s - self.began_s + 1))
+        if len(self.at_s) >= most:
+            raise EnergyUnknownError(
+                f"it told more than {MOST_LINES_A_SECOND} lines a second, or {MOST_LINES} in all"
+            )
+        self.at_s.append(at_s)
+        self.watts.append(watts)
+
+    def samples(self) -> Samples:
+        """Return (uptime, watts), rising."""
+        return list(zip(self.at_s, self.watts, strict=True))
+
+
+def of_meter(log: MeterLog, span: Span, clock_s: float) -> Used:
+    """Return what was used in a span of this host's uptime; raises EnergyUnknownError.
+
+    clock_s: by how much the span's ends may be off, where another clock has told them.
+    """
+    if log.trouble:
+        raise EnergyUnknownError(f"{SOURCE}: {log.trouble}")
+    watts = np.frombuffer(log.watts) if log.watts else np.empty(0)
+    if watts.size > 1 and math.isclose(watts.min(), watts.max(), rel_tol=1e-12):
+        raise EnergyUnknownError(f"{SOURCE}: its reading stood at {watts[0]:g} W all the time")
+    try:
+        joules = of_power(log.samples(), span, log.most_age_s + clock_s)
+    except EnergyUnknownError as unknown:
+        raise EnergyUnknownError(f"{SOURCE}: {unknown}") from unknown
+    return Used(joules, span.seconds, SOURCE)
