@@ -6,7 +6,7 @@
 namespace {
 
 // T is an integer as wide as the elements. Rows need not be aligned; steps between them are bytes.
-template <class T> struct Square {
+template <class T> struct Transpose16 {
   static constexpr int side = 16 / sizeof(T);
   typedef T Row __attribute__((vector_size(16)));
   typedef T Anywhere __attribute__((vector_size(16), aligned(1), may_alias));

@@ -2,6 +2,7 @@
 // in a residual network, + residual and max(·, 0), before y leaves the registers.
 #pragma once
 
+#include "export.h"
 #include "parallel.h"
 #include "vec.h"
 
@@ -16,7 +17,8 @@ struct Layout {
   template <class Body> void for_each_run(int threads, Body body) const {
     const bool rows = inner == 1;
     const int64_t length = rows ? channels : inner, runs = rows ? outer : outer * channels;
-    in_turns(runs, turn / (length + 1) + 1, threads, [&](int64_t first, int64_t last) {
+    const int64_t runs_per_chunk = chunk_size / (length + 1) + 1;
+    parallel_for_chunks(runs, runs_per_chunk, threads, [&](int64_t first, int64_t last) {
       for (int64_t run = first; run < last; ++run) {
         body(run * length, (run + 1) * length, rows ? 0 : run % channels);
       }
@@ -45,8 +47,10 @@ template <class Body> void with_channel(bool rows, Body body) {
 }
 
 template <class T>
-void frozen_forward(const T *x, Layout layout, const float *scale, const float *shift,
-                    const T *residual, bool relu, T *y, int threads) {
+void frozen_batch_norm_forward(const T *x, int64_t outer, int64_t channels, int64_t inner,
+                               const float *scale, const float *shift, const T *residual, bool relu,
+                               T *y, int threads) {
+  const Layout layout{outer, channels, inner};
   with_channel(layout.inner == 1, [&](auto of) {
     layout.for_each_run(threads, [&](int64_t first, int64_t last, int64_t channel) {
       auto scales = of(scale + channel), shifts = of(shift + channel);
@@ -60,10 +64,12 @@ void frozen_forward(const T *x, Layout layout, const float *scale, const float *
   });
 }
 
-// `y` is null without relu, `slopes_of_residual` where nobody wants them.
+// `y` is null without relu, `grad_residual` where nobody wants them.
 template <class T>
-void frozen_backward(const T *upstream, Layout layout, const float *scale, const T *y, T *slopes,
-                     T *slopes_of_residual, int threads) {
+void frozen_batch_norm_backward(const T *upstream, int64_t outer, int64_t channels, int64_t inner,
+                                const float *scale, const T *y, T *grad_input, T *grad_residual,
+                                int threads) {
+  const Layout layout{outer, channels, inner};
   const Vec zero = splat(0.0f);
   with_channel(layout.inner == 1, [&](auto of) {
     layout.for_each_run(threads, [&](int64_t first, int64_t last, int64_t channel) {
@@ -71,11 +77,14 @@ void frozen_backward(const T *upstream, Layout layout, const float *scale, const
       for_each_vector(0, last - first, [&](int64_t at, auto part) {
         Vec v = load(upstream + first + at, part);
         if (y) v = select(equal(load(y + first + at, part), zero), zero, v);
-        if (slopes_of_residual) store(slopes_of_residual + first + at, v, part);
-        store(slopes + first + at, v * scales.at(at, part), part);
+        if (grad_residual) store(grad_residual + first + at, v, part);
+        store(grad_input + first + at, v * scales.at(at, part), part);
       });
     });
   });
 }
 
 }  // namespace
+
+EXPORT(frozen_batch_norm_forward)
+EXPORT(frozen_batch_norm_backward)

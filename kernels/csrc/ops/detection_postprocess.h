@@ -1,7 +1,9 @@
 // From a detector's outputs for one image to its detections.
 #pragma once
 
-#include "boxes.h"
+#include "export.h"
+#include "parallel.h"
+#include "suppression.h"
 
 namespace {
 
@@ -12,27 +14,27 @@ struct Found {
 };
 
 template <class T> Found pairs_above(const T *logits, int64_t count, float least, int threads) {
-  const int64_t turns = (count + turn - 1) / turn;
-  Array<int32_t *> of_turn(turns);
-  Array<int64_t> ends(turns + 1);
-  in_turns(count, turn, threads, [&](int64_t first, int64_t last) {
-    int32_t found[turn], number = 0;
+  const int64_t chunks = (count + chunk_size - 1) / chunk_size;
+  Array<int32_t *> of_chunk(chunks);
+  Array<int64_t> ends(chunks + 1);
+  parallel_for_chunks(count, chunk_size, threads, [&](int64_t first, int64_t last) {
+    int32_t found[chunk_size], number = 0;
     for_each_vector(first, last, [&](int64_t at, auto part) {
       unsigned above = lanes_of(greater(load(logits + at, part), splat(least))) & lanes_in(part);
       for (; above; above &= above - 1) found[number++] = at - first + __builtin_ctz(above);
     });
-    ends[first / turn + 1] = number;
-    of_turn[first / turn] = new int32_t[number];
-    memcpy(of_turn[first / turn], found, number * sizeof *found);
+    ends[first / chunk_size + 1] = number;
+    of_chunk[first / chunk_size] = new int32_t[number];
+    memcpy(of_chunk[first / chunk_size], found, number * sizeof *found);
   });
   ends[0] = 0;
-  for (int64_t number = 0; number < turns; ++number) ends[number + 1] += ends[number];
-  Found all{ends[turns], Array<int64_t>(ends[turns])};
-  for (int64_t number = 0; number < turns; ++number) {
+  for (int64_t number = 0; number < chunks; ++number) ends[number + 1] += ends[number];
+  Found all{ends[chunks], Array<int64_t>(ends[chunks])};
+  for (int64_t number = 0; number < chunks; ++number) {
     for (int64_t at = ends[number]; at < ends[number + 1]; ++at) {
-      all.pairs[at] = number * turn + of_turn[number][at - ends[number]];
+      all.pairs[at] = number * chunk_size + of_chunk[number][at - ends[number]];
     }
-    delete[] of_turn[number];
+    delete[] of_chunk[number];
   }
   return all;
 }
@@ -125,9 +127,12 @@ inline int64_t most_candidates(const int64_t *level_sizes, int64_t levels,
 
 template <class T>
 int64_t detection_postprocess(const T *logits, const T *offsets, const float *anchors,
-                              const int64_t *level_sizes, int64_t levels,
-                              const Postprocess &options, float *boxes, float *scores,
-                              int64_t *labels, int threads) {
+                              const int64_t *level_sizes, int64_t levels, int64_t classes,
+                              float height, float width, float logit_threshold, float largest_log,
+                              int64_t candidates_per_level, float iou_threshold, int64_t detections,
+                              float *boxes, float *scores, int64_t *labels, int threads) {
+  const Postprocess options{classes,       height,        width,                logit_threshold,
+                            largest_log,   iou_threshold, candidates_per_level, detections};
   Candidates<T> candidates(options, most_candidates(level_sizes, levels, options));
   int64_t first = 0;
   for (int64_t level = 0; level < levels; ++level) {
@@ -139,3 +144,5 @@ int64_t detection_postprocess(const T *logits, const T *offsets, const float *an
 }
 
 }  // namespace
+
+EXPORT(detection_postprocess)
