@@ -21,7 +21,7 @@ from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import BEST_VARIANT, KernelBench
 from controller.contracts.programs import python_module
 from controller.contracts.terminal import say
-from kernels.bench.cases import operators
+from kernels.bench.registry import operators
 from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
 

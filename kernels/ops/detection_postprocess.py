@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from kernels.ops.registry import call, define, serves
+from kernels.op import Op, TorchOp, call, register, serves
 from kernels.reference import detection as reference
 from kernels.reference.detection import MAX_LOG_SCALE, Detections
 
@@ -152,10 +152,19 @@ def _results(anchors: Tensor, count: int | torch.SymInt) -> tuple[Tensor, Tensor
     return anchors.new_empty(count, 4), anchors.new_empty(count), labels
 
 
-define(
-    "detection_postprocess(Tensor logits, Tensor regression, Tensor anchors, int[] level_sizes,"
-    " int[] image_shape, float logit_threshold, int candidates_per_level, float iou_threshold,"
-    " int detections) -> (Tensor, Tensor, Tensor)",
-    _run,
-    _fake,
+OP = register(
+    Op(
+        dtypes=("fp32", "bf16"),
+        reference=reference.detection_postprocess,
+        torch_ops=(
+            TorchOp(
+                "detection_postprocess(Tensor logits, Tensor regression, Tensor anchors,"
+                " int[] level_sizes, int[] image_shape, float logit_threshold,"
+                " int candidates_per_level, float iou_threshold, int detections)"
+                " -> (Tensor, Tensor, Tensor)",
+                _run,
+                _fake,
+            ),
+        ),
+    )
 )

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kernels.bench.cases import DTYPES, Case, bytes_of, compiled, differ
-from kernels.ops.frozen_batch_norm import frozen_batch_norm
+from kernels.bench.case import DTYPES, Case, Operator, bytes_of, compiled, differ
+from kernels.ops.frozen_batch_norm import OP, frozen_batch_norm
 from kernels.reference.frozen_batch_norm import frozen_batch_norm as plain
 
 BATCH, CHANNELS, SIDE = 2, 512, 32
@@ -42,12 +42,12 @@ def case(dtype: str, shape: str) -> Case:
         return y.detach(), torch.autograd.grad(y, (x, residual), upstream)
 
     def objections() -> list[str]:
-        y, slopes = step(frozen_batch_norm)
+        y, gradients = step(frozen_batch_norm)
         exact = [t.detach().double().requires_grad_() for t in (x, residual)]
         truth = plain(exact[0], scale.double(), shift.double(), exact[1], True)
-        true_slopes = torch.autograd.grad(truth, exact, upstream.double() * (y > 0))
+        true_gradients = torch.autograd.grad(truth, exact, upstream.double() * (y > 0))
         found = differ("output", y, truth.detach(), ERROR[dtype])
-        for name, mine, true in zip(("x", "residual"), slopes, true_slopes, strict=True):
+        for name, mine, true in zip(("x", "residual"), gradients, true_gradients, strict=True):
             found += differ(f"gradient of {name}", mine, true, ERROR[dtype])
         return found
 
@@ -60,3 +60,6 @@ def case(dtype: str, shape: str) -> Case:
         largest_bytes=bytes_of(x),
         objections=objections,
     )
+
+
+OPERATOR = Operator(OP.dtypes, SHAPES, case)

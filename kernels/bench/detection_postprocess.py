@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kernels.bench.boxes import some_boxes
-from kernels.bench.cases import DTYPES, Case, bytes_of, differ
-from kernels.ops.detection import detection_postprocess
+from kernels.bench.case import DTYPES, Case, Operator, bytes_of, differ
+from kernels.bench.inputs import some_boxes
+from kernels.ops.detection_postprocess import OP, detection_postprocess
 from kernels.reference import detection as reference
 
 LEVELS = (90_000, 22_500, 5_625, 1_521, 441)
@@ -78,3 +78,6 @@ def _outputs(candidates: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     logits[chosen] = torch.rand(candidates, generator=generator) * 5 - 2.5
     regression = torch.randn(rows, 4, generator=generator) * 0.2
     return logits.reshape(rows, CLASSES).to(dtype), regression.to(dtype)
+
+
+OPERATOR = Operator(OP.dtypes, SHAPES, case)

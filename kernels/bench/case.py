@@ -1,5 +1,7 @@
-"""Every operator at the size RetinaNet gives it: what is measured, against what, and when it is
-wrong. Inputs are seeded; upstream gradients are never 1."""
+"""A case: what is measured of an operator, against what, and when its results are wrong.
+
+Cases have the size RetinaNet gives an operator. Inputs are seeded; upstream gradients are never 1.
+"""
 
 from __future__ import annotations
 
@@ -45,32 +47,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What can be measured of one operator."""
+    """What can be measured of one operator: `OPERATOR` of kernels/bench/NAME.py."""
 
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...]
     """Names of its inputs, the first of them the usual one."""
 
     case: Callable[[str, str], Case]
-    """From dtype and shape."""
-
-
-def operators() -> Mapping[str, Operator]:
-    """Return all operators by name."""
-    from kernels.bench import boxes, detection, focal, norm, unfold
-
-    both = tuple(DTYPES)
-    return {
-        "sigmoid_focal_loss": Operator(both, (focal.SHAPE,), focal.dense),
-        "sigmoid_focal_loss_from_labels": Operator(both, (focal.SHAPE,), focal.from_labels),
-        "frozen_batch_norm": Operator(both, norm.SHAPES, norm.case),
-        "box_match": Operator(("fp32",), boxes.MATCHED, boxes.matching),
-        "nms": Operator(("fp32",), boxes.SUPPRESSED, boxes.suppression),
-        "batched_nms": Operator(("fp32",), boxes.SUPPRESSED, boxes.batched_suppression),
-        "unfold_maps": Operator(both, unfold.UNFOLDED, unfold.unfolding),
-        "transposed": Operator(both, unfold.TURNED, unfold.transposition),
-        "detection_postprocess": Operator(both, detection.SHAPES, detection.case),
-    }
+    """Return the case of a dtype and a shape."""
 
 
 def compiled(function: Callable[..., object]) -> Callable[..., object]:
@@ -99,3 +83,12 @@ def differ(what: str, mine: Tensor, truth: Tensor, bound: float) -> list[str]:
     error = ((mine.double() - truth.double()).abs().max() / scale).item()
     # A NaN is no smaller than anything.
     return [] if error <= bound else [f"{what}: relative error {error:.2e}, bound {bound:.0e}"]
+
+
+def unequal(what: str, mine: Tensor, truth: Tensor) -> list[str]:
+    """Say if `mine` is not exactly the truth."""
+    if torch.equal(mine, truth):
+        return []
+    if mine.shape != truth.shape:
+        return [f"{what}: {len(mine)}, expected {len(truth)}"]
+    return [f"{what}: {int((mine != truth).sum())} of {len(truth)} differ from the reference's"]

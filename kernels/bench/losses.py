@@ -8,8 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from kernels.bench.cases import DTYPES, UPSTREAM, Case, Work, bytes_of, compiled
-from kernels.ops import focal_loss as ops
+from kernels.bench.case import DTYPES, UPSTREAM, Case, Work, bytes_of, compiled
 from kernels.reference import focal_loss as reference
 
 ROWS, CLASSES = 120_087, 264
@@ -23,48 +22,20 @@ LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
 out with the coarse polynomials."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+TargetOf = Callable[[Tensor, torch.dtype], Tensor]
 
 
-def dense(dtype: str, shape: str) -> Case:
-    """Return the case of sigmoid_focal_loss: sum of the losses, 1 % of the rows foreground."""
-    return _case(dtype, _one_hot, _summed(ops.sigmoid_focal_loss), _summed(_plain_dense))
-
-
-def from_labels(dtype: str, shape: str) -> Case:
-    """Return the case of sigmoid_focal_loss_from_labels; the reference builds target and mask."""
-    mine = partial(ops.sigmoid_focal_loss_from_labels, ignore_index=IGNORED, background=BACKGROUND)
-    return _case(dtype, lambda labels, _: labels, mine, _plain_whole)
-
-
-def _summed(loss: Callable[..., Tensor]) -> Loss:
-    return partial(loss, reduction="sum")
-
-
-def _plain_dense(logits: Tensor, targets: Tensor, reduction: reference.Reduction) -> Tensor:
-    return reference.sigmoid_focal_loss(logits, targets, reduction=reduction)
-
-
-def _plain_whole(logits: Tensor, labels: Tensor) -> Tensor:
-    """Target build, mask and loss as training code writes them; fp32 sum."""
-    counted = labels != IGNORED
-    targets = torch.zeros_like(logits)
-    foreground = (labels >= 0).nonzero()[:, 0]
-    targets[foreground, labels[foreground]] = 1
-    loss = reference.sigmoid_focal_loss(logits[counted], targets[counted])
-    return loss.sum(dtype=torch.float32)
-
-
-def _static_whole(logits: Tensor, labels: Tensor) -> Tensor:
-    """The same with shapes that don't depend on the data, which compile into a few loops."""
-    classes = torch.arange(logits.shape[1], device=logits.device)
-    targets = (labels[:, None] == classes).to(logits.dtype)
-    loss = reference.sigmoid_focal_loss(logits, targets)
-    return torch.where(labels[:, None] == IGNORED, 0.0, loss.float()).sum()
-
-
-def _case(
-    dtype: str, target_of: Callable[[Tensor, torch.dtype], Tensor], mine: Loss, plain: Loss
+def loss_case(
+    dtype: str,
+    target_of: TargetOf,
+    mine: Loss,
+    plain: Loss,
+    rewritten: Loss | None = None,
 ) -> Case:
+    """Return the case of a loss, forward and backward, against one in plain torch.
+
+    target_of: the loss's second argument, from labels [ROWS] and the dtype of the logits.
+    """
     labels = _labels(ROWS)
     logits = _logits(ROWS).to(DTYPES[dtype]).requires_grad_()
     target = target_of(labels, logits.dtype)
@@ -73,8 +44,8 @@ def _case(
         "eager": partial(_step, plain, logits, target),
         "compile": partial(_step, compiled(plain), logits, target),
     }
-    if not is_dense:
-        baselines["compile_rewritten"] = partial(_step, compiled(_static_whole), logits, target)
+    if rewritten:
+        baselines["compile_rewritten"] = partial(_step, compiled(rewritten), logits, target)
     return Case(
         shape=SHAPE,
         kernel=partial(_step, mine, logits, target),
@@ -90,31 +61,27 @@ def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> tuple[
     value = loss(logits, target)
     if not isinstance(value, Tensor):
         raise TypeError(f"a loss is a tensor, not {type(value).__name__}")
-    (slopes,) = torch.autograd.grad(value, logits, value.new_tensor(UPSTREAM))
-    return value.detach(), slopes
+    (grad,) = torch.autograd.grad(value, logits, value.new_tensor(UPSTREAM))
+    return value.detach(), grad
 
 
-def _objections(
-    dtype: str, target_of: Callable[[Tensor, torch.dtype], Tensor], mine: Loss, plain: Loss
-) -> list[str]:
+def _objections(dtype: str, target_of: TargetOf, mine: Loss, plain: Loss) -> list[str]:
     """Compare loss and gradient with float64, the gradient's error with the eager reference's."""
     labels = _labels(CHECKED_ROWS)
     logits = _logits(CHECKED_ROWS).to(DTYPES[dtype]).requires_grad_()
     target = target_of(labels, logits.dtype)
-    loss, slopes = _step(mine, logits, target)
-    _, plain_slopes = _step(plain, logits, target)
+    loss, grad = _step(mine, logits, target)
+    _, plain_grad = _step(plain, logits, target)
     # Where p_t rounds to 1 float64 loses bits too, but 29 fewer than fp32.
     exact = logits.detach().double().requires_grad_()
-    truth, true_slopes = _step(
-        _double_loss, exact, target if target.dim() == 1 else target.double()
-    )
+    truth, true_grad = _step(_double_loss, exact, target if target.dim() == 1 else target.double())
     found = []
     error = abs(loss.double() - truth).item() / truth.item()
     # A dense bf16 loss is rounded to bf16 at the end, as torchvision's is.
     bound = 2.0**-8 if loss.dtype == torch.bfloat16 else LOSS_ERROR[dtype]
     if not error <= bound:
         found.append(f"loss: relative error {error:.2e}, bound {bound:.0e}")
-    ours, theirs = (_largest_error(s, true_slopes) for s in (slopes, plain_slopes))
+    ours, theirs = (_largest_error(s, true_grad) for s in (grad, plain_grad))
     if not ours <= theirs:
         found.append(f"gradient: largest error {ours:.2e}, the eager reference's {theirs:.2e}")
     return found
@@ -143,7 +110,3 @@ def _labels(rows: int) -> Tensor:
     labels = torch.randint(0, CLASSES, (rows,), generator=generator)
     kind = torch.rand(rows, generator=generator)
     return labels.masked_fill(kind > 0.01, BACKGROUND).masked_fill(kind > 0.98, IGNORED)
-
-
-def _one_hot(labels: Tensor, dtype: torch.dtype) -> Tensor:
-    return (labels[:, None] == torch.arange(CLASSES)).to(dtype)
