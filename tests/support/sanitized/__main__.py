@@ -17,12 +17,14 @@ from tests.support.sanitized.inputs import Call
 from tests.support.sanitized.steps import STEPS
 
 THREADS = 2
+CALLED = set[str]()
 
 
 def caller(library: ctypes.CDLL, variant: str, of: str) -> Call:
     """Return what calls a variant's functions for one type of element."""
 
     def call(name: str, *arguments: object, element: str = of) -> int | None:
+        CALLED.add(name)
         plain = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments]
         return bind(library, f"{name}_{element}", variant)(*plain, THREADS)
 
@@ -30,13 +32,13 @@ def caller(library: ctypes.CDLL, variant: str, of: str) -> Call:
 
 
 def main() -> None:
-    """Run everything, or go beyond in one step, and say so at the end."""
+    """Run everything, or go beyond in one step; print what was called, and at last `all done`."""
     path, variants, *beyond = sys.argv[1:]
     library = ctypes.CDLL(path)
     for variant, element, step in product(variants.split(","), ("f32", "bf16"), STEPS):
         if not beyond or step.__name__ in beyond:
             step(caller(library, variant, element), element, len(beyond))
-    sys.stdout.write("all done\n")
+    sys.stdout.write("".join(f"{name}\n" for name in sorted(CALLED)) + "all done\n")
 
 
 if __name__ == "__main__":
