@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from controller.contracts.base import Contract
 from controller.contracts.command import Command
-from controller.contracts.documents import load_yaml, read_limited, short
+from controller.contracts.documents import DocumentRefused, load_yaml, read_limited, short
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import (
     Knob,
@@ -73,12 +73,22 @@ def load_catalog() -> Catalog:
         )
         for name, command in commands.items()
     }
+    workloads = _workloads()
+    _require_known(scenarios, workloads)
     return Catalog(
-        workloads={n: _driven_by(commands, scenarios, w) for n, w in _workloads().items()},
+        workloads={n: _driven_by(commands, scenarios, w) for n, w in workloads.items()},
         stacks=stacks,
         scenarios={**scenarios, **own},
         launch=_by_name(LaunchManifest, "launch"),
     )
+
+
+def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collection[str]) -> None:
+    """Raise SweepInvalid if a scenario names a workload that isn't there."""
+    for name, scenario in scenarios.items():
+        if unknown := sorted(set(scenario.workloads) - set(workloads)):
+            seen = f"key workloads: there is no workload {short(unknown[0])}"
+            raise SweepInvalid(f"reading scenario {name}", seen, f"known: {', '.join(workloads)}")
 
 
 def _driven_by(
@@ -219,11 +229,17 @@ def _chosen(knob: object) -> object:
 
 
 def _modules_in(folder: str) -> list[str]:
-    """Return the modules of a folder such as `kernels/ops`, found on disk and not imported."""
+    """Return the modules of a folder such as `kernels/ops`, found on disk and not imported.
+
+    Raises DocumentRefused if there is none.
+    """
     package, _, rest = folder.partition("/")
-    spec = find_spec(package)
-    return sorted(
+    spec = find_spec(package) if package.isidentifier() else None
+    found = sorted(
         path.stem
         for location in (spec.submodule_search_locations or () if spec else ())
         for path in (Path(location) / rest).glob("[!_]*.py")
     )
+    if not found:
+        raise DocumentRefused(f"choices_in: {short(folder)} has no modules")
+    return found
