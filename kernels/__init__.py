@@ -1,53 +1,32 @@
-"""Operators of benchfarm; imports torch only, and only once an operator is asked for."""
+"""Operators of benchfarm; imports torch only, and only once an operator is asked for.
+
+`kernels.NAME` is the function NAME of kernels/ops/NAME.py, whatever operators that folder has. A
+type checker sees the function's types in `from kernels.ops.NAME import NAME` only.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from kernels.library import capabilities
-    from kernels.ops.boxes import batched_nms, box_match, nms
-    from kernels.ops.detection import detection_postprocess
-    from kernels.ops.focal_loss import sigmoid_focal_loss, sigmoid_focal_loss_from_labels
-    from kernels.ops.frozen_batch_norm import frozen_batch_norm
-    from kernels.ops.unfold import fold_maps, transposed, unfold_maps
+OPERATORS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("ops/[!_]*.py")))
+"""Names of all operators: the modules of kernels/ops."""
 
-__all__ = [
-    "batched_nms",
-    "box_match",
-    "capabilities",
-    "detection_postprocess",
-    "fold_maps",
-    "frozen_batch_norm",
-    "nms",
-    "sigmoid_focal_loss",
-    "sigmoid_focal_loss_from_labels",
-    "transposed",
-    "unfold_maps",
-]
+__all__ = ["capabilities", *OPERATORS]
 
 # transformers asks an installed `kernels` package for its version; "0" tells it that this is not
 # Hugging Face's.
 __version__ = "0"
 
-_MODULE_OF = {
-    "batched_nms": "kernels.ops.boxes",
-    "box_match": "kernels.ops.boxes",
-    "capabilities": "kernels.library",
-    "detection_postprocess": "kernels.ops.detection",
-    "fold_maps": "kernels.ops.unfold",
-    "frozen_batch_norm": "kernels.ops.frozen_batch_norm",
-    "nms": "kernels.ops.boxes",
-    "sigmoid_focal_loss": "kernels.ops.focal_loss",
-    "sigmoid_focal_loss_from_labels": "kernels.ops.focal_loss",
-    "transposed": "kernels.ops.unfold",
-    "unfold_maps": "kernels.ops.unfold",
-}
 
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any operator
+    if name not in __all__:
         raise AttributeError(f"module 'kernels' has no attribute {name!r}")
-    globals()[name] = found = getattr(import_module(_MODULE_OF[name]), name)
-    return found
+    module = "kernels.library" if name == "capabilities" else f"kernels.ops.{name}"
+    globals()[name] = value = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 SOURCES = Path(__file__).parent / "csrc"
+OPS = "ops"
+"""The folder of SOURCES whose headers export functions; all of them are compiled, by no list."""
 LIBRARY = Path(__file__).parent / "libbenchfarm_kernels.so"
 
 _AVX2 = ("-mavx2", "-mfma")
@@ -68,9 +70,15 @@ def bring_up_to_date() -> None:
 
 
 def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) -> list[Path]:
-    """Compile cpu.cpp, and variant.cpp once for each variant; return the objects."""
+    """Compile cpu.cpp, and what the headers of OPS export once for each variant.
+
+    Returns the objects.
+    """
+    variant = folder / "variant.cpp"
+    headers = sorted(path.name for path in (SOURCES / OPS).glob("*.h"))
+    variant.write_text("".join(f'#include "{OPS}/{name}"\n' for name in headers))
     commands = {
-        folder / f"{name}.o": [*flags, f"-DVARIANT={name}", str(SOURCES / "variant.cpp")]
+        folder / f"{name}.o": [*flags, f"-I{SOURCES}", f"-DVARIANT={name}", str(variant)]
         for name, flags in VARIANTS.items()
     }
     commands[folder / "cpu.o"] = [f'-DSOURCES="{digest()}"', str(SOURCES / "cpu.cpp")]
@@ -87,8 +95,9 @@ def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) ->
 def digest() -> str:
     """Return what identifies the sources and how they are compiled: 16 hex digits."""
     found = hashlib.sha256(repr((VARIANTS, RELEASE, _FLAGS)).encode())
-    for path in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h")]):
-        found.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted([*SOURCES.rglob("*.cpp"), *SOURCES.rglob("*.h")]):
+        name = path.relative_to(SOURCES).as_posix()
+        found.update(name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]
 
 

@@ -10,10 +10,11 @@ import ctypes
 import os
 import warnings
 from collections.abc import Callable
-from ctypes import c_double, c_float, c_int, c_int64, c_void_p
+from ctypes import c_bool, c_char_p, c_float, c_int, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kernels import build
 
@@ -22,31 +23,20 @@ REFERENCE = "reference"
 
 Function = Callable[..., int | None]
 
-_FOCAL_LABELS = (c_void_p, c_void_p, c_int64, c_int64, c_int64, c_int64, c_float, c_float)
-_FOCAL_DENSE = (c_void_p, c_void_p, c_int64, c_float, c_float)
-_LOSSES = (c_void_p, ctypes.POINTER(c_double), c_int)
-_SLOPES = (c_void_p, c_float, c_void_p, c_int)
-_POSTPROCESS = (*[c_float] * 4, c_int64, c_float, c_int64)
-_MAPS = (c_void_p, c_void_p, *[c_int64] * 3, c_void_p, c_int)
-_CHANNELS = (c_void_p, c_int64, c_int64, c_int64, c_void_p)
-_SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
-    "focal_labels_forward": (c_int64, (*_FOCAL_LABELS, *_LOSSES)),
-    "focal_labels_backward": (None, (*_FOCAL_LABELS, *_SLOPES)),
-    "focal_dense_forward": (None, (*_FOCAL_DENSE, *_LOSSES)),
-    "focal_dense_backward": (None, (*_FOCAL_DENSE, *_SLOPES)),
-    "frozen_batch_norm_forward": (None, (*_CHANNELS, *[c_void_p] * 2, c_int, c_void_p, c_int)),
-    "frozen_batch_norm_backward": (None, (*_CHANNELS, *[c_void_p] * 3, c_int)),
-    "box_match": (None, (*[c_void_p, c_int64] * 2, c_float, c_float, c_int, c_void_p, c_int)),
-    "nms": (c_int64, (*[c_void_p] * 3, c_int64, c_float, c_void_p, c_int)),
-    "unfold": (None, _MAPS),
-    "fold": (None, _MAPS),
-    "transpose": (None, (c_void_p, c_int64, c_int64, c_void_p, c_int)),
-    "detection_postprocess": (
-        c_int64,
-        (*[c_void_p] * 4, *[c_int64] * 2, *_POSTPROCESS, *[c_void_p] * 3, c_int),
-    ),
+_TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
+    "p": c_void_p,
+    "b": c_bool,
+    "i": c_int,
+    "l": c_int64,
+    "f": c_float,
 }
-"""Result and arguments of what csrc/variant.cpp exports, by the first part of its name."""
+"""What the letters of a signature mean: see letter_of in csrc/export.h."""
+
+
+class _Exported(ctypes.Structure):
+    """Exported in csrc/export.h."""
+
+    _fields_ = (("address", c_void_p), ("signature", c_char_p))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +91,12 @@ def function(name: str, variant: str) -> Function:
 
 
 def bind(library: ctypes.CDLL, name: str, variant: str) -> Function:
-    """Return what a library exports as `name_variant`, with its signature."""
-    found = library[f"{name}_{variant}"]
-    found.restype, found.argtypes = _SIGNATURES[name.rpartition("_")[0]]
-    return found
+    """Return what a library exports as `name_variant`; the library tells its signature."""
+    exported = _Exported.in_dll(library, f"{name}_{variant}")
+    result, arguments = exported.signature[:1].decode(), exported.signature[1:].decode()
+    # Of the letters only "v", no result, has no type.
+    prototype = ctypes.CFUNCTYPE(_TYPES.get(result), *(_TYPES[letter] for letter in arguments))
+    return prototype(exported.address)
 
 
 def _supported(path: Path) -> tuple[tuple[str, ...], str]:

@@ -18,10 +18,10 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.complaint import COMPLAINED, Complaint
 from controller.contracts.errors import UserError
 from controller.contracts.interrupted import quietly_interrupted
-from controller.contracts.kernels import BEST_VARIANT, KernelBench
+from controller.contracts.kernels import BEST_VARIANT, KernelBench, KernelOperator
 from controller.contracts.programs import python_module
 from controller.contracts.terminal import say
-from kernels.bench.cases import operators
+from kernels.bench.registry import operators
 from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
 
@@ -46,6 +46,14 @@ def require_dtypes(wanted: KernelBench) -> None:
             raise UserError(f"kernels {wanted.verb}", seen, f"it has: {', '.join(dtypes)}")
 
 
+def list_operators() -> int:
+    """Print a KernelOperator a line; return exit status 0."""
+    for op, operator in operators().items():
+        found = KernelOperator(op=op, dtypes=operator.dtypes)
+        sys.stdout.write(found.model_dump_json() + "\n")
+    return 0
+
+
 def main() -> int:
     """Run all that is asked for; exit status of the first worker that fails, else 0.
 
@@ -54,6 +62,8 @@ def main() -> int:
     wanted = KernelBench.model_validate_json(sys.argv[1])
     try:
         require_dtypes(wanted)
+        if wanted.verb == "sweep":
+            return list_operators()
         chosen = variants_of(wanted)
     except UserError as error:
         return _complain(error)

@@ -16,7 +16,7 @@ from agents.pairing.interleave import Plan, Standing, interleave
 from controller.contracts.kernels import KernelRow
 from controller.contracts.pairs import times_better
 from controller.contracts.units import Unit
-from kernels.bench.cases import Case, Work
+from kernels.bench.case import Case, Work
 
 TURN_S = 0.15
 COPIES = 11

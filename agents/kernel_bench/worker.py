@@ -16,7 +16,8 @@ from agents.pairing.interleave import Plan
 from agents.stacks.compiler import compiler
 from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
-from kernels.bench.cases import COMPILED, Case, operators
+from kernels.bench.case import COMPILED, Case
+from kernels.bench.registry import operators
 from kernels.library import capabilities
 
 

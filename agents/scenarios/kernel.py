@@ -13,7 +13,7 @@ from controller.contracts.kernels import KernelRow
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
-from kernels.bench.cases import Case
+from kernels.bench.case import Case
 from kernels.bench.workload import KernelWorkload
 
 

@@ -10,7 +10,9 @@ import typer
 from controller.cli.common import Json, show_json, show_table
 
 if TYPE_CHECKING:
-    from controller.contracts.kernels import KernelBench, KernelRow
+    from collections.abc import Sequence
+
+    from controller.contracts.kernels import KernelBench, KernelOperator, KernelRow
 
 app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
 
@@ -72,11 +74,54 @@ def bench(
     _show(found)
 
 
+@app.command()
+def sweep(
+    compiled: Annotated[
+        bool,
+        typer.Option(help="Compare with torch.compile, too: needs a C++ compiler, twice the time."),
+    ] = False,
+) -> None:
+    """Print a sweep of every operator, dtype and variant, as YAML.
+
+    Submit it with: benchfarm kernels sweep | benchfarm sweep submit -
+    """
+    import yaml
+
+    from controller.contracts.kernels import KernelOperator
+    from controller.runtime.kernels import run_kernels
+
+    found = [row for row in run_kernels(_wanted("sweep")) if isinstance(row, KernelOperator)]
+    sys.stdout.write(yaml.safe_dump(sweep_of(found, compiled=compiled), sort_keys=False))
+
+
+def sweep_of(operators: Sequence[KernelOperator], *, compiled: bool) -> dict[str, object]:
+    """Return a sweep of operators, each in its dtypes, in every variant, on every server.
+
+    A variant that a CPU can't run fails there, and the failure says which variants it can run.
+    """
+    knobs = {"variant": ["scalar", "avx2", "avx512", "avx512_bf16"], "kernel_time_limit": 10}
+    return {
+        "name": "kernels",
+        "description": "Every operator against its reference, in each variant a CPU can run",
+        "workload": "kernels",
+        "stack": "torch",
+        "scenario": "kernel",
+        "knobs": knobs | ({"compiled_baseline": True} if compiled else {}),
+        "recipes": {
+            f"{found.op}-{dtype}".replace("_", "-"): {"op": found.op, "dtype": dtype}
+            for found in operators
+            for dtype in found.dtypes
+        },
+        "devices": 'kind == "cpu_host" and cores >= 2',
+        "run_on": "each",
+    }
+
+
 def _wanted(
-    verb: Literal["check", "bench"],
-    op: str | None,
-    dtype: str | None,
-    variant: str | None,
+    verb: Literal["check", "bench", "sweep"],
+    op: str | None = None,
+    dtype: str | None = None,
+    variant: str | None = None,
     width: float = 0.05,
     time_limit_s: float = 20.0,
 ) -> KernelBench:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from controller.contracts.base import Contract
 from controller.contracts.command import Command
-from controller.contracts.documents import load_yaml, read_limited, short
+from controller.contracts.documents import DocumentRefused, load_yaml, read_limited, short
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import (
     Knob,
@@ -73,18 +73,33 @@ def load_catalog() -> Catalog:
         )
         for name, command in commands.items()
     }
+    workloads = _workloads()
+    _require_known(scenarios, workloads)
     return Catalog(
-        workloads={name: _driven_by(commands, w) for name, w in _workloads().items()},
+        workloads={n: _driven_by(commands, scenarios, w) for n, w in workloads.items()},
         stacks=stacks,
         scenarios={**scenarios, **own},
         launch=_by_name(LaunchManifest, "launch"),
     )
 
 
-def _driven_by(commands: Mapping[str, Command], workload: WorkloadManifest) -> WorkloadManifest:
-    """Return a workload that knows the scenarios of the programs that can run it."""
-    fitting = tuple(name for name, command in commands.items() if runs(command, workload))
-    return workload.model_copy(update={"scenarios": (*workload.scenarios, *fitting)})
+def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collection[str]) -> None:
+    """Raise SweepInvalid if a scenario names a workload that isn't there."""
+    for name, scenario in scenarios.items():
+        if unknown := sorted(set(scenario.workloads) - set(workloads)):
+            seen = f"key workloads: there is no workload {short(unknown[0])}"
+            raise SweepInvalid(f"reading scenario {name}", seen, f"known: {', '.join(workloads)}")
+
+
+def _driven_by(
+    commands: Mapping[str, Command],
+    scenarios: Mapping[str, ScenarioManifest],
+    workload: WorkloadManifest,
+) -> WorkloadManifest:
+    """Return a workload that knows the scenarios that name it and the programs that can run it."""
+    naming = [name for name, scenario in scenarios.items() if workload.name in scenario.workloads]
+    fitting = [name for name, command in commands.items() if runs(command, workload)]
+    return workload.model_copy(update={"scenarios": (*workload.scenarios, *naming, *fitting)})
 
 
 def runs(command: Command, workload: WorkloadManifest) -> bool:
@@ -98,7 +113,7 @@ def _stacks() -> dict[str, StackManifest]:
     """Return the project's stacks, and the programs that the user has added."""
     found = _by_name(StackManifest, "stacks")
     for path in sorted(user_programs().glob("*.yaml")):
-        manifest = _read(StackManifest, path)
+        manifest = _read(StackManifest, path, ours=False)
         require_program(manifest, found, path)
         found[manifest.name] = manifest
     return found
@@ -131,7 +146,7 @@ def _workloads() -> dict[str, WorkloadManifest]:
     found: dict[str, WorkloadManifest] = {}
     users = sorted(user_tasks().glob("*.yaml"))
     for path in (*_workload_files(), *users):
-        manifest = _read(WorkloadManifest, path)
+        manifest = _read(WorkloadManifest, path, ours=path not in users)
         if path in users:
             require_no_code(manifest, writers_of(found.values()), path)
         if manifest.name in found:
@@ -187,10 +202,44 @@ def _manifest_files(folder: str) -> Iterator[Path]:
             yield from sorted((Path(location) / "manifests" / folder).glob("*.yaml"))
 
 
-def _read(kind: type[Manifest], path: Path) -> Manifest:
+def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
+    """Read a manifest; only one of `ours` may have knobs that choose among a folder's files."""
     try:
-        return kind.model_validate(load_yaml(read_limited(path)))
+        document = load_yaml(read_limited(path))
+        return kind.model_validate(_with_choices(document) if ours else document)
     except UNREADABLE as error:
         raise SweepInvalid(
             f"reading manifest {path}", reason(error), "mend the file or reinstall benchfarm"
         ) from error
+
+
+def _with_choices(document: object) -> object:
+    """Return a manifest with the choices of each knob that has `choices_in` instead of them."""
+    knobs = document.get("knobs") if isinstance(document, dict) else None
+    if not (isinstance(document, dict) and isinstance(knobs, dict)):
+        return document
+    return {**document, "knobs": {name: _chosen(knob) for name, knob in knobs.items()}}
+
+
+def _chosen(knob: object) -> object:
+    if not (isinstance(knob, dict) and isinstance(knob.get("choices_in"), str)):
+        return knob
+    rest = {key: value for key, value in knob.items() if key != "choices_in"}
+    return {**rest, "choices": _modules_in(knob["choices_in"])}
+
+
+def _modules_in(folder: str) -> list[str]:
+    """Return the modules of a folder such as `kernels/ops`, found on disk and not imported.
+
+    Raises DocumentRefused if there is none.
+    """
+    package, _, rest = folder.partition("/")
+    spec = find_spec(package) if package.isidentifier() else None
+    found = sorted(
+        path.stem
+        for location in (spec.submodule_search_locations or () if spec else ())
+        for path in (Path(location) / rest).glob("[!_]*.py")
+    )
+    if not found:
+        raise DocumentRefused(f"choices_in: {short(folder)} has no modules")
+    return found

@@ -13,9 +13,9 @@ BEST_VARIANT = "best"
 
 
 class KernelBench(Contract):
-    """What to check, or to measure."""
+    """What to check, to measure, or to list."""
 
-    verb: Literal["check", "bench"]
+    verb: Literal["check", "bench", "sweep"]
     operators: tuple[str, ...] = ()
     """All of them if empty."""
     dtypes: tuple[str, ...] = ()
@@ -26,6 +26,13 @@ class KernelBench(Contract):
     """As in `benchfarm compare`."""
     time_limit_s: float = Field(gt=0)
     """Of one comparison."""
+
+
+class KernelOperator(Contract):
+    """An operator there is, and the dtypes it runs compiled for."""
+
+    op: str
+    dtypes: tuple[str, ...]
 
 
 class KernelCheck(Contract):

@@ -162,6 +162,8 @@ class ScenarioManifest(Contract):
     title: str
     metric: str
     """Name of the metric that ranks results of this scenario."""
+    workloads: tuple[str, ...] = ()
+    """Workloads that it drives, beside those whose own manifests name it."""
     instead_of_pairing: str | None = None
     """Of a scenario that can't measure two sides in turns: what to do rather."""
     knobs: dict[str, Knob] = {}

@@ -9,15 +9,15 @@ from pydantic import TypeAdapter
 
 from controller.contracts.complaint import Complaint
 from controller.contracts.errors import UserError
-from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
 from controller.contracts.programs import python_module
 
-_SAID: TypeAdapter[KernelCheck | KernelRow | Complaint] = TypeAdapter(
-    KernelCheck | KernelRow | Complaint
+_SAID: TypeAdapter[KernelCheck | KernelRow | KernelOperator | Complaint] = TypeAdapter(
+    KernelCheck | KernelRow | KernelOperator | Complaint
 )
 
 
-def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
+def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow | KernelOperator]:
     """Yield what is found as it is found; raises UserError if it can't be run here."""
     command = python_module("agents.kernel_bench", wanted.model_dump_json())
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from kernels.bench.cases import Case, operators
+from kernels.bench.case import Case
+from kernels.bench.registry import operator
 from kernels.library import VARIABLE, Capabilities, KernelsUnusable, capabilities
 
 
@@ -22,14 +23,14 @@ class KernelWorkload:
     """
 
     def __init__(self, op: str, dtype: str, variant: str) -> None:
-        operator = operators()[op]
-        if dtype not in operator.dtypes:
-            raise KernelsUnusable(f"{op} has no dtype {dtype}: {', '.join(operator.dtypes)}")
+        measured = operator(op)
+        if dtype not in measured.dtypes:
+            raise KernelsUnusable(f"{op} has no dtype {dtype}: {', '.join(measured.dtypes)}")
         if variant != "best":
             os.environ[VARIABLE] = variant
         self.op, self.dtype = op, dtype
         self.in_use: Capabilities = capabilities()
-        self._operator = operator
+        self._operator = measured
 
     def case(self) -> Case:
         """Return the operator on its usual inputs."""

@@ -142,7 +142,7 @@ auto with_focal(float alpha, float gamma, float scale, Body body) {
 }
 
 // Adds fp32 within this many elements, fp64 across them: the sum of any number keeps its bits.
-constexpr int64_t chunk = 32 * lanes;
+constexpr int64_t sum_block = 32 * lanes;
 
 // The loss of decisions [begin, end), written to `losses` unless that is null. Returns their sum.
 template <class AFocal, class T, class TargetAt>
@@ -150,7 +150,7 @@ IN_ONE_PIECE double losses_of(const AFocal &focal, const T *logits, T *losses, i
                               int64_t end, TargetAt target_at) {
   double total = 0;
   for (int64_t next; begin < end; begin = next) {
-    next = (begin / chunk + 1) * chunk < end ? (begin / chunk + 1) * chunk : end;
+    next = (begin / sum_block + 1) * sum_block < end ? (begin / sum_block + 1) * sum_block : end;
     Vec sums = splat(0.0f);
     for_each_pack(begin, next, [&](int64_t at, auto part) {
       auto loss = focal.loss(load(logits + at, part), target_at(at, part));
@@ -163,135 +163,25 @@ IN_ONE_PIECE double losses_of(const AFocal &focal, const T *logits, T *losses, i
 }
 
 // The slope of decisions [begin, end), times `upstream` element by element unless that is null.
-template <class PastCaches, class AFocal, class T, class TargetAt>
-IN_ONE_PIECE void slopes_of(PastCaches, const AFocal &focal, const T *logits, const T *upstream,
-                            T *slopes, int64_t begin, int64_t end, TargetAt target_at) {
+template <class Streamed, class AFocal, class T, class TargetAt>
+IN_ONE_PIECE void gradients_of(Streamed, const AFocal &focal, const T *logits, const T *upstream,
+                            T *grad_input, int64_t begin, int64_t end, TargetAt target_at) {
   for_each_pack(begin, end, [&](int64_t at, auto part) {
     auto slope = focal.slope(load(logits + at, part), target_at(at, part));
     if (upstream) slope = slope * load(upstream + at, part);
-    if constexpr (PastCaches::value) {
-      put_past_caches(slopes + at, slope, part);
+    if constexpr (Streamed::value) {
+      stream_store(grad_input + at, slope, part);
     } else {
-      store(slopes + at, slope, part);
+      store(grad_input + at, slope, part);
     }
   });
-  if constexpr (PastCaches::value) finish_streams();
+  if constexpr (Streamed::value) finish_streams();
 }
 
-// Calls body with std::true_type if slopes go past the caches, else with std::false_type.
-template <class T, class Body> void with_stores(const T *slopes, int64_t count, Body body) {
-  if (goes_past_caches(slopes, count)) return body(std::true_type{});
+// Calls body with std::true_type if the gradient is stored past the caches, else std::false_type.
+template <class T, class Body> void with_stores(const T *grad_input, int64_t count, Body body) {
+  if (should_stream(grad_input, count)) return body(std::true_type{});
   body(std::false_type{});
-}
-
-struct Ignored {};
-
-// Class ids of rows of decisions: every decision is negative but that of the row's class.
-struct Labels {
-  const int64_t *of_row;
-  int64_t rows, columns, background, ignored;
-
-  // The first row whose label is neither a class nor one of the two others; -1 if there is none.
-  int64_t first_wrong(int threads) const {
-    int64_t first = rows;
-#pragma omp parallel for num_threads(threads) reduction(min : first) if (rows > turn)
-    for (int64_t row = 0; row < rows; ++row) {
-      int64_t label = of_row[row];
-      bool is_wrong = label != background && label != ignored && (label < 0 || label >= columns);
-      if (is_wrong && row < first) first = row;
-    }
-    return first < rows ? first : -1;
-  }
-
-  // A turn's rows: about `turn` decisions, and a multiple of 16 rows, which keeps blocks aligned.
-  int64_t rows_a_turn() const { return (turn / (columns + 1) / 16 + 1) * 16; }
-
-  // Calls visit(begin, end, Negative, Positive or Ignored) until [first, last) rows are covered.
-  template <class Visit> void cover(int64_t first, int64_t last, Visit visit) const {
-    int64_t begin = first * columns;
-    for (int64_t row = first; row < last; ++row) {
-      int64_t label = of_row[row], start = row * columns;
-      if (label == background) continue;
-      if (label == ignored) {
-        visit(begin, start, Negative{});
-        visit(start, start + columns, Ignored{});
-        begin = start + columns;
-      } else {
-        visit(begin, start + label, Negative{});
-        visit(start + label, start + label + 1, Positive{});
-        begin = start + label + 1;
-      }
-    }
-    visit(begin, last * columns, Negative{});
-  }
-};
-
-template <class T>
-int64_t labels_forward(const T *logits, Labels labels, float alpha, float gamma, T *losses,
-                       double *sum, int threads) {
-  if (int64_t row = labels.first_wrong(threads); row >= 0) return row;
-  *sum = with_focal<T>(alpha, gamma, 1, [&](auto focal) {
-    auto sum_of_rows = [&](int64_t first, int64_t last) {
-      double total = 0;
-      labels.cover(first, last, [&](int64_t begin, int64_t end, auto target) {
-        if constexpr (!std::is_same_v<decltype(target), Ignored>) {
-          auto target_at = [=](int64_t, auto) { return target; };
-          total += losses_of(focal, logits, losses, begin, end, target_at);
-        } else if (losses) {
-          memset(losses + begin, 0, (end - begin) * sizeof(T));
-        }
-      });
-      return total;
-    };
-    return sum_in_turns(labels.rows, labels.rows_a_turn(), threads, sum_of_rows);
-  });
-  return -1;
-}
-
-// `upstream` is null where one number serves all decisions: then that is `scale`.
-template <class T>
-void labels_backward(const T *logits, Labels labels, float alpha, float gamma, const T *upstream,
-                     float scale, T *slopes, int threads) {
-  auto backward = [&](auto focal, auto past_caches) {
-    in_turns(labels.rows, labels.rows_a_turn(), threads, [&](int64_t first, int64_t last) {
-      labels.cover(first, last, [&](int64_t begin, int64_t end, auto target) {
-        if constexpr (!std::is_same_v<decltype(target), Ignored>) {
-          auto target_at = [=](int64_t, auto) { return target; };
-          slopes_of(past_caches, focal, logits, upstream, slopes, begin, end, target_at);
-        } else {
-          memset(slopes + begin, 0, (end - begin) * sizeof(T));
-        }
-      });
-    });
-  };
-  with_focal<T>(alpha, gamma, scale, [&](auto focal) {
-    with_stores(slopes, labels.rows * labels.columns,
-                [&](auto past_caches) { backward(focal, past_caches); });
-  });
-}
-
-template <class T>
-void dense_forward(const T *logits, const T *targets, int64_t count, float alpha, float gamma,
-                   T *losses, double *sum, int threads) {
-  auto target_at = [=](int64_t at, auto part) { return Soft{load(targets + at, part)}; };
-  *sum = with_focal<T>(alpha, gamma, 1, [&](auto focal) {
-    return sum_in_turns(count, turn, threads, [&](int64_t begin, int64_t end) {
-      return losses_of(focal, logits, losses, begin, end, target_at);
-    });
-  });
-}
-
-template <class T>
-void dense_backward(const T *logits, const T *targets, int64_t count, float alpha, float gamma,
-                    const T *upstream, float scale, T *slopes, int threads) {
-  auto target_at = [=](int64_t at, auto part) { return Soft{load(targets + at, part)}; };
-  with_focal<T>(alpha, gamma, scale, [&](auto focal) {
-    with_stores(slopes, count, [&](auto past_caches) {
-      in_turns(count, turn, threads, [&](int64_t begin, int64_t end) {
-        slopes_of(past_caches, focal, logits, upstream, slopes, begin, end, target_at);
-      });
-    });
-  });
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ inline Pack<Vec> load(const float *from, Packed) {
 inline void store(float *to, const Pack<Vec> &pack, Packed) {
   for (int k = 0; k < pack_size; ++k) store(to + k * lanes, pack.parts[k], All{});
 }
-inline void put_past_caches(float *to, const Pack<Vec> &pack, Packed) {
+inline void stream_store(float *to, const Pack<Vec> &pack, Packed) {
   for (int k = 0; k < pack_size; ++k) stream(to + k * lanes, pack.parts[k]);
 }
 
@@ -144,7 +144,7 @@ inline void store(BFloat16 *to, const Pack<Vec> &pack, Packed) {
     store_pairs(to + k * lanes, narrow_both(pack.parts[k], pack.parts[k + 1]));
   }
 }
-inline void put_past_caches(BFloat16 *to, const Pack<Vec> &pack, Packed) {
+inline void stream_store(BFloat16 *to, const Pack<Vec> &pack, Packed) {
   for (int k = 0; k < pack_size; k += 2) {
     stream_pairs(to + k * lanes, narrow_both(pack.parts[k], pack.parts[k + 1]));
   }

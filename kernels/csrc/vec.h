@@ -90,12 +90,12 @@ inline void stream(BFloat16 *to, Vec v) { stream_halves(to, narrow(v)); }
 
 // Stores past the caches, without reading first what is overwritten; `to` is aligned as `Vec`s are.
 // Call finish_streams before another thread reads it.
-inline void put_past_caches(float *to, Vec v, All) { stream(to, v); }
-inline void put_past_caches(BFloat16 *to, Vec v, All) { stream(to, v); }
-template <class T> inline void put_past_caches(T *to, Vec v, First first) { store(to, v, first); }
+inline void stream_store(float *to, Vec v, All) { stream(to, v); }
+inline void stream_store(BFloat16 *to, Vec v, All) { stream(to, v); }
+template <class T> inline void stream_store(T *to, Vec v, First first) { store(to, v, first); }
 
 // Whether what is written is too large for caches to keep until it is read.
-template <class T> inline bool goes_past_caches(const T *to, int64_t count) {
+template <class T> inline bool should_stream(const T *to, int64_t count) {
   return count * static_cast<int64_t>(sizeof *to) >= int64_t{32} << 20 &&
          reinterpret_cast<uintptr_t>(to) % 64 == 0;
 }

@@ -7,13 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels.ops.registry import (
-    call,
-    define,
-    differentiate,
-    once_differentiable,
-    serves,
-)
+from kernels.op import Op, TorchOp, call, once_differentiable, register, serves
 from kernels.reference import frozen_batch_norm as reference
 
 
@@ -99,7 +93,7 @@ def _backward(
     layout = _memory_format(grad if y is None else y)
     grad = grad.contiguous(memory_format=layout)
     y = None if y is None else y.contiguous(memory_format=layout)
-    slopes, slopes_of_residual = _fake_backward(grad, y, scale, with_residual)
+    grad_x, grad_residual = _fake_backward(grad, y, scale, with_residual)
     call(
         "frozen_batch_norm_backward",
         grad.dtype,
@@ -107,10 +101,10 @@ def _backward(
         *_extents(grad),
         scale.contiguous(),
         y,
-        slopes,
-        slopes_of_residual if with_residual else None,
+        grad_x,
+        grad_residual if with_residual else None,
     )
-    return slopes, slopes_of_residual
+    return grad_x, grad_residual
 
 
 def _fake_forward(x: Tensor, *_: object) -> Tensor:
@@ -121,8 +115,8 @@ def _fake_backward(
     grad: Tensor, y: Tensor | None, scale: Tensor, with_residual: bool
 ) -> tuple[Tensor, Tensor]:
     layout = _memory_format(grad if y is None else y)
-    slopes = torch.empty_like(grad.contiguous(memory_format=layout))
-    return slopes, torch.empty_like(slopes) if with_residual else slopes.new_empty(0)
+    grad_x = torch.empty_like(grad.contiguous(memory_format=layout))
+    return grad_x, torch.empty_like(grad_x) if with_residual else grad_x.new_empty(0)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401 - torch's
@@ -136,24 +130,31 @@ def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa
     y = kept[0] if kept else None
     # Without ReLU the residual's gradient is the upstream one as it is.
     masked = ctx.has_residual and y is not None and ctx.needs_input_grad[3]
-    slopes, slopes_of_residual = torch.ops.benchfarm.frozen_batch_norm_backward(
-        grad, y, scale, masked
+    grad_x, grad_residual = torch.ops.benchfarm.frozen_batch_norm_backward(grad, y, scale, masked)
+    of_residual = grad_residual if masked else grad if ctx.has_residual else None
+    return grad_x, None, None, of_residual, None
+
+
+OP = register(
+    Op(
+        dtypes=("fp32", "bf16"),
+        reference=reference.frozen_batch_norm,
+        torch_ops=(
+            TorchOp(
+                "frozen_batch_norm(Tensor x, Tensor scale, Tensor shift, Tensor? residual,"
+                " bool relu) -> Tensor",
+                _forward,
+                _fake_forward,
+                _differentiate,
+                _save,
+            ),
+            TorchOp(
+                "frozen_batch_norm_backward(Tensor grad, Tensor? y, Tensor scale,"
+                " bool with_residual) -> (Tensor, Tensor)",
+                _backward,
+                _fake_backward,
+                once_differentiable,
+            ),
+        ),
     )
-    of_residual = slopes_of_residual if masked else grad if ctx.has_residual else None
-    return slopes, None, None, of_residual, None
-
-
-define(
-    "frozen_batch_norm(Tensor x, Tensor scale, Tensor shift, Tensor? residual, bool relu)"
-    " -> Tensor",
-    _forward,
-    _fake_forward,
 )
-define(
-    "frozen_batch_norm_backward(Tensor grad, Tensor? y, Tensor scale, bool with_residual)"
-    " -> (Tensor, Tensor)",
-    _backward,
-    _fake_backward,
-)
-differentiate("frozen_batch_norm", _differentiate, _save)
-differentiate("frozen_batch_norm_backward", once_differentiable)

@@ -20,6 +20,14 @@ def unfold_maps(x: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
     return torch.cat([_of_map(part, *size) for part, size in zip(parts, sizes, strict=True)], dim=1)
 
 
+def fold_maps(neighbours: Tensor, sizes: Sequence[tuple[int, int]]) -> Tensor:
+    """Return [B, cells, C], the gradient of x where that of `unfold_maps` is [B, cells, 9, C]."""
+    x = neighbours.new_zeros((*neighbours.shape[:2], neighbours.shape[3]), requires_grad=True)
+    with torch.enable_grad():
+        (folded,) = torch.autograd.grad(unfold_maps(x, sizes), x, neighbours)
+    return folded
+
+
 def _of_map(x: Tensor, rows: int, columns: int) -> Tensor:
     around = functional.pad(x.reshape(len(x), rows, columns, x.shape[2]), (0, 0, 1, 1, 1, 1))
     taps = [

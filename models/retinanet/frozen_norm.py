@@ -113,7 +113,7 @@ class FusedNorm(nn.Module):
 
     def forward(self, x: Tensor, residual: Tensor | None = None, relu: bool = False) -> Tensor:
         """Normalise x [B, C, H, W], add a residual of its shape, cut at 0; keeps x's dtype."""
-        from kernels import frozen_batch_norm
+        from kernels.ops.frozen_batch_norm import frozen_batch_norm
 
         return frozen_batch_norm(x, self.scale, self.shift, residual, relu)
 

@@ -54,7 +54,7 @@ def positive_focal_loss(logits: Tensor) -> Tensor:
 
 def fused_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
     """Compute the focal loss in one pass, without a dense target; see FocalLoss."""
-    from kernels import sigmoid_focal_loss_from_labels
+    from kernels.ops.sigmoid_focal_loss_from_labels import sigmoid_focal_loss_from_labels
     from kernels.reference.boxes import BACKGROUND, IGNORED
 
     return sigmoid_focal_loss_from_labels(
@@ -82,7 +82,7 @@ def reference_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
 
 def fused_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
     """Match anchors without that matrix; see Matching."""
-    from kernels import box_match
+    from kernels.ops.box_match import box_match
 
     return box_match(anchors, target.boxes, FOREGROUND_IOU, BACKGROUND_IOU, allow_low_quality=True)
 

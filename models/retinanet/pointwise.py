@@ -77,7 +77,7 @@ class _Pointwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
-        from kernels import transposed
+        from kernels.ops.transpose import transpose
 
         x, kernel, scale = ctx.saved_tensors
         of_x = of_weight = of_bias = None
@@ -88,7 +88,7 @@ class _Pointwise(torch.autograd.Function):
             of_x = _spread(of_x, ctx.shape, ctx.stride)
         shape, dtype = ctx.weight
         if ctx.needs_input_grad[1]:
-            of_weight = _scaled(transposed(rows) @ _rows(x), scale, dtype).view(shape)
+            of_weight = _scaled(transpose(rows) @ _rows(x), scale, dtype).view(shape)
         if ctx.needs_input_grad[3]:
             of_bias = rows.sum(0).to(dtype)
         return of_x, of_weight, None, of_bias, None

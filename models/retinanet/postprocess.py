@@ -43,7 +43,7 @@ def detect(
         level_anchors: [A_l, 4] for each level, finest first.
         image_shape: height and width in pixels.
     """
-    from kernels import detection_postprocess
+    from kernels.ops.detection_postprocess import detection_postprocess
 
     anchors, sizes = torch.cat(tuple(level_anchors)), [len(level) for level in level_anchors]
     return [

@@ -87,7 +87,7 @@ class _Unfolded(torch.autograd.Function):
         sizes: Sizes,
         relu: bool,
     ) -> Tensor:
-        from kernels import unfold_maps
+        from kernels.ops.unfold_maps import unfold_maps
 
         kernel = weight.permute(0, 2, 3, 1).flatten(1).to(x.dtype)
         y = torch.addmm(
@@ -101,19 +101,21 @@ class _Unfolded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
-        from kernels import fold_maps, transposed, unfold_maps
+        from kernels.ops.fold_maps import fold_maps
+        from kernels.ops.transpose import transpose
+        from kernels.ops.unfold_maps import unfold_maps
 
         x, kernel, y = ctx.saved_tensors
-        slopes = gradient.reshape(-1, len(kernel))
+        grad_output = gradient.reshape(-1, len(kernel))
         if y is not None:
-            slopes = torch.ops.aten.threshold_backward(slopes, y, 0)
+            grad_output = torch.ops.aten.threshold_backward(grad_output, y, 0)
         of_x = of_weight = of_bias = None
         if ctx.needs_input_grad[0]:
-            of_x = fold_maps((slopes @ kernel).view(*x.shape[:2], 9, -1), ctx.sizes)
+            of_x = fold_maps((grad_output @ kernel).view(*x.shape[:2], 9, -1), ctx.sizes)
         if ctx.needs_input_grad[1]:
             neighbours = unfold_maps(x, ctx.sizes).view(-1, kernel.shape[1])
-            of_weight = (transposed(slopes) @ neighbours).to(ctx.dtype)
+            of_weight = (transpose(grad_output) @ neighbours).to(ctx.dtype)
             of_weight = of_weight.view(len(kernel), 3, 3, -1).permute(0, 3, 1, 2)
         if ctx.needs_input_grad[2]:
-            of_bias = slopes.sum(0).to(ctx.dtype)
+            of_bias = grad_output.sum(0).to(ctx.dtype)
         return of_x, of_weight, of_bias, None, None

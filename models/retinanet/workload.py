@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
 import torch
 from torch import Tensor, nn
 
-from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Blame, Failure
 from models.optimizers import build_optimizer
 from models.retinanet.anchors import anchors_by_level, grid_shapes
 from models.retinanet.backbone import STAGES_FROM_THE_TOP
@@ -23,38 +18,7 @@ from models.retinanet.pointwise import use_matmul
 from models.retinanet.unfolded import UnfoldedHead
 from models.seeding import seeded
 
-if TYPE_CHECKING:
-    from models.retinanet.torchvision_reference import TorchvisionTraining
-
 LEARNING_RATE = 1e-4
-OURS = "benchfarm"
-TORCHVISION = "torchvision"
-
-
-def retinanet_training(
-    implementation: str = OURS,
-    **arguments: Any,  # noqa: ANN401 - passed on
-) -> RetinaNetTraining | TorchvisionTraining:
-    """Return the workload in an implementation; arguments are those of RetinaNetTraining.
-
-    Raises WorkerFault, blame user, if torchvision's is asked for where it is not installed, or
-    together with a switch, which it doesn't have.
-    """
-    ours = RetinaNetTraining(**arguments)
-    if implementation == OURS:
-        return ours
-    if find_spec("torchvision") is None:
-        raise _refusal("there is no torchvision on this stack; use stack ipex")
-    if not ours.is_plain:
-        raise _refusal("it has none of the switches; leave them at their defaults")
-    from models.retinanet.torchvision_reference import TorchvisionTraining
-
-    return TorchvisionTraining(ours)
-
-
-def _refusal(why: str) -> WorkerFault:
-    message = f"implementation {TORCHVISION}: {why}"
-    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
 
 
 class RetinaNetTraining:

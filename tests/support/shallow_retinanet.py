@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from models.retinanet.implementations import OURS
 from models.retinanet.model import RetinaNet
-from models.retinanet.workload import OURS, RetinaNetTraining
+from models.retinanet.workload import RetinaNetTraining
 
 BLOCKS = {"layer1": 1, "layer2": 1, "layer3": 1, "layer4": 2}
 """A stage's first block changes size and channels, each further one keeps them: both are there."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,19 @@ def _modules_behind(start: Iterable[str]) -> set[str]:
         named = {t if t in modules else t.rpartition(".")[0] for t in targets}
         waiting |= (named & modules) - reached
     return reached
+
+
+@pytest.mark.parametrize("package", ["kernels", "models"])
+def test_no_imports_go_round_in_a_circle(package: str) -> None:
+    """Neither those at once nor those of functions and of type checkers."""
+    found = of(package)
+    modules = {i.module for i in IMPORTS}
+    sorter = TopologicalSorter[str]()
+    for each in found:
+        target = each.target if each.target in modules else each.target.rpartition(".")[0]
+        if target in modules and target != each.module:
+            sorter.add(each.module, target)
+    sorter.prepare()  # raises CycleError, which names the modules
 
 
 def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:

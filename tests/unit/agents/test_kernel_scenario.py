@@ -20,7 +20,8 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.kernels import KernelBench
 from controller.contracts.result import Environment, Failure, Outcome, Result, Validity
 from controller.scheduling.expansion import cells_of
-from kernels.bench.cases import Case, operators
+from kernels.bench.case import Case
+from kernels.bench.registry import operators
 from kernels.bench.workload import KernelWorkload
 from kernels.library import capabilities
 from tests.support import builders

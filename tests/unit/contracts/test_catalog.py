@@ -12,10 +12,11 @@ from controller.contracts import catalog as catalog_module
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog, runs
 from controller.contracts.errors import SweepInvalid
-from controller.contracts.manifests import Knob, StackManifest, WorkloadManifest
+from controller.contracts.manifests import Knob, ScenarioManifest, StackManifest, WorkloadManifest
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
 
+ROOT = Path(__file__).parents[3]
 CATALOG = load_catalog()
 MANIFESTS = (CATALOG.workloads, CATALOG.stacks, CATALOG.scenarios, CATALOG.launch)
 KNOBS = [
@@ -165,3 +166,46 @@ def test_a_broken_manifest_is_named(
     with pytest.raises(SweepInvalid) as caught:
         load_catalog()
     assert str(path) in caught.value.tried
+
+
+def test_a_knob_of_the_project_chooses_among_the_modules_of_a_folder() -> None:
+    there = {path.stem for path in (ROOT / "kernels/ops").glob("*.py")} - {"__init__"}
+    assert set(CATALOG.workloads["kernels"].knobs["op"].choices or ()) == there
+    assert "nms" in there
+
+
+@pytest.mark.parametrize("folder", ["kernels/nothing", "nothing", "", "kernels/csrc"])
+def test_a_folder_without_modules_is_named(tmp_path: Path, folder: str) -> None:
+    manifest = (ROOT / "models/manifests/workloads/kernels.yaml").read_text()
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(manifest.replace("choices_in: kernels/ops", f"choices_in: '{folder}'"))
+    with pytest.raises(SweepInvalid, match=f"choices_in: '{folder}' has no modules"):
+        catalog_module._read(WorkloadManifest, broken)
+
+
+def test_a_users_task_lists_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHFARM_MODELS", str(tmp_path))
+    task = (ROOT / "models/manifests/workloads/shapes_classifier.yaml").read_text()
+    (tmp_path / "tasks").mkdir()
+    listing = task.replace("name: shapes_classifier", "name: listing")
+    (tmp_path / "tasks/listing.yaml").write_text(
+        listing.replace("choices: [int8, fp32]", "choices_in: kernels/ops")
+    )
+    with pytest.raises(SweepInvalid, match="choices_in"):
+        load_catalog()
+
+
+def test_a_scenario_of_a_workload_that_is_not_there_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = catalog_module._by_name
+
+    def planted(kind: type[ScenarioManifest], folder: str) -> dict[str, ScenarioManifest]:
+        found = read(kind, folder)
+        if folder == "scenarios":
+            found["training"] = found["training"].model_copy(update={"workloads": ("resnet5",)})
+        return found
+
+    monkeypatch.setattr(catalog_module, "_by_name", planted)
+    with pytest.raises(SweepInvalid, match=r"training: key workloads: .* 'resnet5'"):
+        load_catalog()

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.library import opcheck
 
-from kernels import batched_nms, box_match, nms
+from kernels.ops.batched_nms import batched_nms
+from kernels.ops.box_match import box_match
+from kernels.ops.nms import nms
 from kernels.reference import boxes as reference
 
 few = settings(max_examples=40)

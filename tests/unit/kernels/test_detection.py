@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.library import opcheck
 
-from kernels import detection_postprocess
-from kernels.ops.detection import logit_of
+from kernels.ops.detection_postprocess import detection_postprocess, logit_of
 from kernels.reference import detection as reference
 from kernels.reference.detection import Detections
 

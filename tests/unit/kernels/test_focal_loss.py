@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.library import opcheck
 
-import kernels
+from kernels.ops.sigmoid_focal_loss import sigmoid_focal_loss
+from kernels.ops.sigmoid_focal_loss_from_labels import sigmoid_focal_loss_from_labels
 from kernels.reference import focal_loss as reference
 from kernels.reference.focal_loss import Reduction
 from tests.support.focal import true_loss, true_slope
@@ -60,7 +61,7 @@ def test_every_loss_and_slope_is_accurate(
     logits = many_logits(dtype).requires_grad_()
     targets = torch.full_like(logits, target)
 
-    loss = kernels.sigmoid_focal_loss(logits, targets, gamma=gamma)
+    loss = sigmoid_focal_loss(logits, targets, gamma=gamma)
     slope = gradient(loss, logits, torch.ones_like(loss))
 
     rtol = bound(dtype, gamma)
@@ -78,7 +79,7 @@ def test_gradient_is_no_worse_than_the_references(variant: str, dtype: torch.dty
         found = gradient(function(logits, targets).sum(), logits, torch.tensor(1.0)).double()
         return (found - exact).abs()
 
-    ours, theirs = error(kernels.sigmoid_focal_loss), error(reference.sigmoid_focal_loss)
+    ours, theirs = error(sigmoid_focal_loss), error(reference.sigmoid_focal_loss)
     assert ours.max() <= theirs.max()
     assert ours.mean() <= theirs.mean()
 
@@ -86,7 +87,7 @@ def test_gradient_is_no_worse_than_the_references(variant: str, dtype: torch.dty
 def test_a_sum_keeps_its_bits(variant: str) -> None:
     logits = random(3_000_017)
     targets = torch.zeros_like(logits)
-    total = kernels.sigmoid_focal_loss(logits, targets, reduction="sum").item()
+    total = sigmoid_focal_loss(logits, targets, reduction="sum").item()
     assert total == pytest.approx(true_loss(logits, targets).sum().item(), rel=1e-7)
 
 
@@ -100,7 +101,7 @@ def test_dense_over_shapes_reductions_and_soft_targets(variant: str, dtype: torc
     for shape, reduction, gamma in product(SHAPES, REDUCTIONS, (0.0, 1.5, 2.0)):
         logits = random(*shape).to(dtype).requires_grad_()
         targets = random(*shape, seed=1).sigmoid().to(dtype)
-        loss = kernels.sigmoid_focal_loss(logits, targets, gamma=gamma, reduction=reduction)
+        loss = sigmoid_focal_loss(logits, targets, gamma=gamma, reduction=reduction)
         upstream = random(*loss.shape, seed=2).to(dtype)
         slope = gradient(loss, logits, upstream)
 
@@ -119,9 +120,7 @@ def test_dense_over_shapes_reductions_and_soft_targets(variant: str, dtype: torc
 @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.25, 1.0])
 def test_alpha_is_the_references(variant: str, alpha: float) -> None:
     logits, targets = random(300), (random(300, seed=1) > 0).float()
-    close(
-        kernels.sigmoid_focal_loss(logits, targets, alpha), true_loss(logits, targets, alpha), 1e-6
-    )
+    close(sigmoid_focal_loss(logits, targets, alpha), true_loss(logits, targets, alpha), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_alpha_is_the_references(variant: str, alpha: float) -> None:
 def test_dense_takes_any_strides(variant: str, view: Callable[[Tensor], Tensor]) -> None:
     logits, targets = random(24, 36), (random(24, 36, seed=1) > 0).float()
     leaf = logits.clone().requires_grad_()
-    loss = kernels.sigmoid_focal_loss(view(leaf), view(targets))
+    loss = sigmoid_focal_loss(view(leaf), view(targets))
     upstream = view(random(24, 36, seed=2))
     found = gradient(loss, leaf, upstream)
 
@@ -159,7 +158,7 @@ def test_infinities_and_nan_are_the_references(
         found, expected = (
             (loss.detach(), gradient(loss, logits, torch.ones_like(loss)))
             for loss in (
-                kernels.sigmoid_focal_loss(logits, targets, gamma=gamma),
+                sigmoid_focal_loss(logits, targets, gamma=gamma),
                 reference.sigmoid_focal_loss(logits, targets, gamma=gamma),
             )
         )
@@ -170,7 +169,7 @@ def test_infinities_and_nan_are_the_references(
 def test_mixed_dtypes_are_promoted(variant: str) -> None:
     logits = random(50).bfloat16().requires_grad_()
     targets = (random(50, seed=1) > 0).float()
-    loss = kernels.sigmoid_focal_loss(logits, targets, reduction="sum")
+    loss = sigmoid_focal_loss(logits, targets, reduction="sum")
     assert loss.dtype == torch.float32
     assert gradient(loss, logits, torch.tensor(1.0)).dtype == torch.bfloat16
 
@@ -190,9 +189,7 @@ def test_labels_over_shapes_and_reductions(variant: str, dtype: torch.dtype) -> 
     for shape, reduction, gamma in product(shapes, REDUCTIONS, (0.0, 2.0, 2.5)):
         logits = random(*shape).to(dtype).requires_grad_()
         labels = some_labels(shape[0], shape[1])
-        loss = kernels.sigmoid_focal_loss_from_labels(
-            logits, labels, gamma=gamma, reduction=reduction
-        )
+        loss = sigmoid_focal_loss_from_labels(logits, labels, gamma=gamma, reduction=reduction)
         upstream = random(*loss.shape, seed=2).to(dtype)
         slope = gradient(loss, logits, upstream)
 
@@ -213,7 +210,7 @@ def test_labels_over_shapes_and_reductions(variant: str, dtype: torch.dtype) -> 
 def test_labels_of_other_integers(variant: str, label: torch.dtype) -> None:
     logits, labels = random(20, 4), torch.arange(20) % 5
     for use in (
-        kernels.sigmoid_focal_loss_from_labels,
+        sigmoid_focal_loss_from_labels,
         reference.sigmoid_focal_loss_from_labels,
     ):
         assert use(logits, labels.to(label)) == use(logits, labels)
@@ -222,8 +219,8 @@ def test_labels_of_other_integers(variant: str, label: torch.dtype) -> None:
 def test_background_and_ignored_can_have_other_labels(variant: str) -> None:
     logits, labels = random(50, 6), some_labels(50, 6)
     renamed = labels.masked_fill(labels == -1, -2).masked_fill(labels == 6, -1)
-    expected = kernels.sigmoid_focal_loss_from_labels(logits, labels)
-    found = kernels.sigmoid_focal_loss_from_labels(logits, renamed, ignore_index=-2, background=-1)
+    expected = sigmoid_focal_loss_from_labels(logits, labels)
+    found = sigmoid_focal_loss_from_labels(logits, renamed, ignore_index=-2, background=-1)
     assert found == expected
 
 
@@ -231,13 +228,13 @@ def test_ignored_rows_are_never_read_into_the_loss(variant: str) -> None:
     logits = torch.full((3, 40), math.nan)
     logits[1] = 0.5
     logits.requires_grad_()
-    loss = kernels.sigmoid_focal_loss_from_labels(logits, torch.tensor([-1, 7, -1]))
+    loss = sigmoid_focal_loss_from_labels(logits, torch.tensor([-1, 7, -1]))
     slope = gradient(loss, logits, torch.tensor(1.0))
     assert loss.isfinite()
     assert slope[[0, 2]].abs().sum() == 0
 
 
-@pytest.mark.parametrize("use", [kernels.sigmoid_focal_loss_from_labels])
+@pytest.mark.parametrize("use", [sigmoid_focal_loss_from_labels])
 @pytest.mark.parametrize("wrong", [5, -2, 2**40])
 def test_a_label_that_means_nothing_is_refused(
     variant: str, use: Callable[..., Tensor], wrong: int
@@ -249,7 +246,7 @@ def test_a_label_that_means_nothing_is_refused(
 
 @pytest.mark.parametrize(
     "use",
-    [kernels.sigmoid_focal_loss_from_labels, reference.sigmoid_focal_loss_from_labels],
+    [sigmoid_focal_loss_from_labels, reference.sigmoid_focal_loss_from_labels],
 )
 def test_arguments_that_do_not_fit_are_refused(use: Callable[..., Tensor]) -> None:
     logits, labels = torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64)
@@ -268,21 +265,21 @@ def test_arguments_that_do_not_fit_are_refused(use: Callable[..., Tensor]) -> No
 
 def test_shapes_that_differ_are_refused(variant: str) -> None:
     with pytest.raises(ValueError, match="must agree"):
-        kernels.sigmoid_focal_loss(torch.zeros(4), torch.zeros(5))
+        sigmoid_focal_loss(torch.zeros(4), torch.zeros(5))
     with pytest.raises(ValueError, match="'max'"):
-        kernels.sigmoid_focal_loss(torch.zeros(4), torch.zeros(4), reduction="max")  # type: ignore[arg-type]
+        sigmoid_focal_loss(torch.zeros(4), torch.zeros(4), reduction="max")  # type: ignore[arg-type]
 
 
 # --- as an operator of torch ----------------------------------------------------------------------
 
 
 def dense_sum(logits: Tensor) -> Tensor:
-    return kernels.sigmoid_focal_loss(logits, (logits > 1).to(logits.dtype), reduction="sum")
+    return sigmoid_focal_loss(logits, (logits > 1).to(logits.dtype), reduction="sum")
 
 
 def labels_mean(logits: Tensor) -> Tensor:
     labels = torch.arange(logits.shape[0]) % (logits.shape[1] + 2) - 1
-    return kernels.sigmoid_focal_loss_from_labels(logits, labels, reduction="mean")
+    return sigmoid_focal_loss_from_labels(logits, labels, reduction="mean")
 
 
 @pytest.mark.parametrize("use", [dense_sum, labels_mean])
@@ -309,8 +306,11 @@ def test_the_number_of_threads_changes_no_bit(
 def test_opcheck(dtype: torch.dtype, each: bool) -> None:
     logits = random(6, 5).to(dtype).requires_grad_()
     labels, targets = some_labels(6, 5), torch.rand(6, 5).to(dtype)
-    opcheck(torch.ops.benchfarm.focal_labels.default, (logits, labels, 0.25, 2.0, 5, -1, each))
-    opcheck(torch.ops.benchfarm.focal_dense.default, (logits, targets, 0.25, 2.0, each))
+    opcheck(
+        torch.ops.benchfarm.sigmoid_focal_loss_from_labels.default,
+        (logits, labels, 0.25, 2.0, 5, -1, each),
+    )
+    opcheck(torch.ops.benchfarm.sigmoid_focal_loss.default, (logits, targets, 0.25, 2.0, each))
 
 
 @pytest.mark.parametrize("use", [dense_sum, labels_mean])
@@ -329,8 +329,8 @@ def test_works_under_autocast() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = layer(torch.ones(6, 8))
         assert logits.dtype == torch.bfloat16
-        loss = kernels.sigmoid_focal_loss_from_labels(logits, some_labels(6, 5))
-        dense = kernels.sigmoid_focal_loss(logits, torch.zeros(6, 5), reduction="sum")
+        loss = sigmoid_focal_loss_from_labels(logits, some_labels(6, 5))
+        dense = sigmoid_focal_loss(logits, torch.zeros(6, 5), reduction="sum")
     torch.autograd.backward(loss + dense)
     assert layer.weight.grad is not None
     assert layer.weight.grad.isfinite().all()
@@ -347,13 +347,13 @@ def test_nothing_but_the_inputs_is_held_for_the_backward_pass(dtype: torch.dtype
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        kernels.sigmoid_focal_loss_from_labels(logits, labels)
+        sigmoid_focal_loss_from_labels(logits, labels)
     assert set(held) == {logits.data_ptr(), labels.data_ptr()}
 
 
 def test_a_second_derivative_is_refused_in_words() -> None:
     logits = random(5).requires_grad_()
-    loss = kernels.sigmoid_focal_loss(logits, torch.zeros(5), reduction="sum")
+    loss = sigmoid_focal_loss(logits, torch.zeros(5), reduction="sum")
     (slope,) = torch.autograd.grad(loss, logits, create_graph=True)
     with pytest.raises(NotImplementedError, match="BENCHFARM_KERNELS=reference"):
         torch.autograd.backward(slope.sum())
@@ -362,11 +362,11 @@ def test_a_second_derivative_is_refused_in_words() -> None:
 def test_what_the_kernels_do_not_do_runs_in_plain_torch(variant: str) -> None:
     logits = random(20).double().requires_grad_()
     targets = torch.rand(20, dtype=torch.float64)
-    assert torch.autograd.gradgradcheck(lambda x: kernels.sigmoid_focal_loss(x, targets), (logits,))
+    assert torch.autograd.gradgradcheck(lambda x: sigmoid_focal_loss(x, targets), (logits,))
 
     learned = torch.full((3,), 0.5, requires_grad=True)
-    torch.autograd.backward(kernels.sigmoid_focal_loss(torch.ones(3), learned, reduction="sum"))
+    torch.autograd.backward(sigmoid_focal_loss(torch.ones(3), learned, reduction="sum"))
     assert learned.grad is not None
 
-    steep = kernels.sigmoid_focal_loss(torch.ones(3), torch.zeros(3), gamma=50.0)
+    steep = sigmoid_focal_loss(torch.ones(3), torch.zeros(3), gamma=50.0)
     close(steep, true_loss(torch.ones(3), torch.zeros(3), gamma=50.0), 1e-4)

@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-import kernels.ops.focal_loss  # noqa: F401 - registers the operators
+import kernels.ops.sigmoid_focal_loss
+import kernels.ops.sigmoid_focal_loss_from_labels  # noqa: F401 - registers the operator
 
 PAST_CACHES = 32 << 20
-"""From here on, in bytes, `goes_past_caches` of vec.h says yes to an aligned array."""
+"""From here on, in bytes, `should_stream` of vec.h says yes to an aligned array."""
 PIECE_ROWS = 4_000
 CLASSES = 264
 ROWS = {torch.float32: 33_000, torch.bfloat16: 66_000}
@@ -30,16 +31,16 @@ def logits(request: pytest.FixtureRequest) -> Tensor:
 def of_labels(logits: Tensor) -> Tensor:
     # Classes, background and ignored rows, by a number of each row's own.
     labels = (logits[:, 0] * 97).to(torch.int64) % (CLASSES + 2) - 1
-    operator = torch.ops.benchfarm.focal_labels_backward
-    slopes: Tensor = operator(torch.ones(()), logits, labels, 0.25, 2.0, CLASSES, -1)
-    return slopes
+    operator = torch.ops.benchfarm.sigmoid_focal_loss_from_labels_backward
+    found: Tensor = operator(torch.ones(()), logits, labels, 0.25, 2.0, CLASSES, -1)
+    return found
 
 
 def of_dense_targets(logits: Tensor) -> Tensor:
     targets = (logits > 6).to(logits.dtype)
-    operator = torch.ops.benchfarm.focal_dense_backward
-    slopes: Tensor = operator(torch.ones(()), logits, targets, 0.25, 2.0)
-    return slopes
+    operator = torch.ops.benchfarm.sigmoid_focal_loss_backward
+    found: Tensor = operator(torch.ones(()), logits, targets, 0.25, 2.0)
+    return found
 
 
 @pytest.mark.parametrize("gradient", [of_labels, of_dense_targets])

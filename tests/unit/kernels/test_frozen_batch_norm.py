@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.library import opcheck
 
-from kernels import frozen_batch_norm
+from kernels.ops.frozen_batch_norm import frozen_batch_norm
 from kernels.reference import frozen_batch_norm as reference
 
 DTYPES = [torch.float32, torch.bfloat16]

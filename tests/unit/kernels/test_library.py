@@ -76,7 +76,7 @@ def test_a_library_of_other_sources_is_refused(
 
 
 def test_every_signature_is_exported(variant: str) -> None:
-    for name in ("focal_labels_forward", "focal_dense_backward"):
+    for name in ("sigmoid_focal_loss_from_labels_forward", "sigmoid_focal_loss_backward"):
         for element in ("f32", "bf16"):
             assert function(f"{name}_{element}", variant) is not None
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernels import build
 from kernels.library import REFERENCE, choose
-from tests.support.sanitized_kernels import OPERATORS
+from tests.support.sanitized.exported import exported
+from tests.support.sanitized.inputs import Step
+from tests.support.sanitized.steps import STEPS
 
 pytestmark = pytest.mark.long
 ROOT = Path(__file__).parents[3]
@@ -35,7 +36,7 @@ def run(library: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         for name in ("asan", "ubsan")
     ]
     return subprocess.run(
-        [sys.executable, "-m", "tests.support.sanitized_kernels", str(library), *arguments],
+        [sys.executable, "-m", "tests.support.sanitized", str(library), *arguments],
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -55,11 +56,14 @@ def test_no_step_leaves_its_arrays_and_nothing_is_undefined(library: Path) -> No
     variants = [name for name in choose("", build.LIBRARY).supported if name != REFERENCE]
     assert "scalar" in variants
     done = run(library, ",".join(variants))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "all done\n", "")
+    assert (done.returncode, done.stderr) == (0, "")
+    *called, end = done.stdout.splitlines()
+    assert end == "all done"
+    assert set(called) == exported(library)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.__name__)
-def test_a_step_beyond_is_caught(library: Path, operator: Callable[..., None]) -> None:
-    done = run(library, "avx2", operator.__name__)
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__)
+def test_a_step_beyond_is_caught(library: Path, step: Step) -> None:
+    done = run(library, "avx2", step.__name__)
     assert done.returncode != 0
     assert "ERROR: AddressSanitizer" in done.stderr

@@ -8,7 +8,9 @@ from torch import Tensor
 from torch.library import opcheck
 from torch.nn import functional
 
-from kernels import fold_maps, transposed, unfold_maps
+from kernels.ops.fold_maps import fold_maps
+from kernels.ops.transpose import transpose
+from kernels.ops.unfold_maps import unfold_maps
 from kernels.reference import unfold as reference
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -94,11 +96,11 @@ def test_any_strides(variant: str) -> None:
 def test_transposition(variant: str, shape: tuple[int, int], dtype: torch.dtype) -> None:
     x = random(*shape, dtype=dtype)
     for given in (x, x.t(), random(shape[0], shape[1] * 2, dtype=dtype)[:, ::2]):
-        found = transposed(given)
+        found = transpose(given)
         assert found.is_contiguous()
         assert torch.equal(found, given.t())
     with_gradient = x.requires_grad_()
-    (gradient,) = torch.autograd.grad(transposed(with_gradient), with_gradient, x.detach().t())
+    (gradient,) = torch.autograd.grad(transpose(with_gradient), with_gradient, x.detach().t())
     assert torch.equal(gradient, x)
 
 
@@ -107,12 +109,12 @@ def test_opcheck() -> None:
     opcheck(torch.ops.benchfarm.unfold_maps.default, (x, [2, 3, 1, 1]))
     neighbours = random(2, 7, 9, 3).requires_grad_()
     opcheck(torch.ops.benchfarm.fold_maps.default, (neighbours, [2, 3, 1, 1]))
-    opcheck(torch.ops.benchfarm.transposed.default, (random(3, 4).requires_grad_(),))
+    opcheck(torch.ops.benchfarm.transpose.default, (random(3, 4).requires_grad_(),))
 
 
 def test_compiles_without_a_graph_break() -> None:
     def step(x: Tensor) -> Tensor:
-        return transposed(unfold_maps(x, [(2, 3)]).flatten(0, 2) * 2)
+        return transpose(unfold_maps(x, [(2, 3)]).flatten(0, 2) * 2)
 
     x = random(1, 6, 4)
     assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(x), step(x))
@@ -134,9 +136,9 @@ def test_the_number_of_threads_changes_no_bit(variant: str) -> None:
     usual = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        alone = fold_maps(neighbours, [(30, 30)]), transposed(matrix)
+        alone = fold_maps(neighbours, [(30, 30)]), transpose(matrix)
         torch.set_num_threads(3)
         assert torch.equal(fold_maps(neighbours, [(30, 30)]), alone[0])
-        assert torch.equal(transposed(matrix), alone[1])
+        assert torch.equal(transpose(matrix), alone[1])
     finally:
         torch.set_num_threads(usual)

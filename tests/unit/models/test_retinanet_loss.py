@@ -105,6 +105,6 @@ def test_loss_by_labels_is_the_definition_and_so_is_its_gradient() -> None:
             assert logits.grad is not None
             assert not logits.grad[classes == IGNORED].any()
             found.append((loss.detach(), logits.grad))
-        (truth, slopes), (loss, own) = found
+        (truth, gradients), (loss, own) = found
         torch.testing.assert_close(loss, truth, rtol=1e-5, atol=0)
-        torch.testing.assert_close(own, slopes, rtol=tolerance, atol=1e-6)
+        torch.testing.assert_close(own, gradients, rtol=tolerance, atol=1e-6)

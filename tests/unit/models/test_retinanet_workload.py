@@ -8,8 +8,9 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import WorkerFault
 from models.retinanet.data import DISTINCT_BATCHES, MAX_BOXES, DetectionBatch
 from models.retinanet.head import HeadOutputs
+from models.retinanet.implementations import retinanet_training
 from models.retinanet.model import RetinaNet
-from models.retinanet.workload import RetinaNetTraining, retinanet_training
+from models.retinanet.workload import RetinaNetTraining
 from models.training import TrainingWorkload
 from tests.support.workloads import losses_on_one_batch
 
@@ -152,7 +153,7 @@ def test_manifest_knobs_are_the_constructor_arguments() -> None:
         "implementation": inspect.signature(retinanet_training).parameters["implementation"],
     }
 
-    assert manifest.builder == "models.retinanet.workload:retinanet_training"
+    assert manifest.builder == "models.retinanet.implementations:retinanet_training"
     assert set(manifest.knobs) == set(arguments)
     for name, knob in manifest.knobs.items():
         assert knob.objection(knob.default) is None

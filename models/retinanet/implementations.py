@@ -1,0 +1,42 @@
+"""Who implements RetinaNet: the project, or torchvision where it is installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure
+from models.retinanet.workload import RetinaNetTraining
+
+if TYPE_CHECKING:
+    from models.retinanet.torchvision_reference import TorchvisionTraining
+
+OURS = "benchfarm"
+TORCHVISION = "torchvision"
+
+
+def retinanet_training(
+    implementation: str = OURS,
+    **arguments: Any,  # noqa: ANN401 - passed on
+) -> RetinaNetTraining | TorchvisionTraining:
+    """Return the workload in an implementation; arguments are those of RetinaNetTraining.
+
+    Raises WorkerFault, blame user, if torchvision's is asked for where it is not installed, or
+    together with a switch, which it doesn't have.
+    """
+    ours = RetinaNetTraining(**arguments)
+    if implementation == OURS:
+        return ours
+    if find_spec("torchvision") is None:
+        raise _refusal("there is no torchvision on this stack; use stack ipex")
+    if not ours.is_plain:
+        raise _refusal("it has none of the switches; leave them at their defaults")
+    from models.retinanet.torchvision_reference import TorchvisionTraining
+
+    return TorchvisionTraining(ours)
+
+
+def _refusal(why: str) -> WorkerFault:
+    message = f"implementation {TORCHVISION}: {why}"
+    return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
