@@ -89,7 +89,7 @@ class OnDeviceRun:
                 results = [
                     delegated(
                         await _measure(spec, program, site, mode, ends_at, on_progress),
-                        delegate_of(spec.job),
+                        str(spec.job.knobs["delegate"]),
                     )
                     for mode in modes_of(spec.job, site.ready)
                 ]
@@ -169,14 +169,9 @@ async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
 def task_of(job: Job, workload: OnDevice) -> tuple[str, OnDevice, str, str | None]:
     """Return what of a workload a job needs: its name, itself, numerics, data set if it has any."""
     knobs, named = job.knobs, "dataset" in job.knobs
-    # A run queued by an earlier release doesn't name its data set: there was one.
+    # A workload of a single data set need not have the knob.
     dataset = str(knobs["dataset"]) if named else next(iter(workload.datasets), None)
     return job.workload, workload, str(knobs["numerics"]), dataset
-
-
-def delegate_of(job: Job) -> str:
-    """Return what is to run the graph; a run queued by an earlier release may not say."""
-    return str(job.knobs.get("delegate", "xnnpack"))
 
 
 def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
@@ -213,7 +208,7 @@ def runner_spec(
         "min_duration_ms": round(length.seconds * 1000),
         "performance_sample_count": held,
         "threads": job.knobs["threads"],
-        "delegate": delegate_of(job),
+        "delegate": job.knobs["delegate"],
         "answer": workload.output.kind,
         "sampling_s": SAMPLING_S,
         "rest_s": REST_S[str(job.knobs.get("policy", "ci"))],

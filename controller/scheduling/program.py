@@ -74,7 +74,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Program:
     if workload.builder and stack.backend:
         return TrainingProgram(
             builder=workload.builder,
-            # A run queued by an earlier release may lack a knob: the builder's default serves.
+            # A run may be older than a knob of its workload: the builder's default serves.
             arguments={name: cell.knobs[name] for name in workload.knobs if name in cell.knobs},
             backend=stack.backend,
             environment=stack.environment,

@@ -15,10 +15,13 @@ from sqlalchemy.exc import DatabaseError, IntegrityError
 
 from controller.contracts.errors import HomeUnusable, StoreConflict, StoreDamaged, StoreUnavailable
 from controller.store.scanning import is_damage
-from controller.store.tables import REVISION, metadata
+from controller.store.tables import FIRST_REVISION, REVISION, metadata
 
 APPLICATION_ID = 0x62656E63
 """SQLite's mark of whose file it is, `PRAGMA application_id`: "benc"."""
+
+CONVERTER = "fb98d14"
+"""The commit whose 0.1.0 brings every store of before the first release to FIRST_REVISION."""
 
 BUSY_TIMEOUT_S = 5.0
 """How long to wait for SQLite's own short locks, as while a killed writer's log is recovered."""
@@ -36,7 +39,7 @@ def stored_revision(path: Path) -> str | None:
     """Return the schema of a store without changing it; None if nothing was ever stored.
 
     Raises HomeUnusable for a file that can't be read, is not a store of benchfarm's, or comes
-    from a newer release.
+    from a newer release or from before the first one.
     """
     try:
         if not path.exists():
@@ -62,6 +65,13 @@ def stored_revision(path: Path) -> str | None:
             f"opening the store {path}",
             f"its schema {revision} is newer than this release's {REVISION}",
             "install the release of benchfarm that wrote it",
+        )
+    if revision < FIRST_REVISION:
+        raise HomeUnusable(
+            f"opening the store {path}",
+            f"its schema {revision} is older than the first release, 0.2.0",
+            f"convert it with benchfarm 0.1.0 of commit {CONVERTER} (benchfarm up, then down), or "
+            "export its results there with benchfarm results export",
         )
     return revision
 

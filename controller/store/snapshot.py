@@ -114,7 +114,10 @@ class Snapshot:
             self._expect(kind, rows, runs, tried)
         measured: Mapping[tuple[Any, ...], list[Row]] = defaultdict(list)
         if kind == "result":
-            measured = _grouped(self._scan(tables.measurements, of_these), OUTCOME)
+            # A damaged page may show rows of another table; the checksum tells if one is missing.
+            scanned = self._scan(tables.measurements, of_these)
+            possible = [one for one in scanned if isinstance(one["samples"], list)]
+            measured = _grouped(possible, OUTCOME)
         sound: dict[str, Measured] = {}
         for row in rows:
             said = measured[_key(row, OUTCOME)]

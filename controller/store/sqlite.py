@@ -211,9 +211,7 @@ class SqliteStore(SqliteReader):
 
 
 def _migrate(path: Path) -> None:
-    from alembic.util import CommandError  # slow to load, and needed by a new store only
-
-    from controller.store.migrate import upgrade
+    from controller.store.migrate import upgrade  # slow to load, and needed by a new store only
 
     # SQLite alters a table by making it anew, which enforced foreign keys would forbid.
     engine = make_engine(path, "rwc", foreign_keys=False)
@@ -223,8 +221,6 @@ def _migrate(path: Path) -> None:
             upgrade(connection)
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
                 raise StoreUnavailable(str(path), f"migrating it would orphan {len(broken)} rows")
-    except CommandError as error:
-        raise unusable(path, error) from error
     finally:
         engine.dispose()
 

@@ -22,6 +22,8 @@ from sqlalchemy import (
     text,
 )
 
+FIRST_REVISION = "0011"
+"""The first migration: the schema of the first release, 0.2.0."""
 REVISION = "0011"
 """The newest migration, and so the schema these tables are; older ones sort before it."""
 
@@ -115,7 +117,7 @@ sweeps = Table(
     Column("generation", Integer, nullable=False),
     Column("submitted_at", Float, nullable=False),
     Column("document", JSON, nullable=False),
-    # Whose token it was submitted with; unknown of those before there were any.
+    # Whose token it was submitted with.
     Column("user", String),
     # How many runs it has, so that a lost one is missed.
     Column("runs", Integer),

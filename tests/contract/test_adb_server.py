@@ -136,7 +136,7 @@ async def test_a_process_that_only_carries_the_marker_is_no_server(own: PrivateS
 
 @pytest.mark.parametrize("where", ["tcp:localhost:{port}", "localfilesystem:{socket}"])
 async def test_another_server_of_its_user_is_ended(own: PrivateServer, where: str) -> None:
-    """One of an earlier release, or one that `adb -L` has started where ours was not."""
+    """One on a TCP port, or one that `adb -L` has started where ours was not."""
     spec = where.format(port=free_ports(1, HERE)[0], socket=own.folder / SOCKET)
     marked = spec.startswith("tcp")
     environment = server_environment(os.environ, own.folder, None)

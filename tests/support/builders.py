@@ -19,7 +19,7 @@ from controller.contracts.units import Unit
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 from controller.runtime.clock import Clock
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 
 
 class FakeClock:

@@ -158,7 +158,7 @@ class GeneratedFleet:
         return tuple(
             RegisteredAgent(
                 agent=Agent(
-                    id=f"host-{i:02}", incarnation="1", version="0.1.0", host=f"rack-{i:02}"
+                    id=f"host-{i:02}", incarnation="1", version="0.2.0", host=f"rack-{i:02}"
                 ),
                 online=i < HOSTS - 1,
                 since=1.0,

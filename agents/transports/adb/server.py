@@ -151,7 +151,7 @@ class PrivateServer:
         return int(_PEER.unpack(peer)[0])
 
     async def _end(self, besides: int | None = None, also: int | None = None) -> None:
-        """End the folder's servers, also one of an earlier release, which has a TCP port.
+        """End the folder's servers.
 
         also: a process, if it is an adb server: `adb -L` starts one where it finds none.
         """
@@ -191,7 +191,7 @@ class PrivateServer:
 def require_private(folder: Path) -> None:
     """Have a folder that only this user can look into; raises AdbUnavailable.
 
-    One of an earlier release is closed; but not one in which others may have put something.
+    One that others can only read is closed to them; one they may have written to is refused.
     """
     tried = f"keep an adb server in {folder}"
     try:

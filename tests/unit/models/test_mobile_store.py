@@ -269,7 +269,7 @@ def test_a_task_whose_model_is_not_in_the_package_is_not_added(
     with pytest.raises(FileUnreadable, match=seen):
         known.add(store, file, None)
     assert not store.folder.exists()
-    # One that was added by an earlier release, or whose file has gone since.
+    # One whose file has gone since it was added.
     (store.folder / "tasks").mkdir(parents=True)
     shutil.copyfile(file, store.folder / "tasks/my_surrogate.yaml")
     found = {status.key: status.trouble for status in known.verify(store)}

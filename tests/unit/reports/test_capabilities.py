@@ -87,7 +87,7 @@ def only(*said: StoredResult | StoredFailure) -> Capability | None:
             Verdict.FALLS_BACK,
             "delegate none ran it, not xnnpack; 0 of 78 nodes",
         ),
-        (  # an earlier release, or a program that doesn't tell: not taken for the whole graph
+        (  # a program that doesn't tell: not taken for the whole graph
             {"delegate": "xnnpack"},
             {},
             (),

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def listens_at(home: Home, url: str) -> None:
-    endpoint = Endpoint(url=url, version="0.1.0", pid=7)
+    endpoint = Endpoint(url=url, version="0.2.0", pid=7)
     write_private(home.endpoint_file, endpoint.model_dump_json())
 
 

@@ -73,7 +73,7 @@ def _cluster(folder: Path) -> Path:
 
 
 def _endpoint(folder: Path) -> Path:
-    endpoint = Endpoint(url="http://127.0.0.1:3", version="0.1.0", pid=7, metrics_port=4)
+    endpoint = Endpoint(url="http://127.0.0.1:3", version="0.2.0", pid=7, metrics_port=4)
     return _written(Home(folder).endpoint_file, endpoint.model_dump_json())
 
 

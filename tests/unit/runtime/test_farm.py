@@ -258,7 +258,7 @@ def test_cancelling_what_is_not_there(box: FarmBox) -> None:
 def test_agent_and_controller_must_be_of_one_release(box: FarmBox) -> None:
     with pytest.raises(VersionMismatch) as caught:
         box.farm.register(builders.registration(builders.agent(version="9.9")))
-    assert (caught.value.agent_version, caught.value.controller_version) == ("9.9", "0.1.0")
+    assert (caught.value.agent_version, caught.value.controller_version) == ("9.9", "0.2.0")
     assert box.store.fleet() == ([], [])
 
 

@@ -13,7 +13,7 @@ from controller.runtime.home import Cluster, Endpoint, Home, write_private
 CLUSTER = Cluster(
     instance="abc", ray_address="127.0.0.1:1", dashboard_url="http://127.0.0.1:2", temp_dir="/t"
 )
-ENDPOINT = Endpoint(url="http://127.0.0.1:3", version="0.1.0", pid=7)
+ENDPOINT = Endpoint(url="http://127.0.0.1:3", version="0.2.0", pid=7)
 
 
 def permissions(path: Path) -> int:

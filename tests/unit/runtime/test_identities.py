@@ -65,7 +65,7 @@ def test_a_phone_that_comes_first_does_not_keep_a_server_out(box: FarmBox) -> No
 def test_a_server_gets_its_id_back_from_a_phone_that_has_taken_it_before(
     box: FarmBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an earlier release let it."""
+    """As a store that was edited by hand can say."""
     with monkeypatch.context() as earlier:
         earlier.setattr(Roster, "refused", lambda *_: [])
         box.farm.register(builders.registration(None, SPOOFED))

@@ -17,8 +17,6 @@ from controller.store.checking import check, salvage
 from controller.store.sqlite import SqliteStore
 from tests.support.damaged_store import identity, make, see
 
-OLD = Path(__file__).parent / "data" / "store_0008.sql"
-
 NEVER_LEASED = "the never leased runs of sweep demo-"
 
 VALUES = (
@@ -57,17 +55,6 @@ def _change(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
-
-
-def test_a_store_of_an_older_release_is_given_checksums_that_fit(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(OLD.read_text())
-    SqliteStore.open(path).close()
-    found = check(path)
-    assert found.damage == []
-    assert found.sound["results"] == 3
-    assert found.sound["runs"] == 6
 
 
 @pytest.mark.parametrize(

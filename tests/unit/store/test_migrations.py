@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -20,7 +17,6 @@ from controller.contracts.run import RunChange
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.store import migrate, tables
 from controller.store.sqlite import SqliteStore
-from tests.support import builders
 from tests.support.stored import AGENT, CPU, change, grant, runs_for, sweep_record
 
 
@@ -70,75 +66,19 @@ def test_migrating_twice_changes_nothing(connection: Connection) -> None:
     assert _schema(connection) == before
 
 
-def test_runs_of_an_older_store_are_kept_and_have_no_side_b(connection: Connection) -> None:
-    command.upgrade(migrate.configuration(connection), "0001")
-    connection.exec_driver_sql(
-        "INSERT INTO sweeps VALUES (1, 's-1', 's', 1, 0.0, '{}')",
-    )
-    connection.exec_driver_sql(
-        "INSERT INTO runs VALUES ('r', 's-1', 0, 0, 'k', 'w', 't', 'training', '{}', 'any', 9.0,"
-        " 0.0, 'queued')"
-    )
-    migrate.upgrade(connection)
-    (row,) = connection.exec_driver_sql(
-        "SELECT run_id, state, versus FROM runs JOIN cells USING (cell_key)"
-    )
-    assert tuple(row) == ("r", "queued", None)
-
-
-def test_cells_are_taken_out_of_runs_and_damage_is_not_made_theirs(connection: Connection) -> None:
-    cell = builders.run("r").cell
-    said = (cell.key, cell.workload, cell.stack, cell.scenario, json.dumps(cell.knobs))
-    command.upgrade(migrate.configuration(connection), "0009")
-    connection.exec_driver_sql("INSERT INTO sweeps VALUES (1,'s-1','s',1,0.0,'{}','ann',3,NULL)")
-    for run_id, selector in (("a", "damaged"), ("b", cell.selector), ("c", cell.selector)):
-        connection.exec_driver_sql(
-            "INSERT INTO runs VALUES (?, 's-1', 0, 0, ?, ?, ?, ?, ?, ?,"
-            " 9.0, 1.0, 'queued', NULL, NULL, NULL, NULL, NULL)",
-            (run_id, *said, selector),
-        )
-    migrate.upgrade(connection)
-    kept = connection.exec_driver_sql("SELECT * FROM cells").all()
-    assert [tuple(row) for row in kept] == [(*said, cell.selector, None, None)]
-    runs = connection.exec_driver_sql("SELECT run_id, cell_key FROM runs").all()
-    assert [tuple(row) for row in runs] == [(run_id, cell.key) for run_id in "abc"]
-
-
-def test_attempts_of_an_older_store_are_kept_and_nothing_is_known_of_their_cooling(
-    connection: Connection,
-) -> None:
-    command.upgrade(migrate.configuration(connection), "0005")
-    for row in (
-        "sweeps VALUES (1, 's-1', 's', 1, 0.0, '{}', 'ann')",
-        "agents VALUES ('a', 'i', '0', 'h', 1, 0.0, NULL, NULL)",
-        "devices VALUES ('d', 'a', 'cpu_host', 0, '{}', '{}', '[]', 1, 0.0, NULL)",
-        "runs VALUES ('r', 's-1', 0, 0, 'k', 'w', 't', 'q', '{}', 'any', 9, 1, 'queued', 0, 0, 1)",
-        "attempts VALUES ('r', 1, 'd', 'cpu_host', 0, 'a', 'i', 'cancelled', 2.0, 9.0, 3.0, 0)",
-    ):
-        connection.exec_driver_sql(f"INSERT INTO {row}")
-    migrate.upgrade(connection)
-    (run,) = connection.exec_driver_sql("SELECT run_id, resumed_after, queued_at FROM runs")
-    assert tuple(run) == ("r", 1, None)
-    (tried,) = connection.exec_driver_sql("SELECT run_id, state, late, cooling FROM attempts")
-    assert tuple(tried) == ("r", "cancelled", 0, None)
-
-
-def test_runs_of_an_older_store_that_wait_in_rows_are_leased_cancelled_and_resumed(
+def test_runs_that_no_record_can_say_have_rows_and_are_leased_cancelled_and_resumed(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "store.sqlite"
     record = sweep_record()
     runs = runs_for(record)
+    changes = [grant(runs[0]), change(runs[1], Cancelled(), 5.0), RunChange(runs[2])]
+    path = tmp_path / "store.sqlite"
     with closing(SqliteStore.open(path)) as store:
         store.save_agent(AGENT, [CPU])
         store.add_sweep(record, [run.model_copy(update={"position": 9}) for run in runs])
-        store.save_runs([RunChange(run) for run in runs])  # what no record can say has a row
+        store.save_runs([RunChange(run) for run in runs])
         assert store.runs() == runs
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE unleased")
-        connection.execute("UPDATE alembic_version SET version_num = '0010'")
     with closing(SqliteStore.open(path)) as store:
-        changes = [grant(runs[0]), change(runs[1], Cancelled(), 5.0), RunChange(runs[2])]
         store.save_runs(changes)
         changes[1] = change(changes[1].run, Resumed(), 6.0)
         store.save_runs(changes)
@@ -161,3 +101,8 @@ def test_a_new_migration_is_written_from_the_tables(tmp_path: Path, connection: 
     assert f'down_revision = "{tables.REVISION}"' in text
     migrate.upgrade(connection, str(scripts))
     assert inspect(connection).has_table("extra")
+
+
+def test_the_first_migration_is_the_only_one_that_follows_none() -> None:
+    scripts = ScriptDirectory.from_config(migrate.configuration(None))
+    assert scripts.get_bases() == [tables.FIRST_REVISION]

@@ -35,7 +35,7 @@ ARCHS = ("x86_64", "arm64-v8a")
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    wheel = tmp_path_factory.mktemp("dist") / "benchfarm-0.1.0-py3-none-any.whl"
+    wheel = tmp_path_factory.mktemp("dist") / "benchfarm-0.2.0-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
     recipes = map(recipe_named, recipe_names())
     sums = {("numpy", "2.4.6"): SUM}
@@ -57,7 +57,7 @@ def test_it_is_cyclonedx(text: str, bill: dict[str, Any]) -> None:
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     top = bill["metadata"]["component"]
-    assert (top["name"], top["version"], top["type"]) == ("benchfarm", "0.1.0", "application")
+    assert (top["name"], top["version"], top["type"]) == ("benchfarm", "0.2.0", "application")
     assert top["licenses"] == [{"license": {"id": "Apache-2.0"}}]
     assert [sum_["alg"] for sum_ in top["hashes"]] == ["SHA-256"]
 
