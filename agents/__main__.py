@@ -16,8 +16,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from agents.actor import AgentActor, AgentOptions
 from agents.host.facts import agent_id
 from controller.contracts.errors import BenchfarmError
-from controller.contracts.programs import away_from_current_folder
 from controller.contracts.ray_names import NAMESPACE, agent_actor
+from controller.platform.programs import away_from_current_folder
 
 
 def main() -> int:

@@ -16,32 +16,28 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from agents.agent import AgentParts, HostAgent
-from agents.android.command_run import DeviceRun
-from agents.android.content import Content, cache_folder
-from agents.android.idle import IdleReading
-from agents.android.phones import Phones
-from agents.android.power import PowerCycle
-from agents.android.probe import PhoneProbe
-from agents.android.quality import in_room_of
-from agents.android.transport import PhoneTransport
+from agents.attempts.assembly import attempt_runners
 from agents.energy.meter import Meter
-from agents.energy.metered import metered
+from agents.health.host import HostProbe
+from agents.health.phone import PhoneProbe
 from agents.host.clock import host_clock
 from agents.host.conditions import temperatures
 from agents.host.disk import shortage
 from agents.host.facts import agent_id, boot_id, cpu_device, machine_id
-from agents.host.probe import HostProbe
-from agents.host.transport import CpuHost, host_transport
+from agents.inference.content import Content, cache_folder
+from agents.inference.quality import in_room_of
 from agents.metrics import AgentMetrics
-from agents.pairing.transport import alternating
+from agents.phones.discovery import Phones
+from agents.phones.idle import IdleReading
+from agents.phones.recovery.power_cycle import PowerCycle
 from agents.ray_link import RayLink
+from agents.remotes.adb.addresses import parse_address
+from agents.remotes.local import LocalRemote
 from agents.stacks.environments import stacks_folder
-from agents.transports.adb.addresses import parse_address
-from agents.transports.local_remote import LocalRemote
 from controller.contracts.device import Agent, Device, DeviceKind
-from controller.contracts.terminal import make_visible
 from controller.contracts.version import installed_version
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
+from controller.platform.terminal import make_visible
 from models.mobile.store import models_folder
 
 log = logging.getLogger(__name__)
@@ -123,21 +119,13 @@ class AgentActor:
         home, folder, owner = Path(options.home), options.folder, options.owner
         content = Content(folder / "content", cache_folder(), models_folder(home))
         meter = Meter(options.meter, owner) if options.meter else None
-        remote_of = self._phones.remote_of
         return AgentParts(
             identity=identity,
             devices=self._own,
             link=link,
-            transports={
-                DeviceKind.CPU_HOST: CpuHost(
-                    host_transport(owner, folder, content, stacks_folder(home), meter)
-                ),
-                DeviceKind.ANDROID: PhoneTransport(
-                    alternating(metered(DeviceRun(remote_of, content), meter, remote_of)),
-                    self._phones,
-                    self._metrics.read,
-                ),
-            },
+            runners=attempt_runners(
+                owner, folder, content, stacks_folder(home), self._phones, self._metrics.read, meter
+            ),
             folder=folder,
             clock=host_clock(),
             metrics=self._metrics,

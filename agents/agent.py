@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from agents.attempts.protocol import AttemptRunner
+from agents.health.prober import Prober
+from agents.health.probing import Probing
 from agents.host.disk import out_of_room
 from agents.link import ControllerAway, ControllerLink, admitted
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
-from agents.probing import Probing
-from agents.transports.protocol import Prober, Transport
 from controller.contracts.device import (
     AbsentDevice,
     Agent,
@@ -64,7 +65,7 @@ class AgentParts:
     identity: Agent
     devices: Sequence[Device]
     link: ControllerLink
-    transports: Mapping[DeviceKind, Transport]
+    runners: Mapping[DeviceKind, AttemptRunner]
     folder: Path
     clock: Callable[[], float] = time.time
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
@@ -145,8 +146,8 @@ class HostAgent:
         Raises VersionMismatch or SharedMachineId if the controller turns this agent away. One that
         is revoked ends what it runs, and asks again once in a while.
         """
-        for transport in self._parts.transports.values():
-            if ended := await transport.clean():
+        for runner in self._parts.runners.values():
+            if ended := await runner.clean():
                 log.warning("ended %d processes that a former agent had left running", ended)
         for report in self._outbox.pending():
             await self._hand_in(report)
@@ -290,9 +291,9 @@ class HostAgent:
         try:
             device = self._devices[job.device_id]
             spec = WorkerSpec(job=job, device=device, artefact_dir=str(artefacts))
-            transport = self._parts.transports[device.kind]
+            runner = self._parts.runners[device.kind]
             artefacts.mkdir(parents=True, exist_ok=True)
-            return await transport.run(spec, partial(self._tell, job, device))
+            return await runner.run(spec, partial(self._tell, job, device))
         except Exception as error:
             log.exception("attempt %s of run %s broke the agent", job.ref.attempt, job.ref.run_id)
             message = f"the agent could not run it: {type(error).__name__}: {error}"

@@ -18,9 +18,9 @@ import ray
 
 from agents.actor import AgentActor, AgentOptions
 from controller.contracts.errors import AgentRefused
-from controller.contracts.programs import away_from_current_folder
 from controller.contracts.ray_names import NAMESPACE
-from controller.contracts.terminal import log_visibly
+from controller.platform.programs import away_from_current_folder
+from controller.platform.terminal import log_visibly
 
 REFUSED = 2
 """Exit status when the controller doesn't want this agent: no use in starting it again."""

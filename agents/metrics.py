@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from agents.android.conditions import THERMAL_STATUS
+from agents.phones.conditions import THERMAL_STATUS
 from controller.contracts.base import Scalar
 from controller.contracts.wire import AttemptRef, Job, Progress
 from controller.metrics import names
@@ -19,7 +19,7 @@ EXPORTED = (
 """Everything an agent exports, with or without a series now."""
 _CELSIUS = "celsius_"
 Conditions = Mapping[str, Scalar]
-"""Facts by name, as agents/android/conditions.py reads them."""
+"""Facts by name, as agents/phones/conditions.py reads them."""
 
 
 def live_values(progress: Progress) -> dict[names.Metric, float]:

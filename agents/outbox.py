@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from controller.contracts.documents import DocumentRefused, checked_json, read_l
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.contracts.wire import AttemptRef, Report
+from controller.platform.atomic import write_private
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +32,8 @@ class Outbox:
         """Keep a report; called before the first try to send it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(report.ref)
-        temporary = path.with_suffix(".tmp")
-        with temporary.open("w") as file:
-            said = report.model_dump_json()
-            file.write(f"{said}\n{_checksum(said.encode())}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        said = report.model_dump_json()
+        write_private(path, f"{said}\n{_checksum(said.encode())}\n")
 
     def pending(self) -> list[Report]:
         """Return what still has to be sent, in a stable order; damaged files are put aside."""

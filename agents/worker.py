@@ -16,18 +16,19 @@ import traceback
 from collections.abc import Iterator
 from importlib import import_module
 from queue import SimpleQueue
-from typing import IO
+from typing import IO, cast
 
-from agents.resolving import resolve
+from agents.scenarios.protocol import BatchedScenario
+from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
-from controller.contracts.wire import Progress, TrainingProgram, Turn, TurnOrder, WorkerSpec
+from controller.contracts.wire import Progress, StepBatch, StepOrder, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 
 PROGRESS_PERIOD_S = 1.0
 
 
-class Voice:
+class MessageWriter:
     """The worker's one way to speak; progress more often than once a second is dropped."""
 
     def __init__(self, stream: IO[str]) -> None:
@@ -41,7 +42,7 @@ class Voice:
             self._last_progress = now
             self.say(progress)
 
-    def say(self, message: Progress | Turn | Result | Failure) -> None:
+    def say(self, message: Progress | StepBatch | Result | Failure) -> None:
         """Write one message as one line."""
         self._stream.write(message.model_dump_json() + "\n")
         self._stream.flush()
@@ -65,42 +66,43 @@ class Orders:
 
     def __iter__(self) -> Iterator[int]:
         """Yield the steps of each turn as it is ordered; waiting for it uses no CPU."""
-        while steps := TurnOrder.model_validate_json(self._lines.get()).steps:
+        while steps := StepOrder.model_validate_json(self._lines.get()).steps:
             yield steps
 
 
 def main() -> int:
     """Do the job on standard input; exit status 0 if it was measured, 1 if it failed."""
-    voice = Voice(_claim_stdout())
+    messages = MessageWriter(_claim_stdout())
     spec = WorkerSpec.model_validate_json(sys.stdin.buffer.readline())
     orders = Orders()
     threading.Thread(target=orders.listen, daemon=True).start()
     try:
-        voice.say(run_job(spec, voice, orders))
+        messages.say(run_job(spec, messages, orders))
     except Exception as error:  # noqa: BLE001 - the boundary: every fault becomes a Failure
         traceback.print_exc()
-        voice.say(failure_of(error))
+        messages.say(failure_of(error))
         return 1
     return 0
 
 
-def run_job(spec: WorkerSpec, voice: Voice, orders: Orders) -> Result:
+def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result:
     """Build the workload and the backend, and hand both to the scenario."""
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
         message = f"a worker trains; {job.workload} is for a device's own runtime"
         raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
-    if spec.watch:
-        watched: Result = import_module("agents.profiling.watching").run(spec, voice.progress)
+    if spec.profile_pass:
+        watched: Result = import_module("agents.profiling.profile_pass").run(
+            spec, messages.progress
+        )
         return watched
-    scenario = import_module(f"agents.scenarios.{job.scenario}")
+    module = import_module(f"agents.scenarios.{job.scenario}")
+    scenario = cast("BatchedScenario", module)  # paired cells are checked when they are submitted
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
-    if spec.turns:
-        result: Result = scenario.take_turns(workload, backend, job.knobs, orders, voice.say)
-    else:
-        result = scenario.run(workload, backend, job.knobs, voice.progress)
-    return result
+    if spec.in_batches:
+        return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
+    return scenario.run(workload, backend, job.knobs, messages.progress)
 
 
 def failure_of(error: Exception) -> Failure:

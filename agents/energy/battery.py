@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from agents.android.throttling import Reading
 from agents.energy.account import Used
+from agents.energy.readings import Reading
 from agents.energy.trace import (
     EnergyUnknownError,
     Joules,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agents.energy.trace import EnergyUnknownError, Span
-from agents.transports.remote import Remote, RemoteFault
+from agents.remotes.remote import Remote, RemoteFault
 
 ASKS: Final = 3
 ASK_S: Final = 10.0

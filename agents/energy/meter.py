@@ -15,8 +15,8 @@ from typing import IO, Final
 from agents.energy.meter_log import MAX_LINE_BYTES, MeterLog, Moment
 from agents.host.user_command import ending, last_line
 from controller.contracts.device import Device, DeviceKind
-from controller.contracts.inherited import inherited
-from controller.contracts.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
+from controller.platform.inherited import inherited
+from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 PLACEHOLDER: Final = "{device}"
 """In the command's words: the id of the device, for a phone its serial number."""

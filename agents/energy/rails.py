@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agents.android.throttling import Reading
 from agents.energy.account import Used
 from agents.energy.battery import require_no_charger
+from agents.energy.readings import Reading
 from agents.energy.trace import (
     EnergyUnknownError,
     Joules,

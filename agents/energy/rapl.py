@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agents.android.throttling import Reading
 from agents.energy.account import Used
+from agents.energy.readings import Reading
 from agents.energy.trace import (
     EnergyUnknownError,
     Joules,

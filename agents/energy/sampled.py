@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.android.throttling import Reading
 from agents.energy.account import Account, Used, account
 from agents.energy.battery import of_charge, of_current
 from agents.energy.rails import of_rail, rail_facts, rails_of
 from agents.energy.rapl import SAMPLED, of_rapl
+from agents.energy.readings import Reading
 from agents.energy.trace import EnergyUnknownError, Span
 from controller.contracts.units import Unit
 

@@ -19,9 +19,9 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from functools import partial
 from pathlib import Path
 
-from agents.host import locks
-from agents.host.locks import Holder, exclusive, exclusive_now, flocks, holder_of
 from controller.contracts.wire import Progress
+from controller.platform import locks
+from controller.platform.locks import Holder, exclusive, exclusive_now, flocks, holder_of
 
 PLACES = (Path("/run/lock"), Path("/var/tmp"), Path("/tmp"))
 OTHERS_S = 600.0

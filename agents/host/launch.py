@@ -10,9 +10,9 @@ from agents.host.tools import HUGE_PAGES, LIBRARIES, HostTools, format_cpus, par
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
 from controller.contracts.errors import WorkerFault
-from controller.contracts.inherited import inherited
-from controller.contracts.programs import SAFE_PATH
 from controller.contracts.result import Blame, Failure
+from controller.platform.inherited import inherited
+from controller.platform.programs import SAFE_PATH
 
 GLIBC_KEEPS = (
     "glibc.malloc.mmap_threshold=4294967296",

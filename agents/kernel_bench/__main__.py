@@ -15,12 +15,12 @@ from agents.host.launch import launch_of
 from agents.host.tools import read_host_tools
 from agents.stacks.compiler import MISSING, compiler
 from controller.contracts.catalog import load_catalog
-from controller.contracts.complaint import COMPLAINED, Complaint
+from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
-from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import BEST_VARIANT, KernelBench, KernelOperator
-from controller.contracts.programs import python_module
-from controller.contracts.terminal import say
+from controller.platform.interrupted import quietly_interrupted
+from controller.platform.programs import python_module
+from controller.platform.terminal import say
 from kernels.bench.registry import operators
 from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
@@ -57,7 +57,7 @@ def list_operators() -> int:
 def main() -> int:
     """Run all that is asked for; exit status of the first worker that fails, else 0.
 
-    2 if it can't be run here: standard output holds a Complaint.
+    2 if it can't be run here: standard output holds an ErrorPayload.
     """
     wanted = KernelBench.model_validate_json(sys.argv[1])
     try:
@@ -84,8 +84,8 @@ def main() -> int:
 
 
 def _complain(error: UserError) -> int:
-    sys.stdout.write(Complaint.of(error).model_dump_json() + "\n")
-    return COMPLAINED
+    sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
+    return USER_ERROR
 
 
 if __name__ == "__main__":

@@ -12,13 +12,13 @@ from statistics import median, quantiles
 
 import torch
 
-from agents.pairing.interleave import Plan, Standing, interleave
+from agents.pairing.interleave import ComparisonState, Plan, interleave
 from controller.contracts.kernels import KernelRow
-from controller.contracts.pairs import times_better
 from controller.contracts.units import Unit
+from controller.stats.pairs import times_better
 from kernels.bench.case import Case, Work
 
-TURN_S = 0.15
+BATCH_S = 0.15
 COPIES = 11
 
 
@@ -28,8 +28,8 @@ class TimedWork:
 
     work: Work
 
-    async def turn(self, steps: int) -> tuple[float, ...]:
-        """See Side.turn."""
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        """See Side.run_batch."""
         self.work()
         return tuple(seconds(self.work) for _ in range(steps))
 
@@ -49,11 +49,11 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
     for _ in range(2):
         other()
         case.kernel()
-    standing = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
+    state = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
     copy_s = copy_seconds(case.moved_bytes)
     memory = extra_memory(case.kernel)
-    better = times_better(standing.ratio, Unit.SECONDS)
-    theirs, mine = _percentiles(standing)
+    better = times_better(state.ratio, Unit.SECONDS)
+    theirs, mine = _percentiles(state)
     return KernelRow(
         op=identity.op,
         dtype=identity.dtype,
@@ -116,9 +116,9 @@ def _status(name: str) -> int:
     raise OSError(f"/proc/self/status has no {name}")
 
 
-def _percentiles(standing: Standing) -> tuple[list[float], list[float]]:
+def _percentiles(state: ComparisonState) -> tuple[list[float], list[float]]:
     """Return p20, p50, p80 of all samples of both sides."""
-    sides = [s for p in standing.pairs for s in p.a], [s for p in standing.pairs for s in p.b]
+    sides = [s for p in state.pairs for s in p.a], [s for p in state.pairs for s in p.b]
     theirs, mine = (quantiles(side, n=10, method="inclusive") for side in map(_two, sides))
     return [theirs[at] for at in (1, 4, 7)], [mine[at] for at in (1, 4, 7)]
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 import torch
 
-from agents.kernel_bench.measure import TURN_S, Identity, compare
+from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import compiler
-from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+from controller.platform.interrupted import quietly_interrupted
 from kernels.bench.case import COMPILED, Case
 from kernels.bench.registry import operators
 from kernels.library import capabilities
@@ -33,7 +33,7 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
 
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
     """Check or measure what is asked for."""
-    plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", turn_s=TURN_S)
+    plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
     for identity, case in cases(wanted):
         if wanted.verb == "check":
             yield check(identity, case)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
-from controller.contracts.pairs import Pair, PairedRatio, enough, ratio_of_pairs
+from controller.contracts.pair import Pair
+from controller.stats.pairs import PairedRatio, enough, ratio_of_pairs
 
-TURN_S = 1.0
+BATCH_S = 1.0
 """How long a turn lasts where steps are shorter: long against switching sides, short against
 the drift that a pair cancels."""
 MAX_STEPS = 199
@@ -22,8 +23,8 @@ MAX_PAIRS = 500
 class Side(Protocol):
     """One of two things that are compared."""
 
-    async def turn(self, steps: int) -> tuple[float, ...]:
-        """Work for a turn of so many counted steps and return their samples, one or more.
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        """Run a batch of so many counted steps and return their samples, one or more.
 
         Called when the other side is at rest; at rest itself when it returns. Raises WorkerFault.
         """
@@ -40,12 +41,12 @@ class Plan:
     """Begin no further pair after so many seconds."""
     seed: str
     """Of the coin that decides which side goes first in a pair."""
-    turn_s: float | None = TURN_S
+    batch_s: float | None = BATCH_S
     """None: a turn is one step, however long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ComparisonState:
     """What is known after a pair."""
 
     pairs: tuple[Pair, ...]
@@ -54,8 +55,8 @@ class Standing:
 
 
 async def interleave(
-    a: Side, b: Side, plan: Plan, tell: Callable[[Standing], None] = lambda _: None
-) -> Standing:
+    a: Side, b: Side, plan: Plan, tell: Callable[[ComparisonState], None] = lambda _: None
+) -> ComparisonState:
     """Let two sides take turns until the plan is fulfilled; `tell` hears of each pair.
 
     Both sides take the same number of steps within a pair, and a coin decides which goes first:
@@ -67,34 +68,34 @@ async def interleave(
     while True:
         pairs.append(await _pair(a, b, steps, a_first=coin.random() < 0.5))
         elapsed = time.monotonic() - started
-        standing = Standing(tuple(pairs), ratio_of_pairs(pairs), elapsed)
-        tell(standing)
-        if is_over(standing, plan):
-            return standing
-        if plan.turn_s is not None:
-            steps = next_steps(pairs[-1], plan.turn_s)
+        state = ComparisonState(tuple(pairs), ratio_of_pairs(pairs), elapsed)
+        tell(state)
+        if is_over(state, plan):
+            return state
+        if plan.batch_s is not None:
+            steps = next_steps(pairs[-1], plan.batch_s)
 
 
-def is_over(standing: Standing, plan: Plan) -> bool:
+def is_over(state: ComparisonState, plan: Plan) -> bool:
     """Whether the interval is narrow enough, or time or patience is up."""
-    if standing.elapsed_s >= plan.time_limit_s or len(standing.pairs) >= MAX_PAIRS:
+    if state.elapsed_s >= plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
         return True
-    return enough(standing.ratio, plan.width)
+    return enough(state.ratio, plan.width)
 
 
-def next_steps(pair: Pair, turn_s: float) -> int:
-    """Return the steps of the next turns: what the slower side does in turn_s seconds.
+def next_steps(pair: Pair, batch_s: float) -> int:
+    """Return the steps of the next turns: what the slower side does in batch_s seconds.
 
     An odd number, whose median is a sample; the same for both sides, so that a median of skewed
     samples leans no further on one side than on the other.
     """
-    fitting = int(turn_s / max(median(pair.a), median(pair.b)))
+    fitting = int(batch_s / max(median(pair.a), median(pair.b)))
     return min(MAX_STEPS, max(1, fitting - (fitting % 2 == 0)))
 
 
 async def _pair(a: Side, b: Side, steps: int, *, a_first: bool) -> Pair:
     if a_first:
-        ours = await a.turn(steps)
-        return Pair(a=ours, b=await b.turn(steps), a_first=True)
-    theirs = await b.turn(steps)
-    return Pair(a=await a.turn(steps), b=theirs, a_first=False)
+        ours = await a.run_batch(steps)
+        return Pair(a=ours, b=await b.run_batch(steps), a_first=True)
+    theirs = await b.run_batch(steps)
+    return Pair(a=await a.run_batch(steps), b=theirs, a_first=False)

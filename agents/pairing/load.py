@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from controller.contracts.interrupted import quietly_interrupted
+from controller.platform.interrupted import quietly_interrupted
 
 SHORTEST_S, LONGEST_S = 1e-3, 0.3
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from agents.pairing.interleave import Standing
-from controller.contracts.pairs import MIN_PAIRS, Pair, times_better
+from agents.pairing.interleave import ComparisonState
+from controller.contracts.pair import Pair
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
+from controller.stats.pairs import MIN_PAIRS, times_better
 
 REST_BOUND = 0.02
 """CPU time, as a share of one core, that a side may use while the other is timed."""
@@ -18,7 +19,7 @@ def paired_result(
     metric: str,
     a: Result,
     b: Result,
-    standing: Standing,
+    state: ComparisonState,
     rest_cpu_s: tuple[float | None, float | None],
 ) -> Result:
     """Return the result of a comparison; INVALID for what makes a side's INVALID, and more.
@@ -26,29 +27,29 @@ def paired_result(
     rest_cpu_s: CPU seconds that A and B have used when it was not their turn, as a Side tells.
     """
     unit = a.metrics[metric].unit
-    a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in standing.pairs])
-    b_share = _rest_share(rest_cpu_s[1], [pair.a for pair in standing.pairs])
+    a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in state.pairs])
+    b_share = _rest_share(rest_cpu_s[1], [pair.a for pair in state.pairs])
     reasons = (
         *(f"side A: {reason}" for reason in a.reasons),
         *(f"side B: {reason}" for reason in b.reasons),
         *_restless("A", a_share),
         *_restless("B", b_share),
-        *_too_few(standing),
+        *_too_few(state),
     )
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
         metrics={
-            **_ratio(standing, unit),
-            **_sides(metric, unit, standing),
+            **_ratio(state, unit),
+            **_sides(metric, unit, state),
             **_named(a, "a", metric),
             **_named(b, "b", metric),
         },
         environment={
             **both(a.environment, b.environment),
-            "pairs": standing.ratio.pairs,
-            "warmup_pairs": standing.ratio.warmup_pairs,
-            "compared_s": round(standing.elapsed_s, 3),
+            "pairs": state.ratio.pairs,
+            "warmup_pairs": state.ratio.warmup_pairs,
+            "compared_s": round(state.elapsed_s, 3),
             "a.rest_cpu_share": a_share,
             "b.rest_cpu_share": b_share,
         },
@@ -57,7 +58,7 @@ def paired_result(
             for side, result in (("a", a), ("b", b))
             for name, path in result.artefacts.items()
         },
-        pairs=standing.pairs,
+        pairs=state.pairs,
     )
 
 
@@ -72,9 +73,9 @@ def both(a: Environment, b: Environment) -> Environment:
     return facts
 
 
-def _ratio(standing: Standing, unit: Unit) -> dict[str, Measurement]:
-    found = times_better(standing.ratio, unit)
-    each = [median(pair.b) / median(pair.a) for pair in _steady(standing)]
+def _ratio(state: ComparisonState, unit: Unit) -> dict[str, Measurement]:
+    found = times_better(state.ratio, unit)
+    each = [median(pair.b) / median(pair.a) for pair in _steady(state)]
     better = tuple(1 / r if unit.lower_is_better else r for r in each)
     metrics = {"ratio": Measurement(value=found.value, unit=Unit.RATIO, samples=better)}
     if found.bounded:
@@ -83,9 +84,9 @@ def _ratio(standing: Standing, unit: Unit) -> dict[str, Measurement]:
     return metrics
 
 
-def _sides(metric: str, unit: Unit, standing: Standing) -> dict[str, Measurement]:
+def _sides(metric: str, unit: Unit, state: ComparisonState) -> dict[str, Measurement]:
     """Return the compared metric of both sides, from all samples of the steady pairs."""
-    steady = _steady(standing)
+    steady = _steady(state)
     samples = {
         "a": tuple(sample for pair in steady for sample in pair.a),
         "b": tuple(sample for pair in steady for sample in pair.b),
@@ -98,15 +99,15 @@ def _named(result: Result, side: str, metric: str) -> dict[str, Measurement]:
     return {f"{name}_{side}": m.model_copy(update={"samples": ()}) for name, m in others.items()}
 
 
-def _steady(standing: Standing) -> Sequence[Pair]:
-    return standing.pairs[standing.ratio.warmup_pairs :]
+def _steady(state: ComparisonState) -> Sequence[Pair]:
+    return state.pairs[state.ratio.warmup_pairs :]
 
 
 def _rest_share(cpu_s: float | None, others: Sequence[tuple[float, ...]]) -> float | None:
     """Return the share of a core that a side used during the other one's turns."""
     if cpu_s is None:
         return None
-    return round(cpu_s / sum(seconds for turn in others for seconds in turn), 4)
+    return round(cpu_s / sum(seconds for batch in others for seconds in batch), 4)
 
 
 def _restless(name: str, share: float | None) -> list[str]:
@@ -116,8 +117,8 @@ def _restless(name: str, share: float | None) -> list[str]:
     return [f"{used}, more than {REST_BOUND:.0%}: its threads don't sleep between turns"]
 
 
-def _too_few(standing: Standing) -> list[str]:
-    if standing.ratio.bounded:
+def _too_few(state: ComparisonState) -> list[str]:
+    if state.ratio.bounded:
         return []
-    found = f"{standing.ratio.pairs} steady pairs in {standing.elapsed_s:.0f} s"
+    found = f"{state.ratio.pairs} steady pairs in {state.elapsed_s:.0f} s"
     return [f"{found}: an interval takes {MIN_PAIRS}; give it more time"]

@@ -18,12 +18,12 @@ from itertools import product, repeat
 
 from agents.pairing.interleave import Plan, interleave
 from controller.contracts.bench import PlantedTrial, PlantedTrials
-from controller.contracts.interrupted import quietly_interrupted
-from controller.contracts.programs import python_module
+from controller.platform.interrupted import quietly_interrupted
+from controller.platform.programs import python_module
 
 STEP_S = 0.5e-3
 """How long a step of A takes on an undisturbed core."""
-TURN_S = 4e-3
+BATCH_S = 4e-3
 TRIAL_S = 2.0
 """The time limit of one comparison."""
 TRIES = 200
@@ -36,8 +36,8 @@ class Work:
 
     amount: int
 
-    async def turn(self, steps: int) -> tuple[float, ...]:
-        """See Side.turn."""
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        """See Side.run_batch."""
         return tuple(_seconds(self.amount) for _ in range(steps))
 
 
@@ -51,9 +51,9 @@ def calibrated_amount(step_s: float) -> int:
 def compare_planted(amount: int, effect: float, width: float, seed: str) -> PlantedTrial:
     """Compare an amount of work with more of it."""
     more = round(amount * (1 + effect))
-    plan = Plan(width=width, time_limit_s=TRIAL_S, seed=seed, turn_s=TURN_S)
-    standing = asyncio.run(interleave(Work(amount), Work(more), plan))
-    found = standing.ratio
+    plan = Plan(width=width, time_limit_s=TRIAL_S, seed=seed, batch_s=BATCH_S)
+    state = asyncio.run(interleave(Work(amount), Work(more), plan))
+    found = state.ratio
     return PlantedTrial(
         effect=effect,
         truth=more / amount,
@@ -61,7 +61,7 @@ def compare_planted(amount: int, effect: float, width: float, seed: str) -> Plan
         low=found.low if found.bounded else None,
         high=found.high if found.bounded else None,
         direction=found.direction,
-        pairs=len(standing.pairs),
+        pairs=len(state.pairs),
     )
 
 

@@ -23,7 +23,7 @@ MOST_STEPS = 5
 """Enough for a mean; a trace grows with every step."""
 
 
-def speak_up(log: Path) -> None:
+def enable_onednn_verbose(log: Path) -> None:
     """Have every oneDNN of this process tell of each execution in a file.
 
     Called before the first primitive: oneDNN reads the environment once. It prints to standard
@@ -46,7 +46,7 @@ def flush() -> None:
     ctypes.CDLL(None).fflush(None)
 
 
-def watch(
+def capture(
     workload: TrainingWorkload[Batch, Outputs],
     backend: TrainingBackend,
     knobs: Mapping[str, Scalar],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents.backends.protocol import TrainingBackend
-from agents.kernel_bench.measure import TURN_S, Identity, compare
+from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import require_compiler
 from controller.contracts.base import Scalar
@@ -31,7 +31,7 @@ def run(
         width=float(knobs["kernel_width"]),
         time_limit_s=float(knobs["kernel_time_limit"]),
         seed="0",
-        turn_s=TURN_S,
+        batch_s=BATCH_S,
     )
     case = workload.case()
     wanted = _baselines(case, compiled=bool(knobs["compiled_baseline"]))

@@ -17,7 +17,7 @@ from agents.host.disturbance import objections as disturbances
 from controller.contracts.base import Scalar
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress, Turn
+from controller.contracts.wire import Progress, StepBatch
 from models.training import Batch, Outputs, TrainingWorkload
 
 Steps = list[tuple[float, float]]
@@ -120,12 +120,12 @@ def run(
     return trainer.result(steps[warmup:], policy)
 
 
-def take_turns(
+def run_batches(
     workload: TrainingWorkload[Batch, Outputs],
     backend: TrainingBackend,
     knobs: Mapping[str, Scalar],
     orders: Iterable[int],
-    say: Callable[[Turn], None],
+    say: Callable[[StepBatch], None],
 ) -> Result:
     """Train in turns of so many counted steps as each order says, and rest in between.
 
@@ -134,17 +134,17 @@ def take_turns(
     """
     trainer = Trainer(workload, backend)
     steps: Steps = []
-    say(Turn())
+    say(StepBatch())
     rested = time.process_time()
     for count in orders:
         rest_cpu_s = time.process_time() - rested
         trainer.step()
         with trainer.timing():
-            turn = [trainer.step() for _ in range(count)]
-        steps += turn
+            batch = [trainer.step() for _ in range(count)]
+        steps += batch
         come_to_rest()
         rested = time.process_time()
-        say(Turn(samples=tuple(seconds for seconds, _ in turn), rest_cpu_s=rest_cpu_s))
+        say(StepBatch(samples=tuple(seconds for seconds, _ in batch), rest_cpu_s=rest_cpu_s))
     return trainer.result(steps, str(knobs.get("policy", "ci")))
 
 

@@ -16,9 +16,9 @@ from agents.stacks.install import Installation
 from agents.stacks.status import details_of, status_of
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.interrupted import quietly_interrupted
 from controller.contracts.manifests import StackManifest
-from controller.contracts.terminal import say
+from controller.platform.interrupted import quietly_interrupted
+from controller.platform.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from controller.contracts.base import Contract, digest
 from controller.contracts.documents import read_json
 from controller.contracts.manifests import StackEnvironment
 from controller.contracts.unreadable import UNREADABLE
+from controller.platform.atomic import write_private
 
 STACKS_VARIABLE = "BENCHFARM_STACKS"
 
@@ -61,9 +62,7 @@ class EnvironmentFolder:
 
     def note(self, state: InstallState) -> None:
         """Replace the state at once."""
-        temporary = self.path / "install.json.new"
-        temporary.write_text(state.model_dump_json())
-        temporary.replace(self.path / "install.json")
+        write_private(self.path / "install.json", state.model_dump_json())
 
     @property
     def reusable(self) -> InstallState | None:

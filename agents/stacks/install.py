@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -16,8 +15,9 @@ from pathlib import Path
 
 from agents.stacks.environments import STACKS_VARIABLE, EnvironmentFolder, InstallState
 from controller.contracts.errors import UserError
-from controller.contracts.inherited import inherited_to_fetch
-from controller.contracts.programs import python_module
+from controller.platform.inherited import inherited_to_fetch
+from controller.platform.locks import exclusive_now
+from controller.platform.programs import python_module
 
 INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
 WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
@@ -67,11 +67,9 @@ class Installation:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with (self.folder.path.parent / f"{self.stack}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise self._error("somebody else is installing it", "wait for that") from None
+        with exclusive_now(self.folder.path.parent / f"{self.stack}.lock") as free:
+            if not free:
+                raise self._error("somebody else is installing it", "wait for that")
             yield
 
     def _announce(self) -> None:

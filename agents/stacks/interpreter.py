@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agents.stacks.environments import EnvironmentFolder
 from controller.contracts.errors import WorkerFault
-from controller.contracts.programs import python_file, python_module
 from controller.contracts.result import Blame, Failure
 from controller.contracts.wire import TrainingProgram, WorkerSpec
+from controller.platform.programs import python_file, python_module
 
 WORKER_MODULE = "agents.worker"
 OUR_PACKAGES = ("controller", "kernels", "models", "agents")

@@ -9,7 +9,7 @@ import json
 import sys
 from importlib.metadata import distributions
 
-from agents.resolving import resolve
+from agents.stacks.resolving import resolve
 from controller.contracts.catalog import load_catalog
 
 

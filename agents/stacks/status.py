@@ -16,10 +16,10 @@ from agents.stacks.interpreter import command_in
 from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command
 from controller.contracts.errors import UserError
-from controller.contracts.inherited import inherited
 from controller.contracts.manifests import StackManifest
-from controller.contracts.programs import PYTHON, SAFE_PATH, python_module
 from controller.contracts.stacks import StackDetails, StackStatus
+from controller.platform.inherited import inherited
+from controller.platform.programs import PYTHON, SAFE_PATH, python_module
 from models.mobile.store import Store
 
 

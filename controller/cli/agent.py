@@ -22,7 +22,7 @@ from controller.cli.common import (
     show_table,
     warn_of_clocks,
 )
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 from controller.runtime.options import RECONNECT_TIMEOUT_S
 
 AgentId = Annotated[str, typer.Argument(help="Agent id, as agent list shows it.")]
@@ -113,9 +113,9 @@ def join(
     import asyncio
     import os
 
-    from controller.contracts.processes import FARM_MARKER
-    from controller.contracts.programs import this_program
     from controller.metrics.exporter import listening
+    from controller.platform.processes import FARM_MARKER
+    from controller.platform.programs import this_program
     from controller.runtime.addresses import Address, adb_server_address
     from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
 

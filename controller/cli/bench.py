@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, show_json, show_table
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 app = typer.Typer(
     help="What benchfarm itself costs, and how far to trust it.", no_args_is_help=True

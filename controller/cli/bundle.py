@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 
 app = typer.Typer(help="Runtimes that are pushed to devices.", no_args_is_help=True)
 
@@ -24,5 +24,5 @@ def build(
 ) -> None:
     """Build a self-contained bundle from Debian and PyPI packages, or find the one there is."""
     options = ["--refresh"] if refresh else []
-    command = python_module("agents.android.bundle", name, *options)
+    command = python_module("agents.inference.bundle", name, *options)
     sys.exit(subprocess.run(command, check=False).returncode)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from controller.cli.common import console, home, reading, show_json, show_table
-from controller.contracts.programs import python_module
-from controller.contracts.terminal import say
+from controller.platform.programs import python_module
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.capability import Capability
@@ -124,8 +124,8 @@ def _models_there() -> list[str]:
     command = python_module("models.mobile", "list")
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 2:
-        from controller.contracts.complaint import Complaint
+        from controller.contracts.error_payload import ErrorPayload
 
-        raise Complaint.model_validate_json(done.stdout).error()
+        raise ErrorPayload.model_validate_json(done.stdout).error()
     statuses = TypeAdapter(list[ModelStatus]).validate_json(done.stdout)
     return [status.key for status in statuses if status.there]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import Json, home, reading, show_json, show_table
-from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
-from controller.contracts.terminal import say
+from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.sweep import Stopping, Sweep
     from controller.reports.comparison import Comparison
-    from controller.reports.selecting import Wanted
+    from controller.reports.result_selection import Wanted
 
 SETTING_UP_S = 1800.0
 """What an attempt may take beyond its turns: to start both sides, build and compile."""
@@ -56,7 +56,7 @@ def compare(
 
 
 def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
-    from controller.contracts.sweep import Paired, Sweep
+    from controller.contracts.sweep import PairedComparison, Sweep
 
     return Sweep(
         name="compare",
@@ -65,7 +65,7 @@ def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
         knobs={name: (value,) for name, value in wanted.knobs.items()},
         devices=(f'device == "{wanted.device}"' if wanted.device else "any",),
         deadline_s=stopping.time_limit_s + SETTING_UP_S,
-        paired=Paired(a=wanted.a, b=(wanted.b,), **stopping.model_dump()),
+        paired=PairedComparison(a=wanted.a, b=(wanted.b,), **stopping.model_dump()),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import make_folder, write_file
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +74,8 @@ def check(
     With --prometheus every query of every panel, variable and annotation is asked; those without
     data are listed, which is no error: a fleet without phones has no batteries.
     """
-    from controller.dashboards.checking import findings_in, findings_in_alerts
     from controller.dashboards.files import built_dashboards
+    from controller.dashboards.lint import findings_in, findings_in_alerts
 
     dashboards = [_read(file) for file in files] if files else built_dashboards()
     findings = [finding for dashboard in dashboards for finding in findings_in(dashboard)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from controller.cli import demo_metrics
 from controller.cli.common import home, unwound
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.runtime.lifetime import FarmUp
@@ -28,7 +28,7 @@ def demo() -> None:
     A farm that is already up is used and left up.
     """
     from controller.cli.sweep import watch_to_end
-    from controller.contracts.processes import adopt_orphans
+    from controller.platform.processes import adopt_orphans
     from controller.runtime.lifetime import UpOptions, bring_down, bring_up
 
     adopt_orphans()

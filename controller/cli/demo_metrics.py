@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from controller.cli.common import home, reading
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.records import NewestResult

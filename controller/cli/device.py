@@ -17,7 +17,7 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.base import Contract
@@ -236,9 +236,9 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
 def _do(device: str, verb: str, body: Contract) -> None:
     from urllib.parse import quote
 
-    from controller.contracts.device import Standing
+    from controller.contracts.device import DeviceStatus
     from controller.runtime.client import FarmClient
 
     path = f"devices/{quote(device, safe='')}/{verb}"
-    now = FarmClient(home()).administer(Standing, path, body)
+    now = FarmClient(home()).administer(DeviceStatus, path, body)
     say(f"device {device}: {now.state} ({now.why})")

@@ -18,7 +18,7 @@ from controller.cli.common import (
     unwound,
 )
 from controller.contracts.quota import Quota
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 from controller.runtime.options import QUARANTINE_AFTER
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
-from controller.cli.sides import Knobs, knobs_of
-from controller.contracts.programs import python_module
+from controller.cli.comparison_options import Knobs, knobs_of
+from controller.platform.programs import python_module
 
 app = typer.Typer(help="What this host can do at best.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def peaks(
 
     settings = canonical_json(knobs_of(knob or ()))
     which = "again" if again else "kept"
-    command = python_module("agents.profiling", str(home().path), stack, settings, which)
+    command = python_module("agents.machine_peaks", str(home().path), stack, settings, which)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)

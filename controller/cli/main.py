@@ -33,8 +33,8 @@ from controller.cli import (
     token,
 )
 from controller.cli.common import LONGEST
-from controller.contracts.interrupted import INTERRUPTED
-from controller.contracts.terminal import make_visible, say
+from controller.platform.interrupted import INTERRUPTED
+from controller.platform.terminal import make_visible, say
 
 app = typer.Typer(
     name="benchfarm",

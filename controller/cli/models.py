@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import Json, show_json, show_table
-from controller.contracts.programs import python_module
-from controller.contracts.terminal import say
+from controller.platform.programs import python_module
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.models import ModelStatus
@@ -78,12 +78,12 @@ def _statuses(verb: str) -> list[ModelStatus]:
 
 def _asked(*arguments: str) -> str:
     """Return what the models' side prints; raises UserError with its complaint."""
-    from controller.contracts.complaint import Complaint
+    from controller.contracts.error_payload import ErrorPayload
 
     command = python_module("models.mobile", *arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 2:
-        raise Complaint.model_validate_json(done.stdout).error()
+        raise ErrorPayload.model_validate_json(done.stdout).error()
     if done.returncode:
         raise typer.Exit(done.returncode)
     return done.stdout

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.adb_status import Check, Offer

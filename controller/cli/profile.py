@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
-from controller.cli.sides import Knobs
-from controller.contracts.terminal import say
+from controller.cli.comparison_options import Knobs
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.profiles.model import Profile

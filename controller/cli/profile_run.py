@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from controller.cli.common import console, home, reading
-from controller.cli.sides import knobs_of
-from controller.contracts.terminal import say
+from controller.cli.comparison_options import knobs_of
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.device import RegisteredDevice

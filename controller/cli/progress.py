@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from controller.contracts.run import Run
 from controller.contracts.sweep import Side, side_labels
-from controller.contracts.terminal import visible
 from controller.contracts.wire import RunEvent
+from controller.platform.terminal import visible
 from controller.runtime.watch import SweepView
 
 

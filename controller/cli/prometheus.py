@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import home
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 app = typer.Typer(help="Metrics for a Prometheus of your own.", no_args_is_help=True)
 

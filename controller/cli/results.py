@@ -11,8 +11,8 @@ import typer
 
 from controller.cli import report
 from controller.cli.common import Json, reading, show_json, show_table, write_file
-from controller.cli.sides import Knobs, Scenario, SideA, SideB, Workload, wanted_of
-from controller.contracts.terminal import say
+from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from controller.contracts.records import StoredFailure, StoredResult
@@ -114,9 +114,9 @@ def compare(
     from controller.cli.compare import show_comparison
     from controller.contracts.catalog import load_catalog
     from controller.contracts.errors import UserError
-    from controller.reports.alike import difference
+    from controller.reports.comparability import difference
     from controller.reports.comparison import compare_pairs, compare_runs
-    from controller.reports.selecting import choose, stray_knob
+    from controller.reports.result_selection import choose, stray_knob
 
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)

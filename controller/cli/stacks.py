@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import Json, home, show_json, show_table
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 
 app = typer.Typer(help="Software stacks of this host.", no_args_is_help=True)
 

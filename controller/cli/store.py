@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import home
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 app = typer.Typer(help="The store: find damage, save what is whole.", no_args_is_help=True)
 
@@ -17,7 +17,7 @@ app = typer.Typer(help="The store: find damage, save what is whole.", no_args_is
 @app.command()
 def check() -> None:
     """Read all that is stored and name what is damaged; exit status 1 if anything is."""
-    from controller.store.checking import check
+    from controller.store.integrity import check
 
     path = home().store
     found = check(path)
@@ -38,7 +38,7 @@ def salvage(
     output: Annotated[Path, typer.Argument(help="Store to make; there must be no such file yet.")],
 ) -> None:
     """Copy all that is sound into a new store."""
-    from controller.store.checking import salvage
+    from controller.store.integrity import salvage
 
     path = home().store
     found = salvage(path, output)

@@ -17,7 +17,7 @@ from controller.cli.common import (
     show_json,
     show_table,
 )
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -207,8 +207,8 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
     from controller.runtime.watch import follow_from_elsewhere
 
     all_valid = False
-    for standing in follow_from_elsewhere(client, sweep_id):
-        runs = ", ".join(f"{count} {state}" for state, count in standing.runs.items() if count)
+    for sweep_status in follow_from_elsewhere(client, sweep_id):
+        runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
-        all_valid = standing.all_valid
+        all_valid = sweep_status.all_valid
     return 0 if all_valid else 1

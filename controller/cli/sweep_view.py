@@ -1,4 +1,4 @@
-"""How a sweep's standing and outcome are shown."""
+"""How a sweep's status and outcome are shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.contracts.errors import NotFound
 from controller.contracts.records import SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
-from controller.contracts.terminal import say
+from controller.platform.terminal import say
 from controller.store.protocol import StoreReader
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Rich's console, printing as controller/contracts/terminal.py does."""
+"""Rich's console, printing as controller/platform/terminal.py does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from controller.contracts.terminal import visible
+from controller.platform.terminal import visible
 
 
 class VisibleConsole(Console):

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from controller.contracts.base import Contract
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 
 ADB_FOLDER: Final = "adb"
 """Below an agent's folder: all that belongs to its adb server."""
@@ -36,7 +36,7 @@ class RouteStatus(Contract):
     """Which phone it is, if the agent may use it this way."""
     last_device_id: str | None = None
     """Which phone was last used this way, if none is now and that phone is away."""
-    complaint: Complaint | None = None
+    complaint: ErrorPayload | None = None
     """Why nothing runs on it."""
     look: int = 0
     """How often the agent had begun to look at it when this was told."""
@@ -55,7 +55,7 @@ class AdbStatus(Contract):
 
     server: str | None = None
     """The path of its Unix socket, or HOST:PORT."""
-    complaint: Complaint | None = None
+    complaint: ErrorPayload | None = None
     """Why there is no server."""
     routes: dict[str, RouteStatus] = {}
     """By adb serial; a phone that is still being looked at has none."""
@@ -117,7 +117,7 @@ class Announced(Contract):
     address: str
 
 
-class Answer(Contract):
+class PhoneResult(Contract):
     """What came of something that was asked of a phone."""
 
     freed_bytes: int = 0

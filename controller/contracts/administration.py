@@ -30,7 +30,7 @@ class Count(Contract):
     runs: int
 
 
-class SweepStanding(Contract):
+class SweepStatus(Contract):
     """How many runs of a sweep are in each state, and whether all have a VALID result."""
 
     sweep_id: str

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from controller.contracts.base import Contract
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 
 Effect = Annotated[float, Field(ge=0, le=1)]
 """How much more work B does than A: 0.05 is 5 %."""

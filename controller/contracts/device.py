@@ -55,7 +55,7 @@ class DeviceState(StrEnum):
     """Its agent is silent or revoked."""
 
 
-class Standing(Contract):
+class DeviceStatus(Contract):
     """What a device does now, since when, who brought that about, and why."""
 
     state: DeviceState
@@ -99,7 +99,7 @@ class Booking(Contract):
 class DeviceLife(Contract):
     """What the controller keeps of a device beyond what its agent says of it."""
 
-    away: Standing | None = None
+    away: DeviceStatus | None = None
     """Why it is not online."""
     failures: int = 0
     """In a row, of its own blame."""
@@ -114,7 +114,7 @@ class DeviceLife(Contract):
     """Set by a person; they go before those of its agent."""
 
 
-class DeviceEvent(Contract):
+class DeviceHistoryEntry(Contract):
     """A line of a device's history."""
 
     device_id: str

@@ -33,9 +33,9 @@ BenchfarmError
 └── WorkerFault                a run could not be done; becomes the Failure of its attempt
 
 These are the errors that more than one package knows. One whose text is all that leaves its
-package stands there: BundleUnbuildable (agents/android/bundle/recipe.py), ControllerAway
-(agents/link.py), those of mobile tasks (models/mobile/errors.py), of agents/transports, and of the
-virtual phone (agents/android/virtual/errors.py).
+package stands there: BundleUnbuildable (agents/inference/bundle/recipe.py), ControllerAway
+(agents/link.py), those of mobile tasks (models/mobile/errors.py), of agents/remotes, and of the
+virtual phone (agents/virtual_phone/errors.py).
 """
 
 from __future__ import annotations

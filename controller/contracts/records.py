@@ -7,11 +7,11 @@ from typing import Final
 
 from controller.contracts.base import Contract, Scalar, Timestamp
 from controller.contracts.device import EMULATED, DeviceKind, likeness
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.result import Blame, Environment, Measurement, Validity
 from controller.contracts.run import RunState
-from controller.contracts.sweep import Sweep, Versus
+from controller.contracts.sweep import PairedCandidate, Sweep
 
 ADMIN: Final = "admin"
 """Who holds the farm's own api-token."""
@@ -62,7 +62,7 @@ class Took(Contract):
     stack: str
     scenario: str
     knobs: dict[str, Scalar]
-    versus: Versus | None
+    versus: PairedCandidate | None
     device: str
     device_kind: DeviceKind
     seconds: float
@@ -83,7 +83,7 @@ class OutcomeOrigin(Contract):
     stack: str
     scenario: str
     knobs: dict[str, Scalar]
-    versus: Versus | None = None
+    versus: PairedCandidate | None = None
     started_at: Timestamp
     counted: bool
     environment: Environment = {}

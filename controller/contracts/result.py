@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from controller.contracts.base import Contract, Scalar
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 from controller.contracts.profile import ProfileSummary
 from controller.contracts.units import Unit
 

@@ -75,14 +75,14 @@ class Stopping(Contract):
     """Or so many seconds of turns have passed."""
 
 
-class Paired(Stopping):
+class PairedComparison(Stopping):
     """Each of `b` is compared with `a`, in turns on one device."""
 
     a: Side
     b: Annotated[tuple[Side, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 
 
-class Versus(Side, Stopping):
+class PairedCandidate(Side, Stopping):
     """Side B of a cell that is a paired comparison."""
 
 
@@ -108,7 +108,7 @@ class Sweep(Contract):
     repeats: int = Field(default=1, ge=1, le=1000)
     deadline_s: float = Field(default=1800.0, gt=0, le=7 * 86400)
     baseline: dict[str, Scalar] = {}
-    paired: Paired | None = None
+    paired: PairedComparison | None = None
     profile: Yes = None
     priority: int | None = Field(default=None, ge=-100, le=100)
     """Runs of a higher one go first; 0 if left out. Above 0 is the administrator's."""
@@ -128,7 +128,7 @@ class Cell(Contract):
     knobs: dict[str, Scalar]
     """Every knob the cell has, defaults written out, so that a changed default is a new cell."""
     selector: str
-    versus: Versus | None = None
+    versus: PairedCandidate | None = None
     """Side B, if the cell is a paired comparison; `stack` and `knobs` are then side A's."""
     profiled: Yes = None
     """Whether its runs are profiled, too."""

@@ -63,7 +63,7 @@ class CommandProgram(Contract):
 Program = Annotated[TrainingProgram | OnDeviceProgram | CommandProgram, Field(discriminator="type")]
 
 
-class Rival(Contract):
+class CandidateJob(Contract):
     """Side B of a paired comparison, and when to stop."""
 
     stack: str
@@ -87,7 +87,7 @@ class Job(Contract):
     """All of the cell's."""
     program: Program
     deadline_s: float
-    rival: Rival | None = None
+    candidate: CandidateJob | None = None
     """What it is compared with, in turns; `stack`, `knobs` and `program` are then side A's."""
     profiled: bool = False
     """Profile it, too, when it has been timed."""
@@ -162,7 +162,7 @@ class Progress(Contract):
     """Live values by metric name: `loss`, `step_time` …"""
 
 
-class Turn(Contract):
+class StepBatch(Contract):
     """What a worker that takes turns says after each of them, and once when it is ready."""
 
     type: Literal["turn"] = "turn"
@@ -172,31 +172,31 @@ class Turn(Contract):
     """CPU seconds it has used between this turn and the one before, when it should rest."""
 
 
-Message = Annotated[Progress | Turn | Result | Failure, Field(discriminator="type")]
-MESSAGE: TypeAdapter[Progress | Turn | Result | Failure] = TypeAdapter(Message)
+Message = Annotated[Progress | StepBatch | Result | Failure, Field(discriminator="type")]
+MESSAGE: TypeAdapter[Progress | StepBatch | Result | Failure] = TypeAdapter(Message)
 
 
-class TurnOrder(Contract):
+class StepOrder(Contract):
     """A later line for a worker that takes turns."""
 
     steps: int = Field(ge=0)
     """Counted steps of the next turn; 0: there is none, say the Result."""
 
 
-Watch = Literal["trace", "verbose", "replay", "peaks"]
+ProfilePass = Literal["trace", "verbose", "replay", "peaks"]
 """What a worker does instead of timing: train under torch.profiler, or under that and oneDNN's
 verbose mode; run kernels alone; find out what the machine can do."""
 
 
 class WorkerSpec(Contract):
-    """The first line a worker reads from its standard input, and the only one unless `turns`."""
+    """The first line on a worker's standard input; the only one unless `in_batches`."""
 
     job: Job
     device: Device
     artefact_dir: str
-    turns: bool = False
-    """Measure in turns, each when a TurnOrder comes."""
-    watch: Watch | None = None
+    in_batches: bool = False
+    """Measure in turns, each when a StepOrder comes."""
+    profile_pass: ProfilePass | None = None
 
 
 class RunProgress(Contract):

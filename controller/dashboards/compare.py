@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import HALF, POINTS_OF_RESULTS, WIDE, Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
@@ -127,7 +127,7 @@ def speed_and_accuracy() -> dashboard.Panel:
         tables.Column("latency p99", _results(metric="latency_p99")),
         tables.Column("throughput", _results(metric="throughput")),
         tables.Column("accuracy", accuracy),
-        tables.Column("target", missed, words=words.TARGET),
+        tables.Column("target", missed, words=thresholds.TARGET),
         tables.Column("energy", _results(metric="energy")),
         tables.Column("peak memory", _results(metric="peak_memory")),
         size=WIDE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query, Size
 from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
@@ -48,7 +48,9 @@ def state() -> dashboard.Panel:
     """Return what the device did over time."""
     now = promql.being(names.DEVICE_STATE, 1, device=THIS)
     about = "Ready, busy, cooling, away (offline, unauthorized, lost), quarantined or reserved."
-    return panels.states("State", about, Query(now, "{{state}}"), words=words.YES, size=Size(24, 6))
+    return panels.states(
+        "State", about, Query(now, "{{state}}"), words=thresholds.YES, size=Size(24, 6)
+    )
 
 
 def progress() -> dashboard.Panel:
@@ -81,21 +83,23 @@ def temperature() -> dashboard.Panel:
     """Return every sensor's temperature."""
     query = Query(last(names.DEVICE_TEMPERATURE, device=THIS), "{{sensor}}")
     about = "Each sensor, when last read. Heat makes results slower, or INVALID."
-    return panels.lines("Temperature", about, query, steps=words.CELSIUS, live=True, size=THIRD)
+    return panels.lines(
+        "Temperature", about, query, steps=thresholds.CELSIUS, live=True, size=THIRD
+    )
 
 
 def battery() -> dashboard.Panel:
     """Return the charge."""
     query = Query(last(names.DEVICE_BATTERY, device=THIS), "charge")
     about = "Charge of the battery, when last read; servers have none."
-    return panels.lines("Battery", about, query, steps=words.BATTERY, live=True, size=THIRD)
+    return panels.lines("Battery", about, query, steps=thresholds.BATTERY, live=True, size=THIRD)
 
 
 def thermal() -> dashboard.Panel:
     """Return Android's thermal status."""
     query = Query(last(names.DEVICE_THERMAL_STATUS, device=THIS), "thermal status")
     about = "Android's own word for its heat; from moderate on it slows programs down. Phones only."
-    return panels.states("Thermal status", about, query, words=words.THERMAL, size=THIRD)
+    return panels.states("Thermal status", about, query, words=thresholds.THERMAL, size=THIRD)
 
 
 def newest() -> dashboard.Panel:
@@ -110,7 +114,9 @@ def newest() -> dashboard.Panel:
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("throughput", _result(metric="throughput")),
         tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
-        tables.Column("target", last(names.QUALITY_MISSED, device="$device"), words=words.TARGET),
+        tables.Column(
+            "target", last(names.QUALITY_MISSED, device="$device"), words=thresholds.TARGET
+        ),
         tables.Column("peak memory", _result(metric="peak_memory")),
         tables.Column("age", promql.age(names.RESULT_TIME, device="$device")),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import LATELY, RANKING, last
@@ -36,7 +36,7 @@ def agents_up() -> dashboard.Panel:
     """Return how many agents answer."""
     up = promql.or_zero(promql.over("sum", last(names.AGENT_UP)))
     about = "Agents that answer the controller. None: no host can take work."
-    return panels.numbers("Agents up", about, Query(up), steps=words.SOME_IS_GOOD, width=4)
+    return panels.numbers("Agents up", about, Query(up), steps=thresholds.SOME_IS_GOOD, width=4)
 
 
 def agents_down() -> dashboard.Panel:
@@ -44,7 +44,7 @@ def agents_down() -> dashboard.Panel:
     down = promql.count(promql.being(names.AGENT_UP, 0))
     about = "Agents whose lease ran out: their host is down, unreachable, or lost its network."
     query = Query(promql.or_zero(down))
-    return panels.numbers("Agents down", about, query, steps=words.NONE_IS_GOOD, width=4)
+    return panels.numbers("Agents down", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 
 def queued() -> dashboard.Panel:
@@ -65,14 +65,14 @@ def oldest() -> dashboard.Panel:
         "How long the run that waits longest has waited. Long with free devices: nothing matches."
     )
     query = Query(last(names.QUEUE_OLDEST))
-    return panels.numbers("Longest wait", about, query, steps=words.WAIT_S, width=4)
+    return panels.numbers("Longest wait", about, query, steps=thresholds.WAIT_S, width=4)
 
 
 def missed() -> dashboard.Panel:
     """Return how many newest results miss their quality target."""
     about = "Newest results below the quality target of their workload: their speed does not count."
     query = Query(promql.or_zero(promql.over("sum", last(names.QUALITY_MISSED))))
-    return panels.numbers("Targets missed", about, query, steps=words.NONE_IS_GOOD, width=4)
+    return panels.numbers("Targets missed", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 
 def winners() -> dashboard.Panel:
@@ -103,7 +103,7 @@ def failed_share() -> dashboard.Panel:
     share = promql.share(promql.or_zero(bad), promql.increase(names.RUNS, LATELY))
     about = "Share of the attempts of the last 30 minutes that failed or were lost."
     return panels.lines(
-        "Attempts in vain", about, Query(share, "failed or lost"), steps=words.FAILED
+        "Attempts in vain", about, Query(share, "failed or lost"), steps=thresholds.FAILED
     )
 
 
@@ -142,7 +142,7 @@ def hottest() -> dashboard.Panel:
     top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)))
     about = "The ten devices with the hottest sensor, when last read."
     query = Query(top, "{{device}}{{virtual}}")
-    return panels.gauges("Hottest devices", about, query, steps=words.CELSIUS, full=110)
+    return panels.gauges("Hottest devices", about, query, steps=thresholds.CELSIUS, full=110)
 
 
 def emptiest() -> dashboard.Panel:
@@ -152,7 +152,7 @@ def emptiest() -> dashboard.Panel:
         "The ten phones with the least charge; a phone with too little waits before it measures."
     )
     query = Query(low, "{{device}}{{virtual}}")
-    return panels.gauges("Lowest batteries", about, query, steps=words.BATTERY, full=1)
+    return panels.gauges("Lowest batteries", about, query, steps=thresholds.BATTERY, full=1)
 
 
 def throttled() -> dashboard.Panel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
@@ -82,7 +82,7 @@ def newest() -> dashboard.Panel:
         tables.Column(
             "target",
             _phones(last(names.QUALITY_MISSED, **_chosen()), "model"),
-            words=words.TARGET,
+            words=thresholds.TARGET,
         ),
         tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), "model")),
     )
@@ -133,7 +133,7 @@ def thermal() -> dashboard.Panel:
     status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted))
     query = Query(promql.extreme("topk", 20, status), "{{device}}")
     about = "Android's own word for its heat, of the twenty worst; from moderate on it slows down."
-    return panels.states("Thermal status", about, query, words=words.THERMAL)
+    return panels.states("Thermal status", about, query, words=thresholds.THERMAL)
 
 
 def temperature() -> dashboard.Panel:
@@ -141,7 +141,7 @@ def temperature() -> dashboard.Panel:
     sensors = _phones(last(names.DEVICE_TEMPERATURE, device=PHONE.wanted))
     query = Query(promql.extreme("topk", 20, sensors), "{{device}} {{sensor}}")
     about = "The twenty hottest sensors of the chosen phones."
-    steps = words.PHONE_CELSIUS
+    steps = thresholds.PHONE_CELSIUS
     return panels.lines("Temperature", about, query, steps=steps, live=True)
 
 
@@ -150,7 +150,7 @@ def battery() -> dashboard.Panel:
     charge = _phones(last(names.DEVICE_BATTERY, device=PHONE.wanted))
     query = Query(promql.extreme("bottomk", 20, charge), "{{device}}")
     about = "The twenty lowest batteries of the chosen phones."
-    return panels.lines("Battery", about, query, steps=words.BATTERY, live=True)
+    return panels.lines("Battery", about, query, steps=thresholds.BATTERY, live=True)
 
 
 def throttled() -> dashboard.Panel:

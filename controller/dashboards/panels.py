@@ -102,7 +102,7 @@ def lines(
         style = common.GraphThresholdsStyleConfig().mode(options.GraphThresholdsStyleMode.LINE)
         look.thresholds_style(style)
     panel = finished(look, title, about, queries[0].expr.unit, size)
-    _defaults(panel).thresholds = thresholds(steps)
+    _defaults(panel).thresholds = threshold_config(steps)
     return _asking(panel, queries)
 
 
@@ -158,12 +158,12 @@ def finished(
 def coloured(panel: dashboard.Panel, steps: Steps) -> dashboard.Panel:
     """Colour a panel's values by thresholds."""
     defaults = _defaults(panel)
-    defaults.thresholds = thresholds(steps)
+    defaults.thresholds = threshold_config(steps)
     defaults.color = dashboard.FieldColor(mode=dashboard.FieldColorModeId.THRESHOLDS)
     return panel
 
 
-def thresholds(steps: Steps) -> dashboard.ThresholdsConfig:
+def threshold_config(steps: Steps) -> dashboard.ThresholdsConfig:
     """Return thresholds as panels take them."""
     listed = [dashboard.Threshold(value, colour) for value, colour in steps]
     return dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=listed)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.dashboards.checking import without_macros
-from controller.dashboards.questions import VARIABLE, Question, Variable, questions_of, variables_of
+from controller.dashboards.lint import without_macros
+from controller.dashboards.queries import VARIABLE, Question, Variable, questions_of, variables_of
 from controller.runtime.prometheus import Prometheus, Series
 
 LOOK_BACK_S = 1800.0
@@ -20,7 +20,7 @@ STEP_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """What came back."""
 
     question: Question
@@ -41,7 +41,7 @@ class Probe:
 
     def dashboard(
         self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
-    ) -> Iterator[Answer]:
+    ) -> Iterator[QueryResult]:
         """Yield an answer to every variable, panel and annotation of a dashboard.
 
         chosen: values of variables; of the others all that they have, or the first.
@@ -53,7 +53,7 @@ class Probe:
 
     def variables(
         self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
-    ) -> tuple[list[Answer], dict[str, str]]:
+    ) -> tuple[list[QueryResult], dict[str, str]]:
         """Return the answers to the variables of a dashboard, and a value for each."""
         answers, values = [], dict(chosen or {})
         for variable in variables_of(dashboard):
@@ -62,11 +62,13 @@ class Probe:
             values.setdefault(variable.name, _default(variable, found))
         return answers, values
 
-    def ask(self, question: Question, values: Mapping[str, str]) -> Answer:
+    def ask(self, question: Question, values: Mapping[str, str]) -> QueryResult:
         """Return the answer to one question."""
         return self._ask(question, values)[0]
 
-    def _values(self, variable: Variable, values: Mapping[str, str]) -> tuple[Answer, list[str]]:
+    def _values(
+        self, variable: Variable, values: Mapping[str, str]
+    ) -> tuple[QueryResult, list[str]]:
         if variable.of_series:
             return self._label_values(variable, values)
         answer, series = self._ask(variable.question, values)
@@ -74,14 +76,16 @@ class Probe:
 
     def _label_values(
         self, variable: Variable, values: Mapping[str, str]
-    ) -> tuple[Answer, list[str]]:
+    ) -> tuple[QueryResult, list[str]]:
         matching = _interpolated(variable.question.promql, values)
         began = time.monotonic()
         found = self.prometheus.get(f"label/{variable.label}/values", {"match[]": matching})
         seconds = time.monotonic() - began
-        return Answer(variable.question, matching, len(found), seconds), found
+        return QueryResult(variable.question, matching, len(found), seconds), found
 
-    def _ask(self, question: Question, values: Mapping[str, str]) -> tuple[Answer, list[Series]]:
+    def _ask(
+        self, question: Question, values: Mapping[str, str]
+    ) -> tuple[QueryResult, list[Series]]:
         window = f"{max(60.0, 4 * STEP_S):.0f}s"
         promql = _interpolated(without_macros(question.promql, window), values)
         began = time.monotonic()
@@ -93,7 +97,7 @@ class Probe:
             series = self.prometheus.query(promql)
         seconds = time.monotonic() - began
         told = [one for one in series if _has_number(one)]
-        return Answer(question, promql, len(told), seconds), told
+        return QueryResult(question, promql, len(told), seconds), told
 
 
 def _default(variable: Variable, found: list[str]) -> str:

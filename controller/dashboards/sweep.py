@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard, units
 
-from controller.dashboards import links, panels, promql, tables, words
+from controller.dashboards import links, panels, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query, Size
 from controller.dashboards.promql import LATELY, Expr, last, like
@@ -66,7 +66,7 @@ def vain() -> dashboard.Panel:
     """Return how many attempts failed."""
     about = "Attempts that failed or were lost in the last 30 minutes."
     query = Query(promql.increase(names.RUNS, LATELY, outcome=like("failed|lost")))
-    return panels.numbers("In vain lately", about, query, steps=words.NONE_IS_GOOD, width=4)
+    return panels.numbers("In vain lately", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 
 def open_runs() -> dashboard.Panel:
@@ -118,7 +118,7 @@ def heat() -> dashboard.Panel:
     top = promql.marked(promql.extreme("topk", 20, busy))
     about = "The hottest sensor of each device, of the twenty hottest."
     query = Query(top, "{{device}}{{virtual}}")
-    return panels.lines("Heat", about, query, steps=words.CELSIUS, live=True)
+    return panels.lines("Heat", about, query, steps=thresholds.CELSIUS, live=True)
 
 
 def outcomes() -> dashboard.Panel:
@@ -153,7 +153,7 @@ def missed() -> dashboard.Panel:
     target = promql.with_info(last(names.QUALITY_MISSED), "virtual")
     labels = (*names.RESULT_LABELS, "virtual")
     about = "Whether each newest result reaches the quality target of its workload."
-    column = tables.Column("target", target, words=words.TARGET)
+    column = tables.Column("target", target, words=thresholds.TARGET)
     return tables.columns("Quality targets", about, labels, column, size=panels.HALF)
 
 

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders import table
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import words
+from controller.dashboards import thresholds
 from controller.dashboards.links import DEVICE_LINK
 from controller.dashboards.panels import (
     WIDE,
@@ -20,7 +20,7 @@ from controller.dashboards.panels import (
     as_table,
     coloured,
     finished,
-    thresholds,
+    threshold_config,
     value_names,
 )
 from controller.dashboards.promql import Expr, WrongQuery, joined
@@ -80,7 +80,7 @@ def delegates(labels: Sequence[str], verdict: Expr, share: Expr) -> dashboard.Pa
         "What came of each delegate in its newest run on the present build of the device: works "
         "(it took the whole graph, or none was asked for), falls back, or fails. No speeds.",
         labels,
-        Column("verdict", verdict, words=words.CAPABILITY),
+        Column("verdict", verdict, words=thresholds.CAPABILITY),
         Column("nodes taken", share),
     )
 
@@ -133,7 +133,7 @@ def _organised(
 def _shown(column: Column) -> list[dashboard.DynamicConfigValue]:
     properties: dict[str, object] = {"unit": column.expr.unit}
     if column.steps is not PLAIN or column.words:
-        properties["thresholds"] = thresholds(column.steps)
+        properties["thresholds"] = threshold_config(column.steps)
         properties["custom.cellOptions"] = options.TableColorTextCellOptions()
     if column.words:
         properties["mappings"] = [value_names(column.words)]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, profiles, promql, tables, words
+from controller.dashboards import links, panels, profiles, promql, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import POINTS_OF_RESULTS, Query
 from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
@@ -73,7 +73,7 @@ def heat() -> dashboard.Panel:
     top = promql.marked(promql.extreme("topk", 20, sensors))
     about = "The hottest sensor of each chosen device, of the twenty hottest."
     query = Query(top, "{{device}}{{virtual}}")
-    return panels.lines("Heat", about, query, steps=words.CELSIUS, live=True)
+    return panels.lines("Heat", about, query, steps=thresholds.CELSIUS, live=True)
 
 
 def newest() -> dashboard.Panel:

@@ -12,9 +12,9 @@ from controller.contracts.device import (
     EMULATED,
     Device,
     DeviceState,
+    DeviceStatus,
     RegisteredAgent,
     RegisteredDevice,
-    Standing,
     build_of,
 )
 from controller.contracts.run import Run
@@ -44,7 +44,7 @@ class FarmState:
     agents: tuple[RegisteredAgent, ...]
     devices: tuple[RegisteredDevice, ...]
     open_runs: tuple[Run, ...]
-    standings: Mapping[str, Standing]
+    statuses: Mapping[str, DeviceStatus]
     """By device id."""
 
 
@@ -69,7 +69,7 @@ def _fleet(state: FarmState) -> Iterator[Gauge]:
         names.DEVICE_STATE,
         (
             ((id_, one.value), one is now.state)
-            for id_, now in state.standings.items()
+            for id_, now in state.statuses.items()
             for one in DeviceState
         ),
     )

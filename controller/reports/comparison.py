@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import DeviceKind
-from controller.contracts.pairs import CONFIDENCE, Pair, ratio_of_pairs, times_better
+from controller.contracts.pair import Pair
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Environment, Validity
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
-from controller.reports.statistics import Ratio, Runs, ratio_of_medians, spread
+from controller.stats.bootstrap import Ratio, Runs, ratio_of_medians, spread
+from controller.stats.pairs import CONFIDENCE, ratio_of_pairs, times_better
 
 
 class Comparison(Contract):

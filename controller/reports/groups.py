@@ -79,7 +79,7 @@ def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar]) -> bool:
     return bool(baseline) and all(fields.get(n, origin.knobs.get(n)) == v for n, v in wanted)
 
 
-def rival(group: Group, chosen: Sequence[Group]) -> Group | None:
+def baseline_of(group: Group, chosen: Sequence[Group]) -> Group | None:
     """Return which of the baseline groups another is compared with: its own device's, if any.
 
     Two that would do make the ratio a matter of luck, and a virtual device is never compared with

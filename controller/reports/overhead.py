@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from controller.contracts.base import Contract
-from controller.contracts.pairs import CONFIDENCE, Pair, signed_rank_interval
+from controller.contracts.pair import Pair
+from controller.stats.pairs import CONFIDENCE, signed_rank_interval
 
 
 class Overhead(Contract):

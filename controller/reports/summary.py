@@ -12,8 +12,8 @@ from controller.contracts.base import Scalar
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
-from controller.reports.groups import Group, grouped, matches, rival
-from controller.reports.statistics import Ratio, Spread, ratio_of_medians, spread
+from controller.reports.groups import Group, baseline_of, grouped, matches
+from controller.stats.bootstrap import Ratio, Spread, ratio_of_medians, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def summarise(
     """
     groups = grouped(results, failures)
     chosen = [g for g in groups if matches(g.origin, baseline)]
-    lines = [_line(g, rival(g, chosen), g in chosen, metric_of) for g in groups]
+    lines = [_line(g, baseline_of(g, chosen), g in chosen, metric_of) for g in groups]
     return sorted(lines, key=lambda line: (line.workload, -_rank(line)))
 
 

@@ -12,8 +12,8 @@ from controller.contracts.sweep import side_labels
 from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison, sides_of
 from controller.reports.groups import ENERGY
-from controller.reports.statistics import Ratio
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
+from controller.stats.bootstrap import Ratio
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",

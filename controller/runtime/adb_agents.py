@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.contracts.adb_status import AdbStatus, Answer
-from controller.contracts.complaint import Complaint
+from controller.contracts.adb_status import AdbStatus, PhoneResult
 from controller.contracts.documents import read_json
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, PhoneUnavailable, UserError
-from controller.contracts.programs import python_module
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.programs import python_module
 from controller.runtime.home import Home
 
 ADB_START_S = 20.0
@@ -44,18 +44,18 @@ class AdbAgent:
             seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
             raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
 
-    def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> Answer:
+    def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> PhoneResult:
         """Do something with a phone of its server; raises PhoneUnavailable.
 
         secret: what no list of processes is to show.
         """
         server = str(self.read().server)
-        command = python_module("agents.transports.adb", verb, server, phone, *more)
+        command = python_module("agents.phone_command", verb, server, phone, *more)
         done = subprocess.run(command, input=secret, capture_output=True, text=True, check=False)
         if done.returncode == 0:
-            return Answer.model_validate_json(done.stdout)
+            return PhoneResult.model_validate_json(done.stdout)
         if done.stdout:
-            raise Complaint.model_validate_json(done.stdout).error()
+            raise ErrorPayload.model_validate_json(done.stdout).error()
         seen = done.stderr.strip()[-300:]
         raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
 

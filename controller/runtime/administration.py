@@ -1,10 +1,10 @@
 """The administrator's part of the HTTP interface.
 
-POST /v1/admin/devices/{id}/quarantine   Reason → Standing
-POST /v1/admin/devices/{id}/release      Reason → Standing
-POST /v1/admin/devices/{id}/probe        Reason → Standing
-POST /v1/admin/devices/{id}/book         BookRequest → Standing
-POST /v1/admin/devices/{id}/label        LabelRequest → Standing
+POST /v1/admin/devices/{id}/quarantine   Reason → DeviceStatus
+POST /v1/admin/devices/{id}/release      Reason → DeviceStatus
+POST /v1/admin/devices/{id}/probe        Reason → DeviceStatus
+POST /v1/admin/devices/{id}/book         BookRequest → DeviceStatus
+POST /v1/admin/devices/{id}/label        LabelRequest → DeviceStatus
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
 POST /v1/admin/tokens                    TokenRequest → NewToken
@@ -28,11 +28,11 @@ from controller.contracts.administration import (
 from controller.contracts.device import Booking
 from controller.contracts.records import ADMIN
 from controller.runtime.access import Access
-from controller.runtime.bodies import answer, read_body
 from controller.runtime.farm import Farm
+from controller.runtime.http_json import answer, read_body
 from controller.scheduling.device_life import (
     Booked,
-    DeviceHappening,
+    DeviceEvent,
     Labelled,
     ProbeWanted,
     Quarantined,
@@ -65,16 +65,16 @@ class _Administration:
 
     async def quarantine(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "quarantine of a device")).why
-        return self._happen(request, Quarantined(ADMIN, why), why)
+        return self._apply_event(request, Quarantined(ADMIN, why), why)
 
     async def release(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "release of a device")).why
-        return self._happen(request, Released(), f"released: {why}")
+        return self._apply_event(request, Released(), f"released: {why}")
 
     async def probe(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "probe of a device")).why
         self._farm.require_probed(_id(request))
-        return self._happen(request, ProbeWanted(), f"to be probed: {why}")
+        return self._apply_event(request, ProbeWanted(), f"to be probed: {why}")
 
     async def book(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(BookRequest, request, "booking of a device")
@@ -82,12 +82,12 @@ class _Administration:
         booking = Booking(
             begins=begins, ends=begins + asked.for_s, user=asked.user, who=ADMIN, why=asked.why
         )
-        return self._happen(request, Booked(booking), f"booked {booking.words}: {booking.why}")
+        return self._apply_event(request, Booked(booking), f"booked {booking.words}: {booking.why}")
 
     async def label(self, request: web.Request) -> web.StreamResponse:
         labels = (await read_body(LabelRequest, request, "labels of a device")).labels
         said = " ".join(f"{n}={v}" if v is not None else f"{n}-" for n, v in labels.items())
-        return self._happen(request, Labelled(labels), f"labelled: {said}")
+        return self._apply_event(request, Labelled(labels), f"labelled: {said}")
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoking an agent")).why
@@ -110,8 +110,8 @@ class _Administration:
     async def tokens(self, _: web.Request) -> web.StreamResponse:
         return answer(TokenList(tokens=tuple(self._access.list())))
 
-    def _happen(self, request: web.Request, event: DeviceHappening, why: str) -> web.Response:
-        return answer(self._farm.happen(_id(request), event, ADMIN, why))
+    def _apply_event(self, request: web.Request, event: DeviceEvent, why: str) -> web.Response:
+        return answer(self._farm.apply_event(_id(request), event, ADMIN, why))
 
 
 def _id(request: web.Request) -> str:

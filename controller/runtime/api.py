@@ -2,7 +2,7 @@
 
 For users, each with an own token (see access); the administrator's opens everything:
 POST /v1/sweeps                  SubmitRequest → Submission
-GET  /v1/sweeps/{id}             → SweepStanding
+GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
 POST /v1/sweeps/{id}/resume      → Count
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
@@ -24,7 +24,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.contracts.administration import ADMINISTRATION, Count, SubmitRequest
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, is_bearer
@@ -38,10 +38,10 @@ from controller.metrics.web_server import (
 )
 from controller.runtime.access import Access, require_admin
 from controller.runtime.administration import administration_routes
-from controller.runtime.bodies import MAX_BODY_BYTES, answer, read_body
 from controller.runtime.desk import Desk
 from controller.runtime.farm import Farm
 from controller.runtime.feed import Feed
+from controller.runtime.http_json import MAX_BODY_BYTES, answer, read_body
 from controller.scheduling.limits import MAX_SWEEP_BYTES
 
 MAX_STREAMS: Final = 32
@@ -72,7 +72,7 @@ async def serve_api(
     app.add_routes(
         [
             web.post("/v1/sweeps", routes.submit),
-            web.get("/v1/sweeps/{sweep_id}", routes.standing),
+            web.get("/v1/sweeps/{sweep_id}", routes.sweep_status),
             web.post("/v1/sweeps/{sweep_id}/cancel", routes.cancel),
             web.post("/v1/sweeps/{sweep_id}/resume", routes.resume),
             web.get("/v1/sweeps/{sweep_id}/events", routes.events),
@@ -117,8 +117,8 @@ class _Routes:
         body = await read_body(SubmitRequest, request, noun, SweepInvalid)
         return answer(await self._desk.submit(body.sweep, request[CALLER], again=body.again))
 
-    async def standing(self, request: web.Request) -> web.StreamResponse:
-        return answer(await self._desk.standing(_sweep_id(request), request[CALLER]))
+    async def sweep_status(self, request: web.Request) -> web.StreamResponse:
+        return answer(await self._desk.sweep_status(_sweep_id(request), request[CALLER]))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
         return answer(Count(runs=await self._desk.cancel(_sweep_id(request), request[CALLER])))
@@ -207,4 +207,4 @@ def _admitted(request: web.Request, access: Access) -> str:
 
 
 def _refusal(error: UserError, status: int) -> web.Response:
-    return answer(Complaint.of(error), status)
+    return answer(ErrorPayload.of(error), status)

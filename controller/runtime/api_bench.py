@@ -26,9 +26,9 @@ import httpx
 from controller.contracts.bench import ApiLoad
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Agent, Device, DeviceKind, Registration
-from controller.contracts.programs import python_module
-from controller.contracts.terminal import say
 from controller.contracts.version import installed_version
+from controller.platform.programs import python_module
+from controller.platform.terminal import say
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.clock import Clock

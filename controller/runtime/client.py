@@ -13,13 +13,13 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
-from controller.contracts.administration import ADMINISTRATION, Count, SweepStanding
+from controller.contracts.administration import ADMINISTRATION, Count, SweepStatus
 from controller.contracts.base import Contract
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmRestarting, FarmSilent, FarmUnavailable, UserError
 from controller.contracts.sweep import Sweep
-from controller.contracts.terminal import say
 from controller.contracts.wire import RunEvent, Submission
+from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.health import RESTARTED, is_hopeless, why_away, why_silent
 from controller.runtime.home import Home
@@ -88,9 +88,9 @@ class FarmClient:
         """Queue a sweep's failed and cancelled runs again; return how many."""
         return self._post(Count, f"{_sweep(sweep_id)}/resume", {}, repeat=False).runs
 
-    def standing(self, sweep_id: str) -> SweepStanding:
+    def sweep_status(self, sweep_id: str) -> SweepStatus:
         """Return how a sweep stands."""
-        return self._get(SweepStanding, _sweep(sweep_id))
+        return self._get(SweepStatus, _sweep(sweep_id))
 
     def administer(self, kind: type[Answer], path: str, body: Contract | None = None) -> Answer:
         """Say something to the administrator's part of the interface, or ask it; see there."""
@@ -260,7 +260,7 @@ def _refused(response: httpx.Response) -> UserError:
         remedy = "see its log: benchfarm up prints where it is"
         return FarmUnavailable(f"calling the controller at {response.url}", status, remedy)
     with suppress(ValidationError):
-        return Complaint.model_validate_json(response.content).error()
+        return ErrorPayload.model_validate_json(response.content).error()
     return _stranger(response, status)
 
 

@@ -16,20 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from controller.contracts.errors import FarmUnavailable, UserError
-from controller.contracts.inherited import inherited_to_fetch
-from controller.contracts.ports import free_ports
-from controller.contracts.processes import FARM_MARKER, end_marked, marked_processes
-from controller.contracts.programs import (
+from controller.contracts.ray_names import CONTROLLER, NAMESPACE
+from controller.platform.atomic import write_private
+from controller.platform.inherited import inherited_to_fetch
+from controller.platform.ports import free_ports
+from controller.platform.processes import FARM_MARKER, end_marked, marked_processes
+from controller.platform.programs import (
     PYTHON,
     SAFE_PATH,
     away_from_current_folder,
     installed_beside,
 )
-from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.runtime.addresses import Address
 from controller.runtime.client import Patience
 from controller.runtime.health import head_processes, home_mark, is_listening, names_of_ended
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 from controller.runtime.options import RECONNECT_TIMEOUT_S, ControllerOptions
 from controller.runtime.redis import RedisServer
 

@@ -20,18 +20,19 @@ from urllib.parse import urlsplit
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import StoreUnavailable
-from controller.contracts.terminal import make_visible
 from controller.contracts.version import installed_version
 from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 from controller.metrics.discovery import targets
 from controller.metrics.exporter import Exposition, address_of, listening, serve_metrics
 from controller.metrics.farm_metrics import FarmMetrics
+from controller.platform.atomic import write_private
+from controller.platform.terminal import make_visible
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.feed import Feed
-from controller.runtime.home import Endpoint, Home, write_private
+from controller.runtime.home import Endpoint, Home
 from controller.runtime.options import ControllerOptions
 from controller.scheduling.policy import QuarantinePolicy
 from controller.store.sqlite import SqliteStore

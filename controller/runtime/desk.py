@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
-from controller.contracts.administration import SweepStanding
+from controller.contracts.administration import SweepStatus
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Submission
 from controller.runtime.sweeps import Sweeps
@@ -49,7 +49,7 @@ class Desk:
         """See Sweeps.submit."""
         return await self._in_turn(user, partial(self._submit, sweep, user, again))
 
-    async def standing(self, sweep_id: str, user: str) -> SweepStanding:
+    async def sweep_status(self, sweep_id: str, user: str) -> SweepStatus:
         """See Sweeps.standing."""
         return await self._in_turn(user, partial(self._standing, sweep_id, user))
 
@@ -70,8 +70,8 @@ class Desk:
             new = await self._in_thread(self._sweeps.keep, record, cells)
         return self._sweeps.queue(record, cells, new)
 
-    async def _standing(self, sweep_id: str, user: str) -> SweepStanding:
-        return self._sweeps.standing(sweep_id, user)
+    async def _standing(self, sweep_id: str, user: str) -> SweepStatus:
+        return self._sweeps.sweep_status(sweep_id, user)
 
     async def _cancel(self, sweep_id: str, user: str) -> int:
         sweeps = self._sweeps

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Admission, Agent, Hold, Registration, Standing
+from controller.contracts.device import Admission, Agent, DeviceStatus, Hold, Registration
 from controller.contracts.errors import (
     NotProbed,
     SharedMachineId,
@@ -38,11 +38,11 @@ from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import Sweeps
 from controller.scheduling.device_life import (
-    DeviceHappening,
+    DeviceEvent,
     Failed,
     Measured,
+    device_status,
     is_probed,
-    standing,
 )
 from controller.scheduling.emulation import as_kept
 from controller.scheduling.lifecycle import Cooled, LeaseLost, Reported
@@ -225,10 +225,10 @@ class Farm:
     def _judge(self, device_id: str, outcome: Outcome) -> None:
         """Count an outcome for or against its device."""
         if isinstance(outcome, Result):
-            self._roster.happen(device_id, Measured())
+            self._roster.apply_event(device_id, Measured())
         elif outcome.blame is Blame.DEVICE:
             said = f"{outcome.kind}: {outcome.message}"
-            self._roster.happen(device_id, Failed(" ".join(said.split())[:WHY_CHARACTERS]))
+            self._roster.apply_event(device_id, Failed(" ".join(said.split())[:WHY_CHARACTERS]))
 
     def _take_probes(self, question: Exchange) -> None:
         for report in question.probed:
@@ -245,11 +245,11 @@ class Farm:
 
     # --- what the administrator does -----------------------------------------------------------
 
-    def happen(self, device_id: str, event: DeviceHappening, who: str, why: str) -> Standing:
-        """Do to a device what the administrator says; raises as Roster.happen does."""
-        self._roster.happen(device_id, event, who, why)
+    def apply_event(self, device_id: str, event: DeviceEvent, who: str, why: str) -> DeviceStatus:
+        """Do to a device what the administrator says; raises as Roster.apply_event does."""
+        self._roster.apply_event(device_id, event, who, why)
         self._runs.place()
-        return self._standings(self._clock.wall())[device_id]
+        return self._statuses(self._clock.wall())[device_id]
 
     def require_probed(self, device_id: str) -> None:
         """Raise NotFound, or NotProbed if a probe would change nothing."""
@@ -324,9 +324,9 @@ class Farm:
             agents=tuple(self._roster.agents.values()),
             devices=tuple(self._roster.devices.values()),
             open_runs=tuple(self._runs),
-            standings=self._standings(now),
+            statuses=self._statuses(now),
         )
 
-    def _standings(self, now: float) -> dict[str, Standing]:
+    def _statuses(self, now: float) -> dict[str, DeviceStatus]:
         on = {run.lease.device_id: run for run in self._runs.leased() if run.lease}
-        return {id_: standing(d, now, on.get(id_)) for id_, d in self._roster.devices.items()}
+        return {id_: device_status(d, now, on.get(id_)) for id_, d in self._roster.devices.items()}

@@ -10,19 +10,19 @@ from controller.contracts.device import (
     CONTROLLER,
     Device,
     DeviceState,
+    DeviceStatus,
     RegisteredAgent,
     RegisteredDevice,
-    Standing,
 )
 from controller.contracts.run import Run
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
-from controller.scheduling.device_life import standing
+from controller.scheduling.device_life import device_status
 from controller.store.protocol import StoreReader
 
 
-class DeviceStatus(Contract):
+class DeviceOverview(Contract):
     """A device, its agent, and what it does now."""
 
     device: Device
@@ -45,7 +45,7 @@ def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
     return [known.model_copy(update={"online": False}) for known in agents]
 
 
-def devices_now(home: Home, store: StoreReader) -> list[DeviceStatus]:
+def devices_now(home: Home, store: StoreReader) -> list[DeviceOverview]:
     """Return all devices with their present state."""
     away, now = why_away(home), time.time()
     agents, devices = store.fleet()
@@ -70,10 +70,10 @@ def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
 
 def _status(
     device: RegisteredDevice, now: float, run: Run | None, clock_ahead_s: float | None
-) -> DeviceStatus:
-    stands = standing(device, now, run)
+) -> DeviceOverview:
+    stands = device_status(device, now, run)
     has_run = stands.state in (DeviceState.BUSY, DeviceState.COOLING)
-    return DeviceStatus(
+    return DeviceOverview(
         device=device.labelled,
         agent_id=device.agent_id,
         **dict(stands),
@@ -83,6 +83,6 @@ def _status(
 
 
 def _away(device: RegisteredDevice, why: str) -> RegisteredDevice:
-    down = Standing(state=DeviceState.LOST, since=device.since, who=CONTROLLER, why=why)
+    down = DeviceStatus(state=DeviceState.LOST, since=device.since, who=CONTROLLER, why=why)
     life = device.life.model_copy(update={"away": device.life.away or down})
     return device.model_copy(update={"online": False, "life": life})

@@ -12,21 +12,17 @@ import fcntl
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from controller.contracts.errors import BenchfarmError
-from controller.contracts.programs import python_module
-from controller.contracts.terminal import say
+from controller.platform.locks import exclusive_now
+from controller.platform.programs import python_module
+from controller.platform.terminal import say
 from controller.runtime.health import is_listening, is_running, why_away
 from controller.runtime.home import Home, Process, read_process
-from controller.runtime.supervising import Supervision, end_of_one
+from controller.runtime.supervising import HEAD_SUPERVISOR, IN_FOREGROUND, Supervision, end_of_one
 
-MODULE = "controller.runtime.head_supervisor"
-BLOCK = "--block"
-"""In the foreground: the end of this process is to be the end of the farm."""
 AGAIN = "again"
 """Bring up what is missing, and end."""
 FIRST_PAUSE_S = 0.5
@@ -41,12 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     home = Home.from_environment()
     if AGAIN in arguments:
         return bring_up_again(home)
-    with _sole(home.standby_lock) as taken:
+    with exclusive_now(home.standby_lock) as taken:
         if not taken:
             return 0  # there are two already
         lock = os.open(home.supervisor_lock, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)  # held to the end of this process
-    asyncio.run(look_after(home, block=BLOCK in arguments))
+    asyncio.run(look_after(home, block=IN_FOREGROUND in arguments))
     return 0
 
 
@@ -60,18 +56,6 @@ def bring_up_again(home: Home) -> int:
         say(error)
         return 1
     return 0
-
-
-@contextmanager
-def _sole(path: Path) -> Iterator[bool]:
-    """Try to hold a lock for a while."""
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
 
 
 async def look_after(home: Home, *, block: bool) -> None:
@@ -114,14 +98,14 @@ class _Head:
     async def keep_standby(self) -> None:
         """Have another process wait to take over, whatever happens to it."""
         while True:
-            standby = await asyncio.create_subprocess_exec(*python_module(MODULE))
+            standby = await asyncio.create_subprocess_exec(*python_module(HEAD_SUPERVISOR))
             await standby.wait()
             await asyncio.sleep(LOOK_S)
 
     async def _bring_up(self) -> bool:
         began = time.monotonic()
         process = await asyncio.create_subprocess_exec(
-            *python_module(MODULE, AGAIN),
+            *python_module(HEAD_SUPERVISOR, AGAIN),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
         )

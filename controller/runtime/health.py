@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from controller.contracts.errors import UserError
-from controller.contracts.processes import FARM_MARKER, marked_processes
+from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.home import Cluster, Home, Process
 
 CONNECT_S = 2.0

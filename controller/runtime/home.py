@@ -19,9 +19,10 @@ from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILES
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
-from controller.contracts.private_files import read_private, require_private_folder
-from controller.contracts.processes import FARM_MARKER
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.atomic import write_private
+from controller.platform.private_files import read_private, require_private_folder
+from controller.platform.processes import FARM_MARKER
 from controller.runtime.redis import RedisServer
 
 _TOKEN = re.compile(r"[0-9A-Za-z._-]{16,256}")
@@ -231,21 +232,6 @@ class Home:
         raise FarmUnavailable(
             f"looking for the controller in {self.path}", "no farm is up here", "run: benchfarm up"
         )
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one that only its owner can read."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:  # a full disk, say: what it holds already isn't made more
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read_process(path: Path) -> Process | None:

@@ -8,7 +8,6 @@ left can be found and ended.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
 import os
@@ -22,11 +21,13 @@ from typing import Any
 import psutil
 
 from controller.contracts.errors import FarmUnavailable, UserError
-from controller.contracts.processes import FARM_MARKER, end_marked
-from controller.contracts.programs import python_module
+from controller.platform.atomic import write_private
+from controller.platform.locks import exclusive_now
+from controller.platform.processes import FARM_MARKER, end_marked
+from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
 from controller.runtime.addresses import Address
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 from controller.runtime.supervising import Supervision, end_of_one
 
 RETRY_S = 1.0
@@ -91,11 +92,9 @@ def no_supervisor(home: Home) -> Iterator[None]:
 def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
     """Hold a home's lock; `taken` is what is seen if somebody else does."""
     home.agent.mkdir(parents=True, exist_ok=True)
-    with (home.agent / "supervisor.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(tried, taken, REMEDY) from error
+    with exclusive_now(home.agent / "supervisor.lock") as free:
+        if not free:
+            raise UserError(tried, taken, REMEDY)
         yield
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from pydantic import TypeAdapter
 
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 
-_SAID: TypeAdapter[KernelCheck | KernelRow | KernelOperator | Complaint] = TypeAdapter(
-    KernelCheck | KernelRow | KernelOperator | Complaint
+_SAID: TypeAdapter[KernelCheck | KernelRow | KernelOperator | ErrorPayload] = TypeAdapter(
+    KernelCheck | KernelRow | KernelOperator | ErrorPayload
 )
 
 
@@ -23,7 +23,7 @@ def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow | Kerne
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             said = _SAID.validate_json(line)
-            if isinstance(said, Complaint):
+            if isinstance(said, ErrorPayload):
                 raise said.error()
             yield said
     if process.returncode != 0:

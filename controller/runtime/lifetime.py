@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shlex
@@ -18,22 +17,24 @@ from pydantic import TypeAdapter
 
 from controller.contracts.documents import read_json
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
-from controller.contracts.inherited import inherited_to_fetch
-from controller.contracts.processes import FARM_MARKER, end_marked
-from controller.contracts.programs import python_module
 from controller.contracts.quota import Quota
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.metrics.exporter import LOOPBACK, listening
 from controller.metrics.prometheus_config import CONFIG, Intervals
+from controller.platform.atomic import write_private
+from controller.platform.inherited import inherited_to_fetch
+from controller.platform.locks import exclusive_now
+from controller.platform.processes import FARM_MARKER, end_marked
+from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
-from controller.runtime import head_supervisor
 from controller.runtime.client import Patience
 from controller.runtime.cluster import Head
 from controller.runtime.health import home_mark, is_supervised, names_of_ended, process_of
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 from controller.runtime.joining import GRACE_S, instance_of, no_supervisor
 from controller.runtime.options import QUARANTINE_AFTER, ControllerOptions
 from controller.runtime.prometheus import running_beside, start_beside
+from controller.runtime.supervising import HEAD_SUPERVISOR, IN_FOREGROUND
 from controller.store.sqlite import SqliteStore
 
 SUPERVISOR = "supervisor"
@@ -132,7 +133,7 @@ def wanted(home: Home) -> UpOptions | None:
 def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
     """Have the farm started again when a part of it ends, with the options it was started with."""
     before = wanted(home)
-    if before is None or told(options) == cluster.options:
+    if before is None or non_default_options(options) == cluster.options:
         before = options
     both = replace(before, prometheus=before.prometheus or options.prometheus, block=False)
     write_private(home.wanted, _OPTIONS.dump_json(both).decode())
@@ -141,7 +142,7 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
     elif not is_supervised(home):
         with (home.logs / "supervisor.log").open("ab") as log:
             subprocess.Popen(
-                python_module(head_supervisor.MODULE),
+                python_module(HEAD_SUPERVISOR),
                 env=supervisor_environment(home),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -152,7 +153,7 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
 
 def be_supervisor(home: Home) -> NoReturn:
     """Become the supervisor that an `up` with `block` has made room for."""
-    command = python_module(head_supervisor.MODULE, head_supervisor.BLOCK)
+    command = python_module(HEAD_SUPERVISOR, IN_FOREGROUND)
     os.execve(command[0], command, supervisor_environment(home))
 
 
@@ -189,7 +190,7 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
     lost = former.instance if former and kept else None
     cluster = clusters.start_head(home, options.head, lost)
     try:
-        cluster = cluster.model_copy(update={"options": told(options)})
+        cluster = cluster.model_copy(update={"options": non_default_options(options)})
         write_private(home.cluster_file, cluster.model_dump_json())
         # The agent starts beside the controller: it waits until it can register.
         address = options.metrics_address
@@ -236,22 +237,20 @@ def _alone(home: Home, what: str) -> Iterator[None]:
 
     While the farm is being started again, that is waited for.
     """
-    with home.up_lock.open("a") as lock:
-        patience = Patience(f"of {home.path}, which is being started again")
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                seen = "another one is at work here"
-                at_work = FarmUnavailable(f"{what} in {home.path}", seen, "wait for its end")
-                if not is_supervised(home):
-                    raise at_work from error
-                patience.wait(at_work)
-        yield
+    patience = Patience(f"of {home.path}, which is being started again")
+    seen = "another one is at work here"
+    at_work = FarmUnavailable(f"{what} in {home.path}", seen, "wait for its end")
+    while True:
+        with exclusive_now(home.up_lock) as free:
+            if free:
+                yield
+                return
+        if not is_supervised(home):
+            raise at_work
+        patience.wait(at_work)
 
 
-def told(options: UpOptions) -> dict[str, str]:
+def non_default_options(options: UpOptions) -> dict[str, str]:
     """Return what differs from the defaults, as `up` is given it."""
     head = options.head
     usual = head.listen.host if head.listen else LOOPBACK
@@ -279,7 +278,7 @@ def _other(value: int, usual: int) -> str:
 
 def require_same(cluster: Cluster, options: UpOptions) -> None:
     """Raise UserError if a farm that is up would have to be another for these options."""
-    for option, value in told(options).items():
+    for option, value in non_default_options(options).items():
         has = cluster.options.get(option)
         if has != value:
             raise UserError(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from controller.contracts.device import Booking, RegisteredDevice
 from controller.contracts.errors import DeviceBooked, LabelOfAgent
-from controller.scheduling.device_life import Booked, DeviceHappening, Labelled, conflict
+from controller.scheduling.device_life import Booked, DeviceEvent, Labelled, conflict
 
 
-def require_possible(device: RegisteredDevice, event: DeviceHappening) -> None:
+def require_possible(device: RegisteredDevice, event: DeviceEvent) -> None:
     """Raise DeviceBooked or LabelOfAgent if an event can't be: nothing of it is done."""
     match event:
         case Booked(booking):

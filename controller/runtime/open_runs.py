@@ -20,11 +20,11 @@ from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
 from controller.runtime.clock import Clock
 from controller.runtime.roster import Roster
+from controller.scheduling.fair_share import HALF_LIFE_S, Claim, Claims, Shares
 from controller.scheduling.leases import Leases
 from controller.scheduling.lifecycle import Event, Granted, advance
 from controller.scheduling.placement import place
 from controller.scheduling.policy import RetryPolicy
-from controller.scheduling.turns import HALF_LIFE_S, Claim, Claims, Shares
 from controller.store.protocol import Store
 
 log = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class OpenRuns:
         for known in map(devices.__getitem__, busy):
             cores[known.agent_id] |= known.device.host_cores
         hosts = {d.device.id: d.agent_id for d in devices.values()}
-        claims = Claims(self._claims, self._spent_s(), self._roster.kept_for())
+        claims = Claims(self._claims, self._spent_s(), self._roster.reserved_for())
         grants = list(place(queued, free, cores, hosts, self._catalog, claims))
         self.apply((run, self._grant(device)) for run, device in grants)
 

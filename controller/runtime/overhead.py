@@ -6,9 +6,9 @@ import subprocess
 
 from controller.contracts.bench import OverheadSamples
 from controller.contracts.catalog import load_catalog
-from controller.contracts.complaint import COMPLAINED, Complaint
+from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 
 
 def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSamples:
@@ -18,13 +18,13 @@ def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSample
     if chosen is None or numerics not in chosen.models:
         names = ", ".join(f"{name} ({'/'.join(w.models)})" for name, w in known.items())
         raise UserError(f"benchmark {workload} {numerics}", "there is no such model", names)
-    module = "agents.android.bench_harness"
+    module = "agents.inference.bench_harness"
     arguments = [workload, numerics, str(pairs)]
     done = subprocess.run(
         python_module(module, *arguments), capture_output=True, text=True, check=False
     )
-    if done.returncode == COMPLAINED:
-        raise Complaint.model_validate_json(done.stdout).error()
+    if done.returncode == USER_ERROR:
+        raise ErrorPayload.model_validate_json(done.stdout).error()
     if done.returncode != 0:
         seen = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
         raise UserError("measuring the overhead", seen, "it needs the extra `dev`: make setup")

@@ -9,9 +9,9 @@ from controller.contracts.adb_status import (
     ADB_FOLDER,
     SETTINGS_FOLDER,
     USES_FOLDER,
-    Answer,
     Check,
     Health,
+    PhoneResult,
     RouteStatus,
     worst_first,
 )
@@ -24,7 +24,7 @@ from controller.scheduling.runtimes import REMEDY, without_runtime
 from controller.store.sqlite import SqliteStore
 
 
-def examined_phone(home: Home, name: str, policy: str) -> Answer:
+def examined_phone(home: Home, name: str, policy: str) -> PhoneResult:
     """Look at a phone as a run under a policy would; what is to be mended comes first.
 
     name: its device id or adb serial. The answer has what adb may set for the policy, too.
@@ -33,17 +33,17 @@ def examined_phone(home: Home, name: str, policy: str) -> Answer:
     """
     for agent, serial, route in _ways_to(home, name):
         if route.device_id is None:
-            return Answer(checks=_unasked(agent, serial, route))
+            return PhoneResult(checks=_unasked(agent, serial, route))
         found = agent.ask("examine", serial, *_files(agent, route.device_id, policy))
         return _with_ours(home, route, found)
     for agent in agents_here(home):
         for serial in dict.fromkeys((name, with_port(name))):
             if checks := agent.ask("look", serial).checks:
-                return Answer(checks=checks)
+                return PhoneResult(checks=checks)
     raise _not_here("examining", name)
 
 
-def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> Answer:
+def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> PhoneResult:
     """Set what a policy needs of these keys, keep what they said, and look at the phone again.
 
     Raises as `examined_phone` does.
@@ -55,7 +55,7 @@ def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> A
     raise _not_here("setting up", name)
 
 
-def restored_phone(home: Home, name: str) -> Answer:
+def restored_phone(home: Home, name: str) -> PhoneResult:
     """Put back the settings that were changed on a phone; raises as `examined_phone` does."""
     for agent, serial, route in _ways_to(home, name):
         if route.device_id is not None:
@@ -87,7 +87,7 @@ def _not_here(doing: str, name: str) -> PhoneUnavailable:
     return PhoneUnavailable(f"{doing} phone {name}", "it is not here", remedy)
 
 
-def _with_ours(home: Home, route: RouteStatus, found: Answer) -> Answer:
+def _with_ours(home: Home, route: RouteStatus, found: PhoneResult) -> PhoneResult:
     """Return what was found, with what is known on this side."""
     ours = (*_complaint(route), *_runtime(home, str(route.device_id)))
     return found.model_copy(update={"checks": tuple(worst_first((*found.checks, *ours)))})

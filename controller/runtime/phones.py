@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from controller.contracts.adb_status import USES_FOLDER, PhoneHere, RouteStatus
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
     FarmUnavailable,
     PhoneClaimedTwice,
     PhoneUnavailable,
     UserError,
 )
-from controller.contracts.inherited import inherited
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
-from controller.contracts.processes import FARM_MARKER
-from controller.contracts.programs import SAFE_PATH, python_module
+from controller.platform.inherited import inherited
+from controller.platform.processes import FARM_MARKER
+from controller.platform.programs import SAFE_PATH, python_module
 from controller.runtime.adb_agents import ADB_START_S, RETRY_S, AdbAgent, agents_here, chosen
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
@@ -56,7 +56,7 @@ def started_phone(
     key: a file of the only host keys it lets in; with None it asks its user, who can't answer yet,
     unless an option says otherwise. instance: of the farm whose end is to end the phone, too.
     """
-    command = [*python_module("agents.android.virtual", f"--profile={profile}", *options)]
+    command = [*python_module("agents.virtual_phone", f"--profile={profile}", *options)]
     command += [f"--authorized-keys={key}"] if key else []
     marker = {FARM_MARKER: instance} if instance else {}
     process = subprocess.Popen(
@@ -72,7 +72,7 @@ def started_phone(
         if not said:
             raise _not_started(profile, process)
         facts = json.loads(said)
-        Complaint.raise_if_said(facts)
+        ErrorPayload.raise_if_said(facts)
         yield StartedPhone(process, facts)
     finally:
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -268,5 +268,5 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
     said = process.stderr.read().strip().splitlines() if process.stderr else []
     seen = said[-1] if said else f"it exited with {process.wait()}"
-    remedy = f"start it by itself: python -P -m agents.android.virtual --profile={profile}"
+    remedy = f"start it by itself: python -P -m agents.virtual_phone --profile={profile}"
     return PhoneUnavailable(f"starting a virtual phone {profile}", seen, remedy)

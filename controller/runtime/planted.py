@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from controller.contracts.bench import PlantedTrial, PlantedTrials
 from controller.contracts.errors import UserError
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 
 
 def run_planted(wanted: PlantedTrials) -> Iterator[PlantedTrial]:

@@ -18,8 +18,6 @@ import yaml
 
 from controller.contracts.documents import SHOWN
 from controller.contracts.errors import UserError
-from controller.contracts.inherited import inherited
-from controller.contracts.processes import FARM_MARKER
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import (
     CONFIG,
@@ -27,6 +25,8 @@ from controller.metrics.prometheus_config import (
     http_discovery,
     prometheus_files,
 )
+from controller.platform.inherited import inherited
+from controller.platform.processes import FARM_MARKER
 from controller.runtime.health import home_mark
 from controller.runtime.home import Home
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
-from controller.contracts.private_files import read_private
-from controller.contracts.programs import python_code
+from controller.platform.private_files import read_private
+from controller.platform.programs import python_code
 from controller.runtime.addresses import Address
 
 ANSWER_S = 3.0

@@ -13,7 +13,7 @@ from controller.contracts.device import (
     AbsentDevice,
     Agent,
     Device,
-    DeviceEvent,
+    DeviceHistoryEntry,
     DeviceLife,
     DeviceState,
     Hold,
@@ -34,13 +34,13 @@ from controller.runtime.objections import require_possible
 from controller.scheduling.clocks import Clocks, by_our_clock, moved
 from controller.scheduling.device_life import (
     Appeared,
-    DeviceHappening,
+    DeviceEvent,
     Probed,
     Vanished,
-    at_rest,
+    apply,
     booking_at,
     current,
-    live,
+    idle_status,
     may_run,
     next_probe,
 )
@@ -85,10 +85,10 @@ class Roster:
         """Return the devices that take no part in the fleet, as selectors see them, and why."""
         now = self._clock.wall()
         absent = (d for d in self.devices.values() if not may_run(d))
-        resting = ((d.labelled, at_rest(d, now)) for d in absent)
+        resting = ((d.labelled, idle_status(d, now)) for d in absent)
         return [(device, f"its state, {rest.state} ({rest.why})") for device, rest in resting]
 
-    def kept_for(self) -> Mapping[str, str | None]:
+    def reserved_for(self) -> Mapping[str, str | None]:
         """Return the devices that are booked now, and who may run on each."""
         now = self._clock.wall()
         booked = {id_: booking_at(d.life, now) for id_, d in self.devices.items()}
@@ -188,8 +188,8 @@ class Roster:
         self._store.save_agent(admitted, [])
         self.agents[agent_id] = admitted
 
-    def happen(
-        self, device_id: str, event: DeviceHappening, who: str = CONTROLLER, why: str = ""
+    def apply_event(
+        self, device_id: str, event: DeviceEvent, who: str = CONTROLLER, why: str = ""
     ) -> RegisteredDevice:
         """Apply an event to a device; who and why are kept if that changes what it is in.
 
@@ -197,14 +197,14 @@ class Roster:
         """
         now, known = self._clock.wall(), self.device(device_id)
         require_possible(known, event)
-        life = live(current(known.life, now), event, now, self._policy)
+        life = apply(current(known.life, now), event, now, self._policy)
         changed = known.model_copy(update={"life": life})
         if changed == known:
             return known
-        before, after = at_rest(known, now), at_rest(changed, now)
+        before, after = idle_status(known, now), idle_status(changed, now)
         same = (before.state, before.why) == (after.state, after.why)
         said = {"who": who, "why": why} if why else {"who": after.who, "why": after.why}
-        events = [DeviceEvent(device_id=device_id, at=now, state=after.state, **said)]
+        events = [DeviceHistoryEntry(device_id=device_id, at=now, state=after.state, **said)]
         self._save_devices([changed], [] if same and not why else events, who)
         self.devices[device_id] = changed
         self._rested(changed)
@@ -215,7 +215,7 @@ class Roster:
         known = self.devices.get(report.of.device_id)
         if known and known.agent_id == agent_id:
             said = f"probe {'passed' if report.passed else 'failed'}: {report.why}"
-            self.happen(report.of.device_id, Probed(report.of.number, report.passed), why=said)
+            self.apply_event(report.of.device_id, Probed(report.of.number, report.passed), why=said)
 
     def expire(self) -> None:
         """End the bookings whose time is over."""
@@ -235,7 +235,7 @@ class Roster:
         return min(ends, default=None)
 
     def _save_devices(
-        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent], who: str
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry], who: str
     ) -> None:
         """Store devices; what the controller itself has seen of them counts in any case."""
         try:
@@ -264,11 +264,11 @@ class Roster:
             agent_id=agent.id,
             online=True,
             since=known.since if known and stayed else now,
-            life=live(life, Appeared(), now, self._policy),
+            life=apply(life, Appeared(), now, self._policy),
         )
 
     def _gone(self, device: RegisteredDevice, event: Vanished, now: float) -> RegisteredDevice:
-        life = live(device.life, event, now, self._policy)
+        life = apply(device.life, event, now, self._policy)
         since = now if device.online else device.since
         return device.model_copy(update={"online": False, "since": since, "life": life})
 
@@ -302,22 +302,26 @@ class Roster:
         self.devices.update(devices)
         return found
 
-    def _told(self, device_id: str, device: RegisteredDevice, now: float) -> DeviceEvent | None:
+    def _told(
+        self, device_id: str, device: RegisteredDevice, now: float
+    ) -> DeviceHistoryEntry | None:
         """Return what is new about a device, if anything is."""
-        known, rest = self.devices.get(device_id), at_rest(device, now)
+        known, rest = self.devices.get(device_id), idle_status(device, now)
         if known:
-            before = at_rest(known, now)
+            before = idle_status(known, now)
             if (before.state, before.who, before.why) == (rest.state, rest.who, rest.why):
                 return None
-        return DeviceEvent(
+        return DeviceHistoryEntry(
             device_id=device_id, at=now, state=rest.state, who=rest.who, why=rest.why
         )
 
 
-def _booking_ended(device: RegisteredDevice, now: float) -> DeviceEvent:
-    state = at_rest(device, now).state
+def _booking_ended(device: RegisteredDevice, now: float) -> DeviceHistoryEntry:
+    state = idle_status(device, now).state
     id_ = device.device.id
-    return DeviceEvent(device_id=id_, at=now, state=state, who=CONTROLLER, why="its booking ended")
+    return DeviceHistoryEntry(
+        device_id=id_, at=now, state=state, who=CONTROLLER, why="its booking ended"
+    )
 
 
 def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:

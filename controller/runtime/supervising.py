@@ -8,6 +8,10 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
+HEAD_SUPERVISOR = "controller.runtime.head_supervisor"
+"""The module that keeps a farm whole; run as a program."""
+IN_FOREGROUND = "--block"
+"""Its option: the end of this process is to be the end of the farm."""
 SETTLED_S = 15.0
 """What has lived for so long is started again at once; what has not, after a longer pause."""
 LONGEST_PAUSE_S = 60.0

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from controller.contracts.administration import SweepStanding
+from controller.contracts.administration import SweepStatus
 from controller.contracts.base import digest
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
@@ -167,11 +167,11 @@ class Sweeps:
         """Raise NotFound if there is no such sweep, NotAllowed if it is another user's."""
         self._owner(sweep_id, user)
 
-    def standing(self, sweep_id: str, user: str = ADMIN) -> SweepStanding:
+    def sweep_status(self, sweep_id: str, user: str = ADMIN) -> SweepStatus:
         """Return how a sweep stands; raises NotFound, NotAllowed."""
         owner = self._owner(sweep_id, user)
         tally = self._store.tally(sweep_id)
-        return SweepStanding(
+        return SweepStatus(
             sweep_id=sweep_id,
             user=owner,
             runs={state.value: runs for state, runs in tally.runs.items()},

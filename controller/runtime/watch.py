@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from controller.contracts.administration import SweepStanding
+from controller.contracts.administration import SweepStatus
 from controller.contracts.errors import FarmUnavailable, NotFound
 from controller.contracts.run import Run, RunState
 from controller.contracts.wire import RunEvent
@@ -65,7 +65,7 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
             patience.wait(error)
 
 
-def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepStanding]:
+def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepStatus]:
     """Yield how a sweep stands, now and whenever that changes, until every run has ended.
 
     For who has a token and not the store. Raises NotFound, NotAllowed, FarmUnavailable.
@@ -74,15 +74,15 @@ def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepSt
     while True:
         try:
             with client.events(sweep_id) as events:
-                standing = client.standing(sweep_id)
-                yield standing
+                sweep_status = client.sweep_status(sweep_id)
+                yield sweep_status
                 changes = (event for event in events if event.progress is None)
-                while not _is_over(standing) and next(changes, None):
+                while not _is_over(sweep_status) and next(changes, None):
                     patience = client.patience()  # it has answered until now
-                    if (now := client.standing(sweep_id)) != standing:
-                        standing = now
-                        yield standing
-                if _is_over(standing):
+                    if (now := client.sweep_status(sweep_id)) != sweep_status:
+                        sweep_status = now
+                        yield sweep_status
+                if _is_over(sweep_status):
                     return
             patience = client.patience()
             time.sleep(RETRY_S)
@@ -90,8 +90,8 @@ def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepSt
             patience.wait(error)
 
 
-def _is_over(standing: SweepStanding) -> bool:
-    return all(RunState(state).terminal for state, runs in standing.runs.items() if runs)
+def _is_over(sweep_status: SweepStatus) -> bool:
+    return all(RunState(state).terminal for state, runs in sweep_status.runs.items() if runs)
 
 
 def runs_of(home: Home, sweep_id: str) -> list[Run]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from controller.contracts.adb_status import ANY, Announced, Announcement, PhoneHere
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable, UserError
 from controller.runtime.adb_agents import agents_here, chosen
 from controller.runtime.home import Home
@@ -54,5 +54,5 @@ def nearby_phones(home: Home, known: Collection[str]) -> list[PhoneHere]:
 def _shown(one: Announced) -> PhoneHere:
     tried = f"phone {one.name!r}"
     seen, remedy = "it announces itself here", f"{_STEPS[one.kind]} {one.address}"
-    complaint = Complaint.of(PhoneUnavailable(tried, seen, remedy))
+    complaint = ErrorPayload.of(PhoneUnavailable(tried, seen, remedy))
     return PhoneHere(adb_server="mDNS", serial=one.address, complaint=complaint)

@@ -17,9 +17,9 @@ from controller.contracts.device import (
     Booking,
     DeviceLife,
     DeviceState,
+    DeviceStatus,
     Hold,
     RegisteredDevice,
-    Standing,
 )
 from controller.contracts.run import Run
 from controller.contracts.wire import ProbeOrder
@@ -93,19 +93,17 @@ class Labelled:
     labels: Mapping[str, str | None]
 
 
-Doubt = Failed | Measured | Quarantined | Released | ProbeWanted | Probed
-DeviceHappening = Appeared | Vanished | Doubt | Booked | Labelled
+HealthEvent = Failed | Measured | Quarantined | Released | ProbeWanted | Probed
+DeviceEvent = Appeared | Vanished | HealthEvent | Booked | Labelled
 
 
-def live(
-    life: DeviceLife, event: DeviceHappening, now: float, policy: QuarantinePolicy
-) -> DeviceLife:
+def apply(life: DeviceLife, event: DeviceEvent, now: float, policy: QuarantinePolicy) -> DeviceLife:
     """Apply one event."""
     return life.model_copy(update=_update(life, event, now, policy))
 
 
 def _update(
-    life: DeviceLife, event: DeviceHappening, now: float, policy: QuarantinePolicy
+    life: DeviceLife, event: DeviceEvent, now: float, policy: QuarantinePolicy
 ) -> Mapping[str, object]:
     match event:
         case Appeared():
@@ -118,11 +116,11 @@ def _update(
             both = {**life.labels, **labels}
             return {"labels": {name: value for name, value in both.items() if value is not None}}
         case _:
-            return _doubt(life, event, now, policy)
+            return _health_update(life, event, now, policy)
 
 
-def _doubt(
-    life: DeviceLife, event: Doubt, now: float, policy: QuarantinePolicy
+def _health_update(
+    life: DeviceLife, event: HealthEvent, now: float, policy: QuarantinePolicy
 ) -> Mapping[str, object]:
     """Return what is new of whether a device is to be trusted."""
     match event:
@@ -141,10 +139,10 @@ def _doubt(
             return _probe(life, number, passed=passed, next_at=now + policy.probe_in(number + 1))
 
 
-def _away(life: DeviceLife, state: DeviceState, who: str, why: str, now: float) -> Standing:
+def _away(life: DeviceLife, state: DeviceState, who: str, why: str, now: float) -> DeviceStatus:
     same = life.away is not None and (life.away.state, life.away.who) == (state, who)
     since = life.away.since if life.away and same else now
-    return Standing(state=state, since=since, who=who, why=why)
+    return DeviceStatus(state=state, since=since, who=who, why=why)
 
 
 def _fail(life: DeviceLife, why: str, now: float, policy: QuarantinePolicy) -> Mapping[str, object]:
@@ -206,38 +204,38 @@ def may_run(device: RegisteredDevice) -> bool:
     return device.online and device.life.quarantine is None
 
 
-def at_rest(device: RegisteredDevice, now: float) -> Standing:
+def idle_status(device: RegisteredDevice, now: float) -> DeviceStatus:
     """Return what a device is in, whatever runs on it; a person's word goes before all else."""
     life = device.life
     if hold := life.quarantine:
         state = DeviceState.QUARANTINED
-        return Standing(state=state, since=hold.since, who=hold.who, why=hold.why)
+        return DeviceStatus(state=state, since=hold.since, who=hold.who, why=hold.why)
     if not device.online:
         unknown = f"agent {device.agent_id} does not have it"
-        gone = Standing(
+        gone = DeviceStatus(
             state=DeviceState.OFFLINE, since=device.since, who=device.agent_id, why=unknown
         )
         return life.away or gone
     if kept := booking_at(life, now):
-        return Standing(
+        return DeviceStatus(
             state=DeviceState.RESERVED,
             since=max(kept.begins, device.since),
             who=kept.who,
             why=f"{f'for {kept.user}' if kept.user else 'maintenance'}: {kept.why}",
         )
     why = f"agent {device.agent_id} has it"
-    return Standing(state=DeviceState.READY, since=device.since, who=device.agent_id, why=why)
+    return DeviceStatus(state=DeviceState.READY, since=device.since, who=device.agent_id, why=why)
 
 
-def standing(device: RegisteredDevice, now: float, run: Run | None) -> Standing:
+def device_status(device: RegisteredDevice, now: float, run: Run | None) -> DeviceStatus:
     """Return what a device does now; run: the one that holds its lease.
 
     A device in quarantine or away is shown as that, though a run may still be ending on it.
     """
-    rest = at_rest(device, now)
+    rest = idle_status(device, now)
     if run is None or run.lease is None or not may_run(device):
         return rest
-    return Standing(
+    return DeviceStatus(
         state=DeviceState.COOLING if run.lease.cooling else DeviceState.BUSY,
         since=run.lease.leased_at,
         who=run.lease.agent_id,

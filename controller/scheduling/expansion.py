@@ -9,9 +9,9 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
-from controller.contracts.sweep import Cell, Paired, Side, Sweep, Versus, choices
+from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
 from controller.scheduling.limits import require_within_limits
-from controller.scheduling.program import program_of, rival_of
+from controller.scheduling.program import candidate_of, program_of
 from controller.scheduling.selector import parse_selector
 
 SAID = 80
@@ -41,7 +41,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell
         cells = _paired_cells(sweep, sweep.paired, catalog, source)
     _check_scenarios(cells, catalog, source)
     for cell in cells:
-        rival_of(cell, catalog, source)
+        candidate_of(cell, catalog, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
     _check_baseline(sweep, cells, source)
@@ -63,7 +63,9 @@ def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
     ]
 
 
-def _paired_cells(sweep: Sweep, paired: Paired, catalog: Catalog, source: str) -> list[Cell]:
+def _paired_cells(
+    sweep: Sweep, paired: PairedComparison, catalog: Catalog, source: str
+) -> list[Cell]:
     """Return a cell for each side B and each point of the axes, which are the same for all."""
 
     def cells_of_side(key: str, side: Side) -> list[Cell]:
@@ -74,7 +76,7 @@ def _paired_cells(sweep: Sweep, paired: Paired, catalog: Catalog, source: str) -
 
     stopping = paired.model_dump(include={"width", "time_limit_s"})
     return [
-        a.model_copy(update={"versus": Versus(stack=b.stack, knobs=b.knobs, **stopping)})
+        a.model_copy(update={"versus": PairedCandidate(stack=b.stack, knobs=b.knobs, **stopping)})
         for side in paired.b
         for a, b in zip(
             cells_of_side("paired.a", paired.a), cells_of_side("paired.b", side), strict=True
@@ -115,7 +117,7 @@ def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
         )
 
 
-def _check_paired(sweep: Sweep, paired: Paired, source: str) -> None:
+def _check_paired(sweep: Sweep, paired: PairedComparison, source: str) -> None:
     for key in ("stack", "recipes", "baseline", "profile"):
         if getattr(sweep, key):
             raise SweepInvalid(

@@ -8,9 +8,9 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
+from controller.scheduling.fair_share import Claims, FairShare
 from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
-from controller.scheduling.turns import Claims, Turns
 
 NO_CLAIMS = Claims()
 
@@ -55,14 +55,14 @@ def place(
     """
     available = {device.id: device for device in free}
     taken = {host: set(cores) for host, cores in busy_cores.items()}
-    turns, takers = Turns(queued, claims), _Takers(free, catalog)
-    while available and (run := turns.take()):
+    fair_share, takers = FairShare(queued, claims), _Takers(free, catalog)
+    while available and (run := fair_share.take()):
         left = [device for device in takers.of(run.cell) if device.id in available]
         allowed = [device for device in left if claims.admits(run, device.id)]
         device = _choose(run, allowed, taken, host_of)
         if device is None:
             continue
-        turns.granted(run)
+        fair_share.granted(run)
         del available[device.id]
         taken.setdefault(host_of[device.id], set()).update(device.host_cores)
         yield run, device

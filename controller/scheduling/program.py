@@ -12,11 +12,11 @@ from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.wire import (
     AttemptRef,
+    CandidateJob,
     CommandProgram,
     Job,
     OnDeviceProgram,
     Program,
-    Rival,
     TrainingProgram,
 )
 
@@ -38,12 +38,12 @@ def job_of(run: Run, catalog: Catalog) -> Job:
         knobs=cell.knobs,
         program=program_of(cell, catalog),
         deadline_s=run.deadline_s,
-        rival=rival_of(cell, catalog),
+        candidate=candidate_of(cell, catalog),
         profiled=bool(cell.profiled),
     )
 
 
-def rival_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Rival | None:
+def candidate_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> CandidateJob | None:
     """Return side B of a paired cell; raises SweepInvalid if it measures otherwise than side A."""
     if cell.versus is None:
         return None
@@ -54,7 +54,7 @@ def rival_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Rival | Non
             f"stack {cell.stack} and stack {cell.versus.stack} measure in different ways",
             "compare stacks that train, or stacks that run on a device's own runtime",
         )
-    return Rival(
+    return CandidateJob(
         stack=cell.versus.stack,
         knobs=cell.versus.knobs,
         program=b,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from controller.contracts.capability import Capability
-from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -41,13 +41,13 @@ class StoreWriter(Protocol):
         self,
         agent: RegisteredAgent,
         devices: Sequence[RegisteredDevice],
-        events: Sequence[DeviceEvent] = (),
+        events: Sequence[DeviceHistoryEntry] = (),
     ) -> None:
         """Keep an agent and its devices; called when one registers, goes or comes back."""
         ...
 
     def save_devices(
-        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry]
     ) -> None:
         """Keep devices; called when a person, a failure or the end of a booking changes them."""
         ...
@@ -119,7 +119,7 @@ class StoreReader(Protocol):
         """Return whether records of agents are damaged or missing; called once, at the start."""
         ...
 
-    def history(self, device_id: str) -> list[DeviceEvent]:
+    def history(self, device_id: str) -> list[DeviceHistoryEntry]:
         """Return what is known of a device's past, oldest first; its attempts among it."""
         ...
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, func, select
 
 from controller.contracts.capability import Capability, of_stored
-from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.records import (
     NewestResult,
@@ -192,7 +192,7 @@ class SqliteReader:
             bool(noted) or gone or len(self._made(rows, agent_of, "agent", "agent_id")) < len(rows)
         )
 
-    def history(self, device_id: str) -> list[DeviceEvent]:
+    def history(self, device_id: str) -> list[DeviceHistoryEntry]:
         """Return what is known of a device's past, oldest first; its attempts among it."""
         what = "an event of device"
         with self._snapshot() as (snapshot, _):

@@ -10,7 +10,7 @@ from sqlalchemy import Table
 from controller.contracts.device import (
     Agent,
     Device,
-    DeviceEvent,
+    DeviceHistoryEntry,
     DeviceState,
     RegisteredAgent,
     RegisteredDevice,
@@ -205,21 +205,21 @@ def device_of(row: Row) -> RegisteredDevice:
     )
 
 
-def event_row(event: DeviceEvent) -> Row:
+def event_row(event: DeviceHistoryEntry) -> Row:
     """Return the row of `device_events`."""
     return _sealed(tables.device_events, dict(event))
 
 
-def event_of(row: Row) -> DeviceEvent:
+def event_of(row: Row) -> DeviceHistoryEntry:
     """Return the event of a row of `device_events`."""
-    return DeviceEvent.model_validate(_only(row, DeviceEvent.model_fields))
+    return DeviceHistoryEntry.model_validate(_only(row, DeviceHistoryEntry.model_fields))
 
 
-def attempt_event_of(row: Row) -> DeviceEvent:
+def attempt_event_of(row: Row) -> DeviceHistoryEntry:
     """Return what a row of `attempts` was in the life of its device."""
     ended = row["ended_at"]
     ending = f"{row['state']} after {ended - row['leased_at']:.1f} s" if ended else "still runs"
-    return DeviceEvent(
+    return DeviceHistoryEntry(
         device_id=row["device_id"],
         at=row["leased_at"],
         state=DeviceState.BUSY,

@@ -13,7 +13,7 @@ from typing import IO, Self
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
-from controller.contracts.device import DeviceEvent, RegisteredAgent, RegisteredDevice
+from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import (
     HomeUnusable,
     NotFound,
@@ -163,7 +163,7 @@ class SqliteStore(SqliteReader):
         self,
         agent: RegisteredAgent,
         devices: Sequence[RegisteredDevice],
-        events: Sequence[DeviceEvent] = (),
+        events: Sequence[DeviceHistoryEntry] = (),
     ) -> None:
         """Keep an agent and its devices as they are now, and what happened to these."""
         with self._transaction() as connection:
@@ -171,7 +171,7 @@ class SqliteStore(SqliteReader):
             keep_devices(connection, devices, events)
 
     def save_devices(
-        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+        self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry]
     ) -> None:
         """Keep devices as they are now, and what happened to them."""
         with self._transaction() as connection:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, Table, bindparam, select, update
 from sqlalchemy.dialects.sqlite import Insert, insert
 
-from controller.contracts.device import DeviceEvent, RegisteredDevice
+from controller.contracts.device import DeviceHistoryEntry, RegisteredDevice
 from controller.contracts.records import SweepRecord
 from controller.contracts.run import OutcomeRecord, Run
 from controller.store import tables
@@ -26,7 +26,9 @@ from controller.store.sealing import seal_of_row
 
 
 def keep_devices(
-    connection: Connection, devices: Sequence[RegisteredDevice], events: Sequence[DeviceEvent]
+    connection: Connection,
+    devices: Sequence[RegisteredDevice],
+    events: Sequence[DeviceHistoryEntry],
 ) -> None:
     """Keep devices as they are now, and what happened to them."""
     execute(connection, upsert(tables.devices), [device_row(d) for d in devices])

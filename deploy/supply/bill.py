@@ -29,8 +29,8 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 from packaging.utils import canonicalize_name
 
-from agents.android.bundle.recipe import Recipe, files_of, recipe_named, recipe_names
-from controller.contracts.programs import python_module
+from agents.inference.bundle.recipe import Recipe, files_of, recipe_named, recipe_names
+from controller.platform.programs import python_module
 from deploy.supply.pins import LOCK, ROOT, LockUnreadable, Pin, pins_of
 
 DEBIAN = Path("deploy/debian_packages.sh")

@@ -10,7 +10,8 @@ constexpr int64_t chunk_size = 16384;  // elements: large beside a chunk's cost,
 
 // Calls body(first, last) for [0, count) in chunks of `size`.
 template <class Body>
-void parallel_for_chunks(int64_t count, int64_t size, int threads, Body body) {
+void parallel_for_chunks(int64_t count, int64_t size, int threads,
+                                                Body body) {
   const int64_t chunks = (count + size - 1) / size;
 #pragma omp parallel for schedule(static) num_threads(threads) if (chunks > 1)
   for (int64_t first = 0; first < chunks * size; first += size) {

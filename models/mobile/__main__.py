@@ -3,7 +3,7 @@
 `prepare` and `score` read one JSON document from standard input; `list`, `verify` and
 `add PATH [KEY]` take the store's folder from BENCHFARM_MODELS or BENCHFARM_HOME. Each prints one
 JSON document. A model or image that ends the process ends no agent, and torch is loaded where it is
-needed only. Exit status 2: standard output holds a Complaint.
+needed only. Exit status 2: standard output holds an ErrorPayload.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from controller.contracts.catalog import user_tasks
-from controller.contracts.complaint import COMPLAINED, Complaint
+from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
 from controller.contracts.models import Added, ModelStatus
-from models.mobile import known
+from models.mobile import catalogue
+from models.mobile.preparation import PrepareOrder, ScoreOrder, prepare, scored
 from models.mobile.store import Store
-from models.mobile.work import PrepareOrder, ScoreOrder, prepare, scored
 
 _STATUSES = TypeAdapter(list[ModelStatus])
 _ADDED = TypeAdapter(list[Added])
@@ -30,8 +30,8 @@ def main() -> int:
     try:
         sys.stdout.write(_done(sys.argv[1], sys.argv[2:]))
     except UserError as error:
-        sys.stdout.write(Complaint.of(error).model_dump_json())
-        return COMPLAINED
+        sys.stdout.write(ErrorPayload.of(error).model_dump_json())
+        return USER_ERROR
     return 0
 
 
@@ -42,11 +42,11 @@ def _done(verb: str, arguments: list[str]) -> str:
         return scored(ScoreOrder.model_validate_json(sys.stdin.read())).model_dump_json()
     store = Store(user_tasks().parent)
     if verb == "list":
-        return _STATUSES.dump_json(known.statuses(store)).decode()
+        return _STATUSES.dump_json(catalogue.statuses(store)).decode()
     if verb == "verify":
-        return _STATUSES.dump_json(known.verify(store)).decode()
+        return _STATUSES.dump_json(catalogue.verify(store)).decode()
     path, key = Path(arguments[0]), arguments[1] if len(arguments) > 1 else None
-    return _ADDED.dump_json(known.add(store, path, key)).decode()
+    return _ADDED.dump_json(catalogue.add(store, path, key)).decode()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What answers are worth: by torchmetrics and COCO's own evaluation, from LoadGen's accuracy log.
 
-An answer is the bytes that the runner gave LoadGen: see agents/android/runner/answers.py.
+An answer is the bytes that the runner gave LoadGen: see agents/inference/runner/answers.py.
 """
 
 from __future__ import annotations

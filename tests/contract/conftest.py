@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import PrivateServer
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.adb.server import PrivateServer
 from tests.support.phone_farm import impatient
 from tests.support.remotes import OWNER, Phone, Place, local_place
 from tests.support.virtual_phone import RunningPhone, running_phone

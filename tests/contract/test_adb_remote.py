@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.android.virtual import faults
-from agents.transports.adb.facts import read_device
-from agents.transports.adb.recovery import disconnect, state_of
-from agents.transports.adb.remote import AdbRemote
-from agents.transports.examination import examine
-from agents.transports.remote import RUNS, FaultKind, RemoteFault, failure_of
-from agents.transports.tree import Tree
+from agents.remotes.adb.connections import disconnect, state_of
+from agents.remotes.adb.facts import read_device
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.remote import RUNS, FaultKind, RemoteFault, failure_of
+from agents.remotes.self_test import examine
+from agents.remotes.tree import Tree
+from agents.virtual_phone import faults
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Blame
 from tests.support.remotes import OWNER, Heard, Phone, make_folder

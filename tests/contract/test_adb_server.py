@@ -14,14 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.android.virtual import faults
-from agents.transports.adb import server as server_module
-from agents.transports.adb import smart_socket
-from agents.transports.adb.addresses import HostPort, UnixSocket
-from agents.transports.adb.mdns import listen
-from agents.transports.adb.pairing import pair
-from agents.transports.adb.recovery import connect, state_of
-from agents.transports.adb.server import (
+from agents.remotes.adb import server as server_module
+from agents.remotes.adb import smart_socket
+from agents.remotes.adb.addresses import HostPort, UnixSocket
+from agents.remotes.adb.connections import connect, state_of
+from agents.remotes.adb.mdns import listen
+from agents.remotes.adb.pairing import pair
+from agents.remotes.adb.server import (
     SERVER_MARKER,
     SOCKET,
     AttachedServer,
@@ -29,12 +28,13 @@ from agents.transports.adb.server import (
     find_adb,
     server_environment,
 )
-from agents.transports.adb.smart_socket import ask
-from agents.transports.adb.tracker import Change, track
-from agents.transports.remote import FaultKind, RemoteFault
+from agents.remotes.adb.smart_socket import ask
+from agents.remotes.adb.tracker import Change, track
+from agents.remotes.remote import FaultKind, RemoteFault
+from agents.virtual_phone import faults
 from controller.contracts.errors import AdbMissing, AdbUnavailable
-from controller.contracts.ports import free_ports
-from controller.contracts.processes import marked_processes
+from controller.platform.ports import free_ports
+from controller.platform.processes import marked_processes
 from tests.support.processes import idle_process
 from tests.support.remotes import Phone
 from tests.support.virtual_phone import RunningPhone

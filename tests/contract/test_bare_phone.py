@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agents.android.transport import read_conditions
-from agents.transports.adb.facts import read_device
-from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import PrivateServer
-from agents.transports.examination import examine
-from agents.transports.remote import RUNS, RemoteFault
-from agents.transports.tree import Tree
+from agents.phones.condition_reading import read_conditions
+from agents.remotes.adb.facts import read_device
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.adb.server import PrivateServer
+from agents.remotes.remote import RUNS, RemoteFault
+from agents.remotes.self_test import examine
+from agents.remotes.tree import Tree
 from tests.support.phone_farm import impatient
 from tests.support.remotes import OWNER, Phone, make_folder
 from tests.support.virtual_phone import RunningPhone, running_phone

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.transports.remote import RUNS
+from agents.remotes.remote import RUNS
 from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Failure, Result, Validity
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.programs import RECORDED, SCRIPT, STACK, add, run_on, spec_of
 from tests.support.remotes import Place
@@ -124,7 +124,7 @@ async def test_a_changed_program_is_pushed_anew(place: Place, store: Store, tmp_
     pushed = []
     for weights in (WEIGHTS, WEIGHTS, "rate 43.0\n"):
         (tmp_path / "weights").write_text(weights)
-        known.add(store, tmp_path / "weights", "vendor-bench/files/weights")
+        catalogue.add(store, tmp_path / "weights", "vendor-bench/files/weights")
         result = await run_on(place.remote, tmp_path, spec)
         assert isinstance(result, Result), result
         pushed.append((result.metrics["rate"].value, result.environment["pushed_bytes"] != 0))

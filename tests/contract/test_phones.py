@@ -12,21 +12,21 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from agents.android import phones as phones_module
-from agents.android.airplane import AirplaneMode
-from agents.android.ladder import Remedy
-from agents.android.virtual import control, faults
-from agents.host.locks import exclusive
-from agents.transports.adb import facts as facts_module
-from agents.transports.adb import server as server_module
-from agents.transports.adb.recovery import state_of
-from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.server import AdbServer, PrivateServer
-from agents.transports.adb.tracker import Change
-from agents.transports.remote import Completed, FaultKind, RemoteFault
-from agents.transports.tree import Tree
+from agents.phones import discovery as phones_module
+from agents.phones.airplane import AirplaneMode
+from agents.phones.recovery.policy import Remedy
+from agents.remotes.adb import facts as facts_module
+from agents.remotes.adb import server as server_module
+from agents.remotes.adb.connections import state_of
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.adb.server import AdbServer, PrivateServer
+from agents.remotes.adb.tracker import Change
+from agents.remotes.remote import Completed, FaultKind, RemoteFault
+from agents.remotes.tree import Tree
+from agents.virtual_phone import control, faults
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
+from controller.platform.locks import exclusive
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
@@ -245,7 +245,7 @@ async def test_a_phone_that_waits_for_its_user_is_connected_again_after_a_restar
             await agent.connect(phone.address)
         await until(lambda: "not taken in" in caplog.text, "the agent has seen it")
         await until(lambda: not agent.phones._tasks, "nothing more is done for it")
-        await agent.phones._rescue.apply(Remedy.RESTART_ADB, "OTHER1", AsyncMock())
+        await agent.phones._recovery.apply(Remedy.RESTART_ADB, "OTHER1", AsyncMock())
         await until(refused, "adb lists it as unauthorized")
         await until(asks, "the phone asks its user")
         await control.ask(phone.folder, control.AllowHost())
@@ -304,7 +304,7 @@ async def test_a_phone_that_restarted_is_connected_again(
     phones = agent.phones
     with running_phone("old", tmp_path / "first", "--serial=BOOT1") as phone:
         assert (await agent.cli("phone", "connect", phone.address))[0] == 0
-    restarted = phones._rescue._restarted  # once for a phone that stays away
+    restarted = phones._recovery._restarted  # once for a phone that stays away
     await until(lambda: restarted and not phones.present._losing, "adb has been restarted")
     status, _, err = await agent.cli("phone", "connect", phone.address)
     assert (status, err.count("\n")) == (2, 1)
@@ -333,7 +333,7 @@ async def test_a_phone_that_has_fallen_silent_is_connected_anew(
     await agent.phones.suspect(phone.device)
     assert flagship.serial not in farm.online()
     await until(lambda: flagship.serial in farm.online(), "it is there again")
-    assert not agent.phones._rescue._restarted, "other phones have not been disturbed"
+    assert not agent.phones._recovery._restarted, "other phones have not been disturbed"
 
 
 async def test_a_phone_over_tcp_is_remembered_until_it_is_let_go_of(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.android import phones as phones_module
-from agents.android.virtual import faults
-from agents.transports.adb.recovery import state_of
-from agents.transports.remote import RemoteFault
+from agents.phones import discovery as phones_module
+from agents.remotes.adb.connections import state_of
+from agents.remotes.remote import RemoteFault
+from agents.virtual_phone import faults
 from controller.contracts.adb_status import ADB_FOLDER
 from controller.contracts.device import DeviceState
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
@@ -44,11 +44,11 @@ async def told_of(farm: LoopFarm, agent: LoopAgent, address: str, state: DeviceS
     await until(complaint_about(agent, address), "the agent tells of it")
 
     def shown() -> bool:
-        standing = farm.farm.state().standings[SERIAL]
+        standing = farm.farm.state().statuses[SERIAL]
         return standing.state is state and "has it no more" not in standing.why
 
     await until(shown, f"it is {state}, and why")
-    return farm.farm.state().standings[SERIAL].why
+    return farm.farm.state().statuses[SERIAL].why
 
 
 async def named_once(agent: LoopAgent) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.android.content import Content
-from agents.android.phones import Phones
-from agents.android.presence import Phone as PresentPhone
-from agents.android.probe import PhoneProbe
-from agents.android.virtual import faults
+from agents.health.host import HostProbe
+from agents.health.phone import PhoneProbe
+from agents.health.prober import ProbeResult
 from agents.host import arithmetic
-from agents.host.probe import HostProbe
-from agents.transports import examination
-from agents.transports.examination import examine
-from agents.transports.local_remote import LocalRemote
-from agents.transports.protocol import Finding
-from agents.transports.remote import RUNS, FaultKind, RemoteFault
+from agents.inference.content import Content
+from agents.phones.discovery import Phones
+from agents.phones.registry import Phone as PresentPhone
+from agents.remotes import self_test
+from agents.remotes.local import LocalRemote
+from agents.remotes.remote import RUNS, FaultKind, RemoteFault
+from agents.remotes.self_test import examine
+from agents.virtual_phone import faults
 from tests.support import builders
 from tests.support.remotes import OWNER, Phone
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 HOST = builders.cpu(cores=frozenset())
 
 
-async def probe(phone: Phone, folder: Path) -> Finding:
+async def probe(phone: Phone, folder: Path) -> ProbeResult:
     async def announce(_: object) -> None:
         return
 
@@ -58,7 +58,7 @@ async def test_a_phone_that_is_well_passes_and_nothing_is_left(
 async def test_a_phone_that_would_fail_a_run_fails(
     phone: Phone, tmp_path: Path, fault: faults.Fault, seen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(examination, "ASK_S", 2.0)
+    monkeypatch.setattr(self_test, "ASK_S", 2.0)
     await phone.set_faults(fault)
     found = await probe(phone, tmp_path)
     assert not found.passed
@@ -71,7 +71,9 @@ async def test_a_phone_that_has_gone_meanwhile_fails(tmp_path: Path) -> None:
 
     phones, content = Phones(OWNER, tmp_path, announce), Content(tmp_path, tmp_path)
     found = await PhoneProbe(phones, content).probe(builders.phone())
-    assert found == Finding(False, "phone-1: the phone is not connected; see benchfarm device list")
+    assert found == ProbeResult(
+        False, "phone-1: the phone is not connected; see benchfarm device list"
+    )
 
 
 async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> None:
@@ -98,7 +100,7 @@ async def test_a_server_passes_if_a_fresh_process_computes_what_is_known(tmp_pat
         ("import sys; sys.exit('1 of 3 products is wrong')", "1 of 3 products is wrong"),
         ("import os; os.kill(os.getpid(), 11)", "the arithmetic exited with 139"),
     ):
-        assert await HostProbe(remote, (sys.executable, "-c", code)).probe(HOST) == Finding(
+        assert await HostProbe(remote, (sys.executable, "-c", code)).probe(HOST) == ProbeResult(
             False, seen
         )
 

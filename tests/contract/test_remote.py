@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.transports.remote import RUNS, Completed, FaultKind, RemoteFault
-from agents.transports.tree import Tree, listing_of_folder
+from agents.remotes.remote import RUNS, Completed, FaultKind, RemoteFault
+from agents.remotes.tree import Tree, listing_of_folder
 from controller.contracts.result import Blame
 from tests.support.remotes import Heard, Place, make_folder
 from tests.support.waiting import PATIENCE_S

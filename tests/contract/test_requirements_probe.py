@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from agents.android.bundle.requirements import Requirements
-from agents.android.content import LIBC, Content, Runtime
-from agents.android.phones import Phones
-from agents.android.presence import Phone as PresentPhone
-from agents.android.probe import PhoneProbe
-from agents.android.requirements import untold
-from agents.android.requirements_probe import require
-from agents.android.virtual import faults
-from agents.transports.local_remote import LocalRemote
-from agents.transports.remote import RUNS, Completed, FaultKind, RemoteFault
-from agents.transports.tree import Tree
+from agents.health.phone import PhoneProbe
+from agents.inference.bundle.requirements import Requirements
+from agents.inference.content import LIBC, Content, Runtime
+from agents.inference.requirements import untold
+from agents.inference.requirements_probe import require
+from agents.phones.discovery import Phones
+from agents.phones.registry import Phone as PresentPhone
+from agents.remotes.local import LocalRemote
+from agents.remotes.remote import RUNS, Completed, FaultKind, RemoteFault
+from agents.remotes.tree import Tree
+from agents.virtual_phone import faults
 from tests.support import builders
 from tests.support.remotes import OWNER, Phone, Place, make_folder
 

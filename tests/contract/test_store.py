@@ -18,19 +18,19 @@ from controller.contracts.base import Scalar
 from controller.contracts.capability import Verdict
 from controller.contracts.device import (
     Booking,
-    DeviceEvent,
+    DeviceHistoryEntry,
     DeviceKind,
     DeviceLife,
     DeviceState,
     Hold,
 )
 from controller.contracts.errors import StoreConflict
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import Token
 from controller.contracts.result import Blame, Failure, Result, Validity
 from controller.contracts.run import AttemptState, OutcomeRecord, Run, RunChange, RunState
-from controller.contracts.sweep import Versus
+from controller.contracts.sweep import PairedCandidate
 from controller.metrics.newest import NewestCapabilities, NewestResults
 from controller.scheduling.binding import runs_of
 from controller.scheduling.lifecycle import (
@@ -364,7 +364,7 @@ def test_a_profile_stays_the_newest_beside_a_newer_result_without_one(store: Sto
 def test_a_paired_comparison_comes_back_whole(store: Store) -> None:
     record = sweep_record("paired", repeats=1)
     (run,) = runs_for(record)
-    versus = Versus(stack="ipex", knobs={"dtype": "fp32", "fused": True}, width=0.02)
+    versus = PairedCandidate(stack="ipex", knobs={"dtype": "fp32", "fused": True}, width=0.02)
     cell = run.cell.model_copy(update={"versus": versus})
     assert cell.key != run.cell.key
     (paired,) = runs_of(record.sweep, record.sweep_id, [cell], now=1000.5)
@@ -621,7 +621,7 @@ def test_the_life_of_a_device_and_its_history_are_kept(
     booking = Booking(begins=4.0, ends=5.0, user=None, who="admin", why="battery")
     life = DeviceLife(failures=2, quarantine=hold, bookings=(booking,), labels={"rack": "b"})
     quarantined = CPU.model_copy(update={"life": life})
-    event = DeviceEvent(
+    event = DeviceHistoryEntry(
         device_id=CPU.device.id, at=3.0, state=DeviceState.QUARANTINED, who="admin", why="loud"
     )
     granted = grant(runs[0])

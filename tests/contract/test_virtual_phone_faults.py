@@ -13,15 +13,15 @@ from random import Random
 import psutil
 import pytest
 
-from agents.android.virtual import faults
-from agents.android.virtual.control import AllowHost, SetConditions
-from agents.android.virtual.daemon import MARKER
-from agents.android.virtual.errors import PhoneOptionsInvalid
-from agents.android.virtual.phone import VirtualPhone
-from agents.android.virtual.thermal import ThermalStatus
-from controller.contracts.complaint import Complaint
+from agents.virtual_phone import faults
+from agents.virtual_phone.control import AllowHost, SetConditions
+from agents.virtual_phone.daemon import MARKER
+from agents.virtual_phone.errors import PhoneOptionsInvalid
+from agents.virtual_phone.phone import VirtualPhone
+from agents.virtual_phone.thermal import ThermalStatus
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import UserError
-from controller.contracts.processes import marked_processes
+from controller.platform.processes import marked_processes
 from tests.support.processes import wait_until_dead
 from tests.support.virtual_phone import (
     PHONE,
@@ -287,7 +287,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
 def test_bad_options_are_one_line(options: list[str], said: str) -> None:
     done = started_with(options)
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (2, 1, "")
-    assert said in str(Complaint.model_validate_json(done.stdout).error())
+    assert said in str(ErrorPayload.model_validate_json(done.stdout).error())
 
 
 def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:

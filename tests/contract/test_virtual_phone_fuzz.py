@@ -12,9 +12,9 @@ from random import Random
 import psutil
 import pytest
 
-from agents.android.virtual import wire
-from agents.android.virtual.phone import VirtualPhone
-from agents.android.virtual.wire import Command, Message, encode
+from agents.virtual_phone import wire
+from agents.virtual_phone.phone import VirtualPhone
+from agents.virtual_phone.wire import Command, Message, encode
 from tests.support.waiting import PATIENCE_S, until
 
 pytestmark = pytest.mark.integration

@@ -14,9 +14,9 @@ from typing import Any
 import psutil
 
 from controller.contracts.device import DeviceKind
-from controller.contracts.processes import FARM_MARKER, marked_processes
 from controller.contracts.run import Run
 from controller.contracts.wire import RunEvent
+from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.client import FarmClient
 from controller.runtime.home import Cluster, Home
 from controller.runtime.phones import (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.android.bench_harness import measure_overhead, overhead_spec
+from agents.inference.bench_harness import measure_overhead, overhead_spec
 from controller.contracts.catalog import load_catalog
 from controller.contracts.mobile import OnDevice
-from models.mobile.work import PrepareOrder, prepare
+from models.mobile.preparation import PrepareOrder, prepare
 
 pytestmark = pytest.mark.integration
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.android.bundle.build import Bundle, build_bundle
-from agents.android.bundle.files import content_sha256
-from agents.android.bundle.recipe import BundleUnbuildable, load_recipe
-from agents.transports.tree import Tree
+from agents.inference.bundle.build import Bundle, build_bundle
+from agents.inference.bundle.files import content_sha256
+from agents.inference.bundle.recipe import BundleUnbuildable, load_recipe
+from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.mobile import Top1
 from controller.contracts.result import Failure, Result, Validity
-from controller.contracts.wire import MESSAGE, Progress, Turn
+from controller.contracts.wire import MESSAGE, Progress, StepBatch
 from models.mobile.classifier import shapes
 from models.mobile.metrics import read_answers, score
 from models.mobile.samples import write_samples
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.integration
 RECIPE = load_recipe("litert", "x86_64")
 MODEL = Path(shapes.__file__).parent / "shapes_int8.tflite"
 
-Message = Progress | Turn | Result | Failure
+Message = Progress | StepBatch | Result | Failure
 
 
 @pytest.fixture(scope="module")

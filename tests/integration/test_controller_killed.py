@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.processes import FARM_MARKER
-from controller.contracts.programs import python_module
 from controller.contracts.run import RunState
+from controller.platform.processes import FARM_MARKER
+from controller.platform.programs import python_module
 from controller.runtime.cluster import ray_environment
 from tests.integration.farm import TestFarm, farm_up, training_sweep
 from tests.support.scripted_agent import LABEL

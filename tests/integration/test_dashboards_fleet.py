@@ -11,8 +11,8 @@ import pytest
 from controller.dashboards.board import Json
 from controller.dashboards.files import built_dashboards
 from controller.dashboards.links import DEVICE, MOBILE
-from controller.dashboards.probing import Answer, Probe
-from controller.dashboards.questions import Question
+from controller.dashboards.probing import Probe, QueryResult
+from controller.dashboards.queries import Question
 from controller.metrics import names
 from controller.metrics.exporter import Exposition
 from controller.metrics.prometheus_config import Intervals
@@ -65,7 +65,9 @@ def grown(server: Prometheus) -> bool:
 class Patient(Probe):
     """Asks again what took long: others share the machine, and the quickest try is the query's."""
 
-    def _ask(self, question: Question, values: Mapping[str, str]) -> tuple[Answer, list[Series]]:
+    def _ask(
+        self, question: Question, values: Mapping[str, str]
+    ) -> tuple[QueryResult, list[Series]]:
         tries = (super(Patient, self)._ask(question, values) for _ in range(TRIES))
         best = next(tries)
         while best[0].seconds >= LIMIT_S and (again := next(tries, None)):
@@ -75,7 +77,7 @@ class Patient(Probe):
 
 def answers(
     server: Prometheus, dashboard: Json, chosen: Mapping[str, str] | None = None
-) -> dict[str, Answer]:
+) -> dict[str, QueryResult]:
     # As many points as a panel asks for, all of them where there is data.
     probe = Patient(server, look_back_s=10.0, least_step_s=0.01)
     return {answer.question.place: answer for answer in probe.dashboard(dashboard, chosen)}
@@ -87,9 +89,9 @@ def busy_device(server: Prometheus, kind: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def answered(prometheus: Prometheus) -> dict[str, list[Answer]]:
+def answered(prometheus: Prometheus) -> dict[str, list[QueryResult]]:
     """Place → answers; a device's dashboard is asked for a server and for a phone."""
-    found: dict[str, list[Answer]] = {}
+    found: dict[str, list[QueryResult]] = {}
     for uid, dashboard in DASHBOARDS.items():
         kinds = ("cpu_host", "android") if uid == DEVICE else ()
         choices = [{"device": busy_device(prometheus, kind)} for kind in kinds] or [{}]
@@ -99,14 +101,14 @@ def answered(prometheus: Prometheus) -> dict[str, list[Answer]]:
     return found
 
 
-def test_every_question_gets_data(answered: dict[str, list[Answer]]) -> None:
+def test_every_question_gets_data(answered: dict[str, list[QueryResult]]) -> None:
     assert len(answered) > 100
     empty = {place for place, found in answered.items() if not any(it.series for it in found)}
     assert empty == set()
 
 
 def test_every_answer_takes_seconds_at_most(
-    answered: dict[str, list[Answer]], figure: Figure
+    answered: dict[str, list[QueryResult]], figure: Figure
 ) -> None:
     slow = {it.promql: it.seconds for found in answered.values() for it in found}
     figure("seconds of a dashboard's slowest query, 1,000 devices", max(slow.values()), "1")

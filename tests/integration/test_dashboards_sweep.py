@@ -12,8 +12,8 @@ import pytest
 
 from controller.dashboards.files import built_dashboards
 from controller.dashboards.links import DEVICE
-from controller.dashboards.probing import Answer, Probe
-from controller.dashboards.questions import questions_of
+from controller.dashboards.probing import Probe, QueryResult
+from controller.dashboards.queries import questions_of
 from controller.metrics import names
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.prometheus_config import http_discovery
@@ -82,7 +82,7 @@ class Watched:
     device: str
     since: float
 
-    def answers(self) -> dict[str, Answer]:
+    def answers(self) -> dict[str, QueryResult]:
         """Return the answer to every question, at all times since: what is asked of now, too."""
         probe = Probe(self.server, look_back_s=time.time() - self.since, least_step_s=1.0)
         answers = []

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
-from agents.transports.local import LocalProcess
 from controller.contracts.result import Result, Validity
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
@@ -47,7 +47,7 @@ async def measured(folder: Path, policy: str) -> Result:
     knobs = {"warmup_steps": 10, "steps": 5000, "threads": 1, "policy": policy}
     job = builders.job().model_copy(update={"program": program, "knobs": knobs})
     spec = WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(folder))
-    outcome = await LocalProcess(OWNER, partial(stack_worker, folder)).run(spec, lambda _: None)
+    outcome = await WorkerProcess(OWNER, partial(stack_worker, folder)).run(spec, lambda _: None)
     assert isinstance(outcome, Result), outcome
     return outcome
 

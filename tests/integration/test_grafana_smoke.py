@@ -18,7 +18,7 @@ from controller.dashboards.files import built_dashboards
 from controller.dashboards.grafana import Credential, Grafana, connected
 from controller.dashboards.links import FLEET
 from controller.dashboards.push import Move, Wish, push
-from controller.dashboards.questions import VARIABLE, panels_of
+from controller.dashboards.queries import VARIABLE, panels_of
 from controller.dashboards.variables import SOURCE_UID
 from controller.metrics.rules import ALERTS
 

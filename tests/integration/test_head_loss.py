@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from controller.contracts.run import AttemptState, RunState
-from controller.runtime.home import write_private
+from controller.platform.atomic import write_private
 from tests.integration.farm import training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet

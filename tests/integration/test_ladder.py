@@ -13,11 +13,11 @@ import pytest
 import pytest_asyncio
 
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
-from controller.contracts import inherited
 from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
 from controller.contracts.sweep import Cell
 from controller.contracts.sweep_file import parse_sweep
+from controller.platform import inherited
 from controller.runtime.home import Home
 from controller.scheduling.expansion import cells_of
 from tests.support.cells import CATALOG, run_cell

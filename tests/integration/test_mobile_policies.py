@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.android import on_device
-from agents.android import policy as policies
-from agents.android.virtual import control
-from agents.android.virtual.profiles import FOLDER
+from agents.attempts import on_device
+from agents.phones import policy as policies
+from agents.virtual_phone import control
+from agents.virtual_phone.profiles import FOLDER
 from controller.contracts.base import Scalar
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.units import Unit

@@ -22,17 +22,17 @@ import numpy as np
 import psutil
 import pytest
 
-from agents.android.content import Content, cache_folder
-from agents.android.runner.model import TfliteModel
-from agents.android.runner.spec import RunSpec
+from agents.inference.content import Content, cache_folder
+from agents.inference.runner.model import TfliteModel
+from agents.inference.runner.spec import RunSpec
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device
-from controller.contracts.pairs import CONFIDENCE, signed_rank_interval
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress
 from controller.runtime.home import Home
-from models.mobile import known
+from controller.stats.pairs import CONFIDENCE, signed_rank_interval
+from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.emulated import skip_without_arm64
 from tests.support.figures import Figure
@@ -43,7 +43,7 @@ from tests.support.virtual_phone import RunningPhone, running_phone
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 KNOBS: dict[str, Scalar] = {"dataset": "tiny"}
-RUNNER = "agents.android.runner"
+RUNNER = "agents.inference.runner"
 LABELS = [388, 590, 962, 847, 594, 982, 594, 764, 413, 928]
 """What the ten images show, in the order of their names."""
 BEGUN_S = 1.5
@@ -64,7 +64,7 @@ def content(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
     """A store with every file of the suite that is there."""
     folder = tmp_path_factory.mktemp("models")
     os.environ["BENCHFARM_MODELS"] = str(folder)
-    added = known.add(Store(folder), data, None)
+    added = catalogue.add(Store(folder), data, None)
     assert any("mobilenet_edgetpu/models/uint8" in one.keys for one in added)
     yield Content(tmp_path_factory.mktemp("content"), cache_folder(), folder)
     del os.environ["BENCHFARM_MODELS"]

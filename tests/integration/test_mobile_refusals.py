@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.android import content
-from agents.android.bundle import from_source
-from agents.android.bundle.build import Bundle, build_bundle
-from agents.android.bundle.recipe import Recipe
-from agents.android.virtual.profiles import FOLDER as PROFILES
+from agents.inference import content
+from agents.inference.bundle import from_source
+from agents.inference.bundle.build import Bundle, build_bundle
+from agents.inference.bundle.recipe import Recipe
+from agents.virtual_phone.profiles import FOLDER as PROFILES
 from controller.contracts.result import Blame, Validity
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Sweep
 from controller.runtime.home import Home
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.altered_model import with_custom_operator
 from tests.support.phone_farm import LoopFarm, end_server, serving_phones, wait_for_nobody
@@ -27,7 +27,7 @@ from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
-MODELS = Path(known.__file__).parents[1]
+MODELS = Path(catalogue.__file__).parents[1]
 MODEL = MODELS / "mobile/classifier/shapes_int8.tflite"
 REFUSED = {
     "lacks_operator": "(lacks_operator, model, operator 0): LiteRT has no operator MyConv; ",
@@ -63,7 +63,7 @@ def make_tasks(store: Store, folder: Path) -> None:
     images = folder / "images.zip"
     with zipfile.ZipFile(images, "w") as archive:
         archive.writestr("0.png", b"no image at all")
-    known.add(store, damaged, None)
+    catalogue.add(store, damaged, None)
     sha256 = {path: store.add(path)["sha256"] for path in (damaged, whole, lacking, images)}
     tensor = {"shape": [1, 224, 224, 3], "types": ["uint8"]}
     add_task(store, folder, "lacks_operator", sha256[lacking])
@@ -87,7 +87,7 @@ def add_task(store: Store, folder: Path, name: str, checksum: str, **on_device: 
         task["knobs"]["dataset"] = knob
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(task))
-    known.add(store, file, None)
+    catalogue.add(store, file, None)
 
 
 @pytest.fixture

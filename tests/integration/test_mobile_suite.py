@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents.android.virtual import control
+from agents.virtual_phone import control
 from controller.contracts.catalog import load_catalog
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep_file import parse_sweep

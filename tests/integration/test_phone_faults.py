@@ -13,21 +13,21 @@ from typing import NamedTuple
 import psutil
 import pytest
 
-from agents.android import phones as phones_module
-from agents.android.content import Content, cache_folder
-from agents.android.virtual import control, faults
-from agents.android.virtual.daemon import MARKER
-from agents.android.virtual.faults import Fault
-from agents.transports.adb import remote as adb_remote
-from agents.transports.adb.recovery import state_of
-from agents.transports.adb.server import PrivateServer
-from agents.transports.remote import RUNS, FaultKind
+from agents.inference.content import Content, cache_folder
+from agents.phones import discovery as phones_module
+from agents.remotes.adb import remote as adb_remote
+from agents.remotes.adb.connections import state_of
+from agents.remotes.adb.server import PrivateServer
+from agents.remotes.remote import RUNS, FaultKind
+from agents.virtual_phone import control, faults
+from agents.virtual_phone.daemon import MARKER
+from agents.virtual_phone.faults import Fault
 from controller.contracts.catalog import load_catalog
-from controller.contracts.processes import marked_processes
 from controller.contracts.result import Blame, Validity
 from controller.contracts.run import AttemptState, RunState
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent
+from controller.platform.processes import marked_processes
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.android import phones as phones_module
-from agents.android import transport
-from agents.android.content import Content, cache_folder
-from agents.android.virtual import faults
+from agents.attempts import phone as phone_attempts
+from agents.inference.content import Content, cache_folder
 from agents.link import ControllerAway
 from agents.outbox import Outbox
-from agents.transports.adb.__main__ import disconnected
-from agents.transports.adb.server import PrivateServer
+from agents.phone_command import disconnected
+from agents.phones import discovery as phones_module
+from agents.remotes.adb.server import PrivateServer
+from agents.virtual_phone import faults
 from controller.contracts.device import CONTROLLER, DeviceState
 from controller.contracts.result import Failure
 from controller.contracts.run import AttemptState, RunState
@@ -105,7 +105,7 @@ async def shown(
     def holds() -> bool:
         now = farm.farm.state()
         owners = {d.device.id: d.agent_id for d in now.devices}
-        stands = now.standings.get(phone.serial)
+        stands = now.statuses.get(phone.serial)
         return stands is not None and stands.state is state and owners[phone.serial] == of
 
     await until(holds, f"it is {state} at {of}")
@@ -136,7 +136,7 @@ async def test_coming_and_going_are_shown(
         took["back"] = await shown(farm, agent, phone, DeviceState.READY)
         await set_faults(phone, faults.Unauthorized())
         took["locked"] = await shown(farm, agent, phone, DeviceState.UNAUTHORIZED)
-        why = farm.farm.state().standings[phone.serial].why
+        why = farm.farm.state().statuses[phone.serial].why
         await set_faults(phone)
     assert why == "confirm this host's key on its screen"
     figure("seconds until a phone's coming or going is shown", max(took.values()), "3")
@@ -193,7 +193,7 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
 ) -> None:
     """Over TCP the phone does not notice: without an order it would go on to its end."""
     # Hosts have their own cores: on one machine, a virtual phone's would keep its runs apart.
-    monkeypatch.setattr(transport, "exclusive_cores", lambda *_, **__: AsyncExitStack())
+    monkeypatch.setattr(phone_attempts, "exclusive_cores", lambda *_, **__: AsyncExitStack())
     struck, silent = Struck("run", hangs=False), asyncio.Event()
     wanted = sweep(f'device == "{phone.serial}"')
     async with (
@@ -237,7 +237,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A host may be cut from the controller, and not from the phone that is another's then."""
-    monkeypatch.setattr(transport, "exclusive_cores", lambda *_, **__: AsyncExitStack())
+    monkeypatch.setattr(phone_attempts, "exclusive_cores", lambda *_, **__: AsyncExitStack())
     struck, cut = Struck("start", hangs=False), asyncio.Event()
     async with (
         serving_phones(farm, homes[0], content=content(tmp_path), through=struck.through) as one,
@@ -245,7 +245,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
     ):
 
         def is_measured() -> bool:
-            return any("agents.android.runner" in line for line in running_on(phone).values())
+            return any("agents.inference.runner" in line for line in running_on(phone).values())
 
         async def lose_the_controller() -> None:
             one.link.faults = dict.fromkeys(SAYINGS, [ControllerAway()] * 10_000)
@@ -314,7 +314,7 @@ async def test_a_phone_in_quarantine_is_let_out_by_a_probe_once_it_is_well(
 
     async def probed(agent: LoopAgent) -> str:
         told = len(whys())
-        farm.farm.happen(phone.serial, ProbeWanted(), "admin", "")
+        farm.farm.apply_event(phone.serial, ProbeWanted(), "admin", "")
         agent.link.poke()
         await until(lambda: len(whys()) > told, "it has been probed")
         return whys()[-1]
@@ -323,7 +323,7 @@ async def test_a_phone_in_quarantine_is_let_out_by_a_probe_once_it_is_well(
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
         for _ in range(3):
-            farm.farm.happen(phone.serial, Failed("read_only: no"), CONTROLLER, "")
+            farm.farm.apply_event(phone.serial, Failed("read_only: no"), CONTROLLER, "")
         await shown(farm, agent, phone, DeviceState.QUARANTINED)
         await set_faults(phone, faults.ReadOnly())
         assert "Read-only file system" in await probed(agent)

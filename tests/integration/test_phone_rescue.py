@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.android import phones as phones_module
-from agents.android.power import PowerCycle
-from agents.transports.adb import smart_socket
-from agents.transports.adb.server import SERVER_MARKER
+from agents.phones import discovery as phones_module
+from agents.phones.recovery.power_cycle import PowerCycle
+from agents.remotes.adb import smart_socket
+from agents.remotes.adb.server import SERVER_MARKER
 from controller.contracts.device import DeviceState
-from controller.contracts.processes import marked_processes
+from controller.platform.processes import marked_processes
 from controller.runtime.home import Home
 from tests.support import builders
 from tests.support.cable import cable
@@ -65,7 +65,7 @@ def server_of(agent: LoopAgent) -> psutil.Process:
 
 async def shown(farm: LoopFarm, agent: LoopAgent, phone: RunningPhone, state: DeviceState) -> None:
     def holds() -> bool:
-        stands = farm.farm.state().standings.get(phone.serial)
+        stands = farm.farm.state().statuses.get(phone.serial)
         return stands is not None and stands.state is state
 
     await until(holds, f"{phone.serial} is {state}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from agents.android.virtual.auth import encode_public_key
+from agents.virtual_phone.auth import encode_public_key
 from controller.runtime.phones import (
     StartedPhone,
     adb_key,

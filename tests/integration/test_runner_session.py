@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.android.runner import logs
-from agents.android.runner.dataset import Dataset
-from agents.android.runner.model import Sample
-from agents.android.runner.session import WARM_UP_RUNS, WARM_UP_S, Session, warm_up
-from agents.android.runner.spec import RunSpec
+from agents.inference.runner import logs
+from agents.inference.runner.dataset import Dataset
+from agents.inference.runner.model import Sample
+from agents.inference.runner.session import WARM_UP_RUNS, WARM_UP_S, Session, warm_up
+from agents.inference.runner.spec import RunSpec
 from controller.contracts.mobile import Top1
 from models.mobile.metrics import read_answers, score
 

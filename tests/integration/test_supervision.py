@@ -13,13 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controller.contracts.processes import FARM_MARKER, marked_processes
-from controller.contracts.programs import python_module
 from controller.contracts.run import RunState
-from controller.runtime.head_supervisor import MODULE
+from controller.platform.atomic import write_private
+from controller.platform.processes import FARM_MARKER, marked_processes
+from controller.platform.programs import python_module
 from controller.runtime.health import home_mark, is_supervised, process_of
-from controller.runtime.home import Cluster, Endpoint, Home, write_private
+from controller.runtime.home import Cluster, Endpoint, Home
 from controller.runtime.lifetime import SUPERVISOR, bring_down, supervisor_environment
+from controller.runtime.supervising import HEAD_SUPERVISOR
 from tests.integration.farm import BENCHFARM, TestFarm, farm_up, training_sweep
 from tests.support.waiting import eventually, seconds_until
 
@@ -54,7 +55,9 @@ def test_one_takes_over_when_the_other_is_killed_and_down_ends_both(tmp_path: Pa
         endpoint = Endpoint(url=url, version="1", pid=os.getpid())
         write_private(home.endpoint_file, endpoint.model_dump_json())
         write_private(home.wanted, "{}")
-        with subprocess.Popen(python_module(MODULE), env=supervisor_environment(home)) as first:
+        with subprocess.Popen(
+            python_module(HEAD_SUPERVISOR), env=supervisor_environment(home)
+        ) as first:
             second = pair(home) - {first.pid}
             first.kill()
         both = pair(home)

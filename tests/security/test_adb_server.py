@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.transports.adb.recovery import connect, state_of
-from agents.transports.adb.server import SERVER_MARKER, SOCKET, PrivateServer, find_adb
-from agents.transports.adb.smart_socket import ask
-from controller.contracts.processes import marked_processes
+from agents.remotes.adb.connections import connect, state_of
+from agents.remotes.adb.server import SERVER_MARKER, SOCKET, PrivateServer, find_adb
+from agents.remotes.adb.smart_socket import ask
+from controller.platform.processes import marked_processes
 from tests.support.processes import is_dead
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger, run_as_stranger
 from tests.support.virtual_phone import RunningPhone, running_phone

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.host import locks
 from agents.host.cores import exclusive_cores, free_cores
+from controller.platform import locks
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
 from tests.support.waiting import PATIENCE_S
 

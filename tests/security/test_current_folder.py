@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.processes import FARM_MARKER
-from controller.contracts.programs import python_module
+from controller.platform.processes import FARM_MARKER
+from controller.platform.programs import python_module
 from tests.integration.farm import (
     BENCHFARM,
     ENDLESS,
@@ -87,7 +87,7 @@ def test_no_command_imports_from_the_current_folder(
 def test_no_module_of_ours_does_when_started_by_itself(
     planted: PlantedFolder, tmp_path: Path
 ) -> None:
-    for module in ("agents", "agents.joined", "agents.worker", "agents.transports.adb"):
+    for module in ("agents", "agents.joined", "agents.worker", "agents.phone_command"):
         done = run_in(planted, tmp_path, *python_module(module))
         assert (planted.imported, done.returncode != 0) == ([], True), done.stderr
 

@@ -17,14 +17,14 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from agents.transports.adb import remote as remote_module
-from agents.transports.adb import smart_socket, sync
-from agents.transports.adb.facts import read_device
-from agents.transports.adb.recovery import state_of
-from agents.transports.adb.server import AttachedServer
-from agents.transports.adb.tracker import track
-from agents.transports.outputs import RunsPrograms
-from agents.transports.remote import FaultKind, RemoteFault
+from agents.remotes.adb import remote as remote_module
+from agents.remotes.adb import smart_socket, sync
+from agents.remotes.adb.connections import state_of
+from agents.remotes.adb.facts import read_device
+from agents.remotes.adb.server import AttachedServer
+from agents.remotes.adb.tracker import track
+from agents.remotes.outputs import RunsPrograms
+from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
 from tests.support.hostile_adb import (
     SERIAL,

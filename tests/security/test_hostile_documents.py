@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.programs import installed_beside
+from controller.platform.programs import installed_beside
 from tests.support.waiting import COMMAND_S
 
 MEMORY_BYTES = 2 * 2**30

@@ -14,8 +14,8 @@ import grpc  # type: ignore[import-untyped]
 import psutil
 import pytest
 
-from agents.transports.adb.server import SERVER_MARKER
-from controller.contracts.processes import FARM_MARKER, marked_processes
+from agents.remotes.adb.server import SERVER_MARKER
+from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
 from tests.integration.farm import TestFarm, farm_up
 from tests.support.intruder import RAY, Targets, call_ray, command_lines, made, tokens_in

@@ -19,8 +19,8 @@ from controller.cli.visible_console import VisibleConsole
 from controller.contracts.errors import UserError
 from controller.contracts.result import Blame
 from controller.contracts.run import Run, RunState
-from controller.contracts.terminal import VisibleFormatter, make_visible, say, visible
 from controller.contracts.wire import Progress, RunEvent
+from controller.platform.terminal import VisibleFormatter, make_visible, say, visible
 from controller.reports.html.text import escape
 from controller.runtime.watch import SweepView
 from tests.support import builders

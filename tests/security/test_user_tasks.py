@@ -11,7 +11,7 @@ import yaml
 from controller.contracts.catalog import load_catalog, registered_writers
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.mobile import Dataset, RandomInput
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import DatasetUnusable
 from models.mobile.store import Store
@@ -63,7 +63,7 @@ def test_a_task_that_names_code_is_refused(
         path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(SweepInvalid, match=said):
-        known.add(store, path, None) if how == "added" else load_catalog()
+        catalogue.add(store, path, None) if how == "added" else load_catalog()
     assert not note.exists()
     assert "planted_code" not in sys.modules
 
@@ -78,7 +78,7 @@ def test_an_order_that_names_other_code_is_refused_where_it_would_be_called(note
 def test_a_task_may_use_a_writer_of_ours(tmp_path: Path, note: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(task())
-    (added,) = known.add(Store(tmp_path / "models"), path, None)
+    (added,) = catalogue.add(Store(tmp_path / "models"), path, None)
     assert added.workload == "mine"
     writers = {d.writer for d in load_catalog().workloads["mine"].on_device.datasets.values()}  # type: ignore[union-attr]
     assert writers <= registered_writers()

@@ -20,10 +20,10 @@ import adbutils
 import psutil
 import pytest
 
-from agents.android.virtual import wire
-from agents.android.virtual.daemon import MAX_STRANGERS
-from agents.android.virtual.wire import Command, Message, encode
-from controller.contracts.programs import python_module
+from agents.virtual_phone import wire
+from agents.virtual_phone.daemon import MAX_STRANGERS
+from agents.virtual_phone.wire import Command, Message, encode
+from controller.platform.programs import python_module
 from tests.support.owned_phone import KEY, WAYS
 from tests.support.processes import idle_process
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger

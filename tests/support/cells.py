@@ -6,8 +6,8 @@ import os
 from functools import partial
 from pathlib import Path
 
+from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
-from agents.transports.local import LocalProcess
 from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Outcome
 from controller.contracts.sweep import Cell
@@ -47,5 +47,5 @@ async def run_cell(
     )
     device = builders.cpu(cores=frozenset(os.sched_getaffinity(0)))
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))
-    worker = LocalProcess(OWNER, partial(stack_worker, stacks))
+    worker = WorkerProcess(OWNER, partial(stack_worker, stacks))
     return await worker.run(spec, lambda _: None)

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from controller.contracts.device import DeviceEvent, DeviceLife, DeviceState, Hold
+from controller.contracts.device import DeviceHistoryEntry, DeviceLife, DeviceState, Hold
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.records import Token
 from controller.contracts.result import Validity
@@ -58,7 +58,7 @@ class Seen:
 
 def fill(store: SqliteStore, sweeps: int = 4, repeats: int = 12) -> None:
     """Keep some sweeps: results, invalid ones, retried ones, late ones, failures, open runs."""
-    event = DeviceEvent(
+    event = DeviceHistoryEntry(
         device_id="phone-1", at=3.0, state=DeviceState.QUARANTINED, who="ann", why="by hand"
     )
     store.save_agent(AGENT, [CPU, HELD], [event])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from controller.contracts.run import Run
-from controller.runtime.home import Home, write_private
+from controller.platform.atomic import write_private
+from controller.runtime.home import Home
 from controller.runtime.watch import runs_of
 from controller.store.sqlite import SqliteStore
 from tests.support.hosts import Host, Program

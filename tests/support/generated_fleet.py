@@ -58,7 +58,7 @@ from controller.metrics.newest import NewestCapabilities, NewestResults
 from controller.metrics.observer import Observer
 from controller.metrics.web_server import WebServer
 from controller.scheduling.binding import runs_of
-from controller.scheduling.device_life import standing
+from controller.scheduling.device_life import device_status
 from controller.scheduling.lifecycle import Cancelled, Event, Granted, LeaseLost, Reported, advance
 from controller.scheduling.policy import RetryPolicy
 from tests.support import builders
@@ -230,8 +230,8 @@ class GeneratedFleet:
         """Return what the controller exports now."""
         now = time.time()
         on = {run.lease.device_id: run for run in self.open_runs if run.lease}
-        standings = {d.device.id: standing(d, now, on.get(d.device.id)) for d in self.devices}
-        state = FarmState(now, self.agents, self.devices, self.open_runs, standings)
+        statuses = {d.device.id: device_status(d, now, on.get(d.device.id)) for d in self.devices}
+        state = FarmState(now, self.agents, self.devices, self.open_runs, statuses)
         newest = NewestOutcomes(self.results.snapshot(), self.capabilities.snapshot())
         gauges = farm_gauges(state, newest, self.catalog)
         return Exposition(gauges, self.observer.registry)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import chain, repeat
 from pathlib import Path
 
-from agents.transports.adb.addresses import UnixSocket
-from agents.transports.adb.programs import Link
-from agents.transports.adb.remote import AdbRemote
+from agents.remotes.adb.addresses import UnixSocket
+from agents.remotes.adb.programs import Link
+from agents.remotes.adb.remote import AdbRemote
 
 SERIAL = "HOSTILE1"
 OKAY = b"OKAY"

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.android.content import cache_folder
+from agents.inference.content import cache_folder
 from tests.support.processes import is_dead
 from tests.support.waiting import COMMAND_S
 

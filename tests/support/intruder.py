@@ -21,8 +21,8 @@ from pathlib import Path
 import grpc  # type: ignore[import-untyped]
 import psutil
 
-from agents.android.virtual import wire
-from agents.android.virtual.wire import Command, Message, encode
+from agents.virtual_phone import wire
+from agents.virtual_phone.wire import Command, Message, encode
 
 WAIT_S = 5.0
 ANYWHERE = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/run")))

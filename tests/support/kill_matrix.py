@@ -23,9 +23,9 @@ from pathlib import Path
 import psutil
 
 from controller.contracts.device import DeviceState
-from controller.contracts.ports import free_ports
 from controller.contracts.run import AttemptState, Run, RunState
-from controller.store.checking import check
+from controller.platform.ports import free_ports
+from controller.store.integrity import check
 from tests.integration.farm import training_sweep
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
 from tests.support.hosts import Host, Program, lab

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from agents.android.virtual import __main__ as program
-from agents.android.virtual import launch, syscalls
+from agents.virtual_phone import __main__ as program
+from agents.virtual_phone import launch, syscalls
 from tests.support.stranger import STRANGER
 
 KEY = "benchfarm-secret-key"

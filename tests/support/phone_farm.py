@@ -15,28 +15,29 @@ from pathlib import Path
 import pytest
 
 from agents.agent import AgentParts, HostAgent
-from agents.android import probe as probe_module
-from agents.android import transport as transport_module
-from agents.android.content import Content, cache_folder
-from agents.android.on_device import OnDeviceRun
-from agents.android.phones import Phones
-from agents.android.power import PowerCycle
-from agents.android.probe import PhoneProbe
-from agents.android.transport import PhoneTransport
+from agents.attempts import phone as transport_module
+from agents.attempts.on_device import LoadGenRunner
+from agents.attempts.phone import PhoneRunner
+from agents.health import phone as probe_module
+from agents.health.phone import PhoneProbe
 from agents.host.cores import exclusive_cores
-from agents.transports.adb.__main__ import connected
-from agents.transports.adb.addresses import Address, parse_address
-from agents.transports.adb.programs import Link
-from agents.transports.adb.server import PrivateServer
-from agents.transports.remote import Remote
+from agents.inference.content import Content, cache_folder
+from agents.phone_command import connected
+from agents.phones.discovery import Phones
+from agents.phones.recovery.power_cycle import PowerCycle
+from agents.remotes.adb.addresses import Address, parse_address
+from agents.remotes.adb.programs import Link
+from agents.remotes.adb.server import PrivateServer
+from agents.remotes.remote import Remote
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.run import Run
 from controller.contracts.wire import RunEvent
+from controller.platform.atomic import write_private
 from controller.runtime.clock import Clock
 from controller.runtime.farm import Farm, FarmSettings
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.link import MemoryLink
@@ -147,13 +148,13 @@ async def serving_phones(
 
     phones = Phones(f"{name}@{home.path}", folder, announce, impatient, power_cycle=power_cycle)
     content = content or Content(folder / "content", cache_folder())
-    run = OnDeviceRun(lambda device: through(phones.remote_of(device)), content)
+    run = LoadGenRunner(lambda device: through(phones.remote_of(device)), content)
     link = MemoryLink(farm)
     parts = AgentParts(
         identity=builders.agent(name),
         devices=(),
         link=link,
-        transports={DeviceKind.ANDROID: PhoneTransport(run, phones)},
+        runners={DeviceKind.ANDROID: PhoneRunner(run, phones)},
         folder=folder,
         on_refused=phones.leave,
         absent=phones.absent,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from agents.android.content import Content, cache_folder
-from agents.android.on_device import OnDeviceRun
-from agents.android.policy import Policy, load_policy
-from agents.android.transport import PhoneTransport
+from agents.attempts.on_device import LoadGenRunner
+from agents.attempts.phone import PhoneRunner
+from agents.inference.content import Content, cache_folder
+from agents.phones.policy import Policy, load_policy
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Outcome
@@ -48,9 +48,9 @@ async def run_cell(
         deadline_s=280,
     )
     content = content or Content(folder / "content", cache_folder())
-    run = OnDeviceRun(agent.phones.remote_of, content)
+    run = LoadGenRunner(agent.phones.remote_of, content)
     chosen = policy or load_policy(str(cell.knobs["policy"]))
-    transport = PhoneTransport(run, agent.phones, policy_of=lambda _: chosen)
+    runner = PhoneRunner(run, agent.phones, policy_of=lambda _: chosen)
     folder.mkdir(parents=True, exist_ok=True)
     phases: list[str] = []
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))
@@ -59,4 +59,4 @@ async def run_cell(
         phases.append(progress.phase)
         on_progress(progress)
 
-    return await transport.run(spec, take), phases
+    return await runner.run(spec, take), phases

@@ -20,8 +20,8 @@ import torch
 from torch import nn
 
 from agents.backends.protocol import TrainingBackend
-from agents.profiling.capture import flush, speak_up, watch
-from agents.resolving import resolve
+from agents.profiling.capture import capture, enable_onednn_verbose, flush
+from agents.stacks.resolving import resolve
 from controller.contracts.base import Scalar
 
 BACKENDS = {
@@ -143,11 +143,11 @@ def main(folder: Path, stack: str = "torch") -> None:
     workload = Workload()
     backend = resolve(BACKENDS[stack])
     # First: telling its environment, which `watch` does last, leaves oneDNN silent.
-    speak_up(folder / "alone.log")
+    enable_onednn_verbose(folder / "alone.log")
     spans = run_alone(folder / "alone.log", workload, backend(KNOBS))
     (folder / "alone.json").write_text(json.dumps(spans))
-    speak_up(folder / "verbose.log")
-    watch(workload, backend(KNOBS), KNOBS, folder, lambda _: None)
+    enable_onednn_verbose(folder / "verbose.log")
+    capture(workload, backend(KNOBS), KNOBS, folder, lambda _: None)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from agents.android.command_run import DeviceRun
-from agents.android.content import Content
-from agents.transports.remote import Remote
+from agents.attempts.command import DeviceRunner
+from agents.inference.content import Content
+from agents.remotes.remote import Remote
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.command import Command
@@ -18,13 +18,13 @@ from controller.contracts.sweep import Sweep
 from controller.contracts.wire import CommandProgram, WorkerSpec
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.program import program_of
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support import builders
 from tests.support.waiting import PATIENCE_S
 
 DOCS = Path(__file__).parents[2] / "docs"
-RECORDED = Path(__file__).parents[1] / "unit" / "android" / "command_output"
+RECORDED = Path(__file__).parents[1] / "unit" / "programs" / "command_output"
 NO_KNOBS: Mapping[str, Scalar] = {}
 
 
@@ -50,7 +50,7 @@ def add(store: Store, tmp_path: Path, stack: str, **files: str) -> str:
     """Add a stack and its files as a user does; return its name."""
     manifest = tmp_path / "stack.yaml"
     manifest.write_text(stack)
-    (added,) = known.add(store, manifest, None)
+    (added,) = catalogue.add(store, manifest, None)
     name = str(added.stack)
     assert set(added.keys) == {
         f"{name}/files/{file}" for file in yaml.safe_load(stack)["command"]["files"]
@@ -58,7 +58,7 @@ def add(store: Store, tmp_path: Path, stack: str, **files: str) -> str:
     for file, content in files.items():
         path = tmp_path / file
         path.write_text(content)
-        known.add(store, path, f"{name}/files/{file}")
+        catalogue.add(store, path, f"{name}/files/{file}")
     return name
 
 
@@ -91,4 +91,4 @@ def changed(spec: WorkerSpec, **changes: object) -> WorkerSpec:
 async def run_on(remote: Remote, tmp_path: Path, spec: WorkerSpec) -> Result | Failure:
     """Run a job on a remote."""
     content = Content(tmp_path / "content", tmp_path / "bundles")
-    return await DeviceRun(lambda _: remote, content).run(spec, lambda _: None)
+    return await DeviceRunner(lambda _: remote, content).run(spec, lambda _: None)

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from agents.android.virtual import control
-from agents.android.virtual.faults import Fault
-from agents.transports.adb.addresses import Address
-from agents.transports.adb.recovery import connect, state_of
-from agents.transports.adb.remote import AdbRemote
-from agents.transports.adb.smart_socket import ask
-from agents.transports.local_remote import LocalRemote
-from agents.transports.remote import Remote, RemoteFault
-from controller.contracts.processes import WORKER_MARKER, marked_processes
+from agents.remotes.adb.addresses import Address
+from agents.remotes.adb.connections import connect, state_of
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.adb.smart_socket import ask
+from agents.remotes.local import LocalRemote
+from agents.remotes.remote import Remote, RemoteFault
+from agents.virtual_phone import control
+from agents.virtual_phone.faults import Fault
+from controller.platform.processes import WORKER_MARKER, marked_processes
 from tests.support.processes import is_dead
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import PATIENCE_S, until
@@ -62,7 +62,7 @@ class _Reborn(LocalRemote):
 
     async def clean(self) -> int:
         script = (
-            "import asyncio, pathlib; from agents.transports.local_remote import LocalRemote; "
+            "import asyncio, pathlib; from agents.remotes.local import LocalRemote; "
             f"folder, owner = pathlib.Path({str(self.folder)!r}), {self.programs.owner!r}; "
             "print(asyncio.run(LocalRemote.of(folder, owner).clean()))"
         )

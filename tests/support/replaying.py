@@ -10,14 +10,14 @@ from pathlib import Path
 
 from agents.backends.torch_eager.backend import TorchEager
 from agents.profiling import replay
-from agents.profiling.capture import speak_up
+from agents.profiling.capture import enable_onednn_verbose
 from tests.support.profiled_model import KNOBS
 
 
 def main(folder: Path) -> None:
     """Replay."""
     log = folder / "verbose.log"
-    speak_up(log)
+    enable_onednn_verbose(log)
     replay.LONGEST_S = 0.0  # the fewest calls: what is asked is whether they are the same
     replay.run(TorchEager(KNOBS), folder, log)
 

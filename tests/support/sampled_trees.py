@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from agents.android.runner.sampler import SCRIPT
-from agents.android.throttling import Reading, readings_of
+from agents.energy.readings import Reading, readings_of
+from agents.inference.runner.sampler import SCRIPT
 
 UPTIME_S = 1000.0
 """Of the fake device at the first query."""

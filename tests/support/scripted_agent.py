@@ -30,10 +30,10 @@ LABEL = "scripted"
 
 
 class Scripted:
-    """A Transport that says what it was told to measure, after a while."""
+    """An AttemptRunner that says what it was told to measure, after a while."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """See Transport.run."""
+        """See AttemptRunner.run."""
         on_progress(Progress(phase="training", done=0, total=1))
         await asyncio.sleep(RUN_S)
         return Result(
@@ -43,7 +43,7 @@ class Scripted:
         )
 
     async def clean(self) -> int:
-        """See Transport.clean."""
+        """See AttemptRunner.clean."""
         return 0
 
 

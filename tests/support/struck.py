@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import psutil
 
-from agents.transports.remote import NO_ENVIRONMENT, Completed, Ended, Pushed, Remote
-from agents.transports.tree import Tree
+from agents.remotes.remote import NO_ENVIRONMENT, Completed, Ended, Pushed, Remote
+from agents.remotes.tree import Tree
 from tests.support.processes import is_dead
 
 HELD = ("sh", "-c", 'echo begun; sleep 1000 & "$@"; wait', "sh")

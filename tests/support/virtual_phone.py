@@ -15,14 +15,14 @@ from zipfile import ZipFile
 
 import adbutils
 
-from agents.android.virtual import control
-from agents.android.virtual.faults import Fault
-from controller.contracts.ports import free_ports
-from controller.contracts.programs import python_module
+from agents.virtual_phone import control
+from agents.virtual_phone.faults import Fault
+from controller.platform.ports import free_ports
+from controller.platform.programs import python_module
 from tests.support.waiting import PATIENCE_S, eventually
 
 ROOT = Path(__file__).parents[2]
-PHONE = python_module("agents.android.virtual", "--until-stdin-closes")
+PHONE = python_module("agents.virtual_phone", "--until-stdin-closes")
 
 
 @dataclass(frozen=True, slots=True)

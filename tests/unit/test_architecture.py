@@ -4,9 +4,11 @@ kernels; the controller knows nothing of agents, models, kernels and torch."""
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -88,14 +90,16 @@ def test_no_import_is_relative() -> None:
 
 
 CONTRACTS = frozenset({"controller.contracts"})
+PLATFORM = CONTRACTS | {"controller.platform"}
+STATS = CONTRACTS | {"controller.stats"}
 SCHEDULING = CONTRACTS | {"controller.scheduling"}
-STORE = CONTRACTS | {"controller.store"}
-METRICS = CONTRACTS | {"controller.metrics"}
+STORE = PLATFORM | {"controller.store"}
+METRICS = PLATFORM | {"controller.metrics"}
 PROFILES = CONTRACTS | {"controller.profiles"}
-REPORTS = PROFILES | {"controller.reports"}
+REPORTS = PROFILES | PLATFORM | STATS | {"controller.reports"}
 DASHBOARDS = METRICS | {"controller.dashboards", "controller.runtime.prometheus"}
 RUNTIME = SCHEDULING | STORE | {"controller.runtime", "controller.metrics"}
-MODELS = CONTRACTS | {"models", "kernels"}
+MODELS = PLATFORM | {"models", "kernels"}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,8 @@ MODELS = CONTRACTS | {"models", "kernels"}
     [
         ("controller", frozenset({"controller"})),
         ("controller.contracts", CONTRACTS),
+        ("controller.platform", PLATFORM),
+        ("controller.stats", STATS),
         ("controller.scheduling", SCHEDULING),
         ("controller.store", STORE),
         ("controller.metrics", METRICS),
@@ -110,7 +116,7 @@ MODELS = CONTRACTS | {"models", "kernels"}
         ("controller.profiles", PROFILES),
         ("controller.reports", REPORTS),
         ("controller.runtime", RUNTIME),
-        ("agents", MODELS | METRICS | PROFILES | {"agents"}),
+        ("agents", MODELS | METRICS | PROFILES | STATS | {"agents"}),
         ("models", MODELS),
         ("kernels", frozenset({"kernels"})),
     ],
@@ -122,7 +128,9 @@ def test_imports_of_ours_go_down_only(package: str, allowed: frozenset[str]) -> 
 @pytest.mark.parametrize(
     ("package", "allowed"),
     [
-        ("controller.contracts", {"pydantic", "yaml", "psutil"}),
+        ("controller.contracts", {"pydantic", "yaml"}),
+        ("controller.platform", {"psutil"}),
+        ("controller.stats", {"numpy"}),
         ("controller.scheduling", {"lark"}),
         ("controller.store", {"sqlalchemy", "alembic"}),
         ("controller.metrics", {"prometheus_client", "aiohttp"}),
@@ -181,7 +189,7 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
     catalog = load_catalog()
     named = [w.builder for w in catalog.workloads.values()]
     named += [s.backend for s in catalog.stacks.values()]
-    start = {"agents.worker", "agents.scenarios.training", "agents.profiling.watching"}
+    start = {"agents.worker", "agents.scenarios.training", "agents.profiling.profile_pass"}
     start |= {"agents.profiling.replay", "agents.profiling.peaks"}
     start |= {name.partition(":")[0] for name in named if name}
     behind = _modules_behind(start)
@@ -209,3 +217,74 @@ def test_the_command_line_loads_neither_ray_nor_torch() -> None:
     heavy = {"ray", "torch", "alembic", "sqlalchemy", "plotly", "jinja2", "pyarrow"}
     heavy |= {"rich", "grafana_client", "grafana_foundation_sdk", "promql_parser"}
     assert heavy.isdisjoint(loaded)
+
+
+ROOMS = (
+    "host",
+    "remotes",
+    "virtual_phone",
+    "energy",
+    "phones",
+    "stacks",
+    "backends",
+    "pairing",
+    "kernel_bench",
+    "scenarios",
+    "profiling",
+    "programs",
+    "inference",
+    "attempts",
+    "health",
+)
+"""The folders of the agents' half, from the ground up. The processes stand on top, in no folder."""
+OF_THE_PROCESSES = len(ROOMS)
+
+
+def _floor(module: str) -> int:
+    """Return how high a module of the agents' half stands."""
+    _, room, *_ = (*module.split("."), "")
+    return ROOMS.index(room) if room in ROOMS else OF_THE_PROCESSES
+
+
+def _module_named(target: str, modules: Collection[str]) -> str:
+    return target if target in modules else target.rpartition(".")[0]
+
+
+def test_every_folder_of_the_agents_is_a_room() -> None:
+    folders = {path.parent.name for path in (ROOT / "agents").glob("*/__init__.py")}
+    assert folders == set(ROOMS)
+
+
+def test_no_import_of_the_agents_runs_upwards() -> None:
+    of_ours = [i for i in of("agents") if i.target.startswith("agents.")]
+    assert [i.place for i in of_ours if _floor(i.target) > _floor(i.module)] == []
+
+
+@pytest.mark.parametrize("room", ["host", "virtual_phone"])
+def test_a_room_that_stands_apart_imports_no_other_one(room: str) -> None:
+    allowed = PLATFORM | {f"agents.{room}"}
+    found = [i.place for i in of(f"agents.{room}") if i.is_ours and not _is_in(i.target, allowed)]
+    assert found == []
+
+
+def test_no_room_has_a_third_of_the_agents_lines() -> None:
+    lines = Counter[int]()
+    for path in (ROOT / "agents").rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        lines[_floor(module)] += len(path.read_text().splitlines())
+    assert max(lines.values()) * 3 < lines.total(), lines
+
+
+def test_no_imports_run_in_a_circle() -> None:
+    modules = {i.module for i in IMPORTS}
+    needs: dict[str, set[str]] = {module: set() for module in modules}
+    for found in IMPORTS:
+        if found.is_ours:
+            needs[found.module].add(_module_named(found.target, modules))
+    graphlib.TopologicalSorter(needs).prepare()  # raises CycleError, which names a circle
+
+
+def test_the_page_on_architecture_names_every_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `agents/")]
+    assert rows == [f"agents/{room}" for room in ROOMS]

@@ -1,4 +1,4 @@
-"""There is one way to print: controller/contracts/terminal.py, and the console built on it."""
+"""There is one way to print: controller/platform/terminal.py, and the console built on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ALLOWED = {"controller/contracts/terminal.py", "controller/cli/visible_console.py"}
+ALLOWED = {"controller/platform/terminal.py", "controller/cli/visible_console.py"}
 CALLS = frozenset({"print", "echo", "secho", "echo_via_pager", "print_exc", "basicConfig"})
 """However they are reached: `typer.echo`, `click.echo`, `rich.print`, `traceback.print_exc`."""
 STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-THE_WAY = ROOT / "controller/contracts/programs.py"
+THE_WAY = ROOT / "controller/platform/programs.py"
 FOLDERS = ("agents", "controller", "deploy", "kernels", "models")
 UNINSTALLED = {ROOT / "deploy/ray/submit_sweep.py"}
 """Runs where benchfarm may not be importable: it starts the console script, no module."""
@@ -69,7 +69,9 @@ def test_other_ways_are_recognised(source: str) -> None:
     assert len(list(other_ways(source))) == 1
 
 
-@pytest.mark.parametrize("script", ["Makefile", "deploy/setup.sh", "agents/android/bundle/run.sh"])
+@pytest.mark.parametrize(
+    "script", ["Makefile", "deploy/setup.sh", "agents/inference/bundle/run.sh"]
+)
 def test_scripts_start_python_without_the_current_folder(script: str) -> None:
     lines = [
         line

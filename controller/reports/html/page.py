@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from controller.contracts.terminal import visible
+from controller.platform.terminal import visible
 from controller.reports.html.charts import Chart
 
 PACKAGE = "controller.reports.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from controller.contracts.terminal import visible
+from controller.platform.terminal import visible
 
 
 def escape(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from controller.contracts.capability import Capability
 from controller.contracts.device import likeness
 from controller.contracts.units import Unit
-from controller.reports.statistics import Ratio
+from controller.stats.bootstrap import Ratio
 
 Interval = tuple[float, float]
 

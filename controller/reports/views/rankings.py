@@ -11,7 +11,7 @@ from controller.reports.groups import Group
 from controller.reports.views.columns import columns_of
 from controller.reports.views.model import Columns, Ranking, Row
 from controller.reports.views.reference import Reference
-from controller.reports.views.rows import Contender, advantage, contenders_of, rows_of
+from controller.reports.views.rows import Candidate, advantage, candidates_of, rows_of
 from controller.reports.views.verdicts import best_verdict, subject_verdicts
 
 Problem = tuple[tuple[str, object], ...]
@@ -69,8 +69,8 @@ def _ranking(
     origin = groups[0].origin
     workload = catalog.workloads.get(origin.workload)
     columns = columns_of(groups, catalog)
-    contenders = contenders_of(groups, columns)
-    rows = rows_of(contenders, columns, reference)
+    candidates = candidates_of(groups, columns)
+    rows = rows_of(candidates, columns, reference)
     return Ranking(
         anchor=anchor,
         workload=origin.workload,
@@ -82,14 +82,14 @@ def _ranking(
         columns=columns,
         reference=reference.name,
         rows=rows,
-        verdicts=_verdicts(contenders, rows, columns, reference),
+        verdicts=_verdicts(candidates, rows, columns, reference),
     )
 
 
 def _verdicts(
-    contenders: Sequence[Contender], rows: Sequence[Row], columns: Columns, reference: Reference
+    candidates: Sequence[Candidate], rows: Sequence[Row], columns: Columns, reference: Reference
 ) -> tuple[str, ...]:
     if any(row.subject for row in rows):
         return tuple(subject_verdicts(rows, columns, reference.name))
-    lead = advantage(contenders[0], contenders[1], columns) if len(contenders) > 1 else None
+    lead = advantage(candidates[0], candidates[1], columns) if len(candidates) > 1 else None
     return (best_verdict(rows, lead, columns),)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from controller.contracts.base import Scalar
-from controller.reports.groups import Group, matches, rival
+from controller.reports.groups import Group, baseline_of, matches
 
 
 class SubjectKind(StrEnum):
@@ -61,7 +61,7 @@ class Baseline:
 
     def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
         """Return the baseline of the same device, or the only one there is."""
-        return rival(group, chosen)
+        return baseline_of(group, chosen)
 
 
 @dataclass(frozen=True, slots=True)

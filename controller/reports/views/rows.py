@@ -11,16 +11,16 @@ import numpy as np
 from controller.contracts.base import Scalar
 from controller.contracts.result import Validity
 from controller.reports.groups import Group
-from controller.reports.statistics import Bootstrap, Ratio, bootstrap, ratio
 from controller.reports.views.conditions import device_name
 from controller.reports.views.model import Columns, Distribution, Row
 from controller.reports.views.reference import Reference
+from controller.stats.bootstrap import Bootstrap, Ratio, bootstrap, ratio
 
 _QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contender:
+class Candidate:
     """A group with what ranks it; resampled once, however often it is compared."""
 
     group: Group
@@ -28,19 +28,19 @@ class Contender:
     """None where nothing VALID was measured."""
 
 
-def contenders_of(groups: Sequence[Group], columns: Columns) -> list[Contender]:
+def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
     """Return groups in order: best first, those without a VALID result last."""
     metric, found = columns.metric, []
     for stream, group in enumerate(groups):
         samples = group.samples(metric.name)
-        found.append(Contender(group, bootstrap(samples, stream) if samples else None))
+        found.append(Candidate(group, bootstrap(samples, stream) if samples else None))
     sign = 1 if metric.unit.lower_is_better else -1
     return sorted(
         found, key=lambda c: (c.bootstrap is None, sign * c.bootstrap.median if c.bootstrap else 0)
     )
 
 
-def advantage(mine: Contender, theirs: Contender, columns: Columns) -> Ratio | None:
+def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | None:
     """Return how many times as fast one is as another: above 1 it is the faster one."""
     if mine.bootstrap is None or theirs.bootstrap is None:
         return None
@@ -50,23 +50,23 @@ def advantage(mine: Contender, theirs: Contender, columns: Columns) -> Ratio | N
 
 
 def rows_of(
-    contenders: Sequence[Contender], columns: Columns, reference: Reference
+    candidates: Sequence[Candidate], columns: Columns, reference: Reference
 ) -> tuple[Row, ...]:
-    """Return a row for each contender, in order."""
-    chosen = reference.chosen([contender.group for contender in contenders])
-    by_group = {id(contender.group): contender for contender in contenders}
+    """Return a row for each candidate, in order."""
+    chosen = reference.chosen([candidate.group for candidate in candidates])
+    by_group = {id(candidate.group): candidate for candidate in candidates}
     rows = []
-    for number, contender in enumerate(contenders):
-        is_reference = contender.group in chosen
-        other = None if is_reference else reference.of(contender.group, chosen)
-        versus = advantage(contender, by_group[id(other)], columns) if other else None
-        best = advantage(contender, contenders[0], columns) if number else None
-        rows.append(_row(contender, columns, number + 1, best, versus, is_reference=is_reference))
+    for number, candidate in enumerate(candidates):
+        is_reference = candidate.group in chosen
+        other = None if is_reference else reference.of(candidate.group, chosen)
+        versus = advantage(candidate, by_group[id(other)], columns) if other else None
+        best = advantage(candidate, candidates[0], columns) if number else None
+        rows.append(_row(candidate, columns, number + 1, best, versus, is_reference=is_reference))
     return tuple(rows)
 
 
 def _row(
-    contender: Contender,
+    candidate: Candidate,
     columns: Columns,
     place: int,
     best: Ratio | None,
@@ -74,7 +74,7 @@ def _row(
     *,
     is_reference: bool,
 ) -> Row:
-    group, boot = contender.group, contender.bootstrap
+    group, boot = candidate.group, candidate.bootstrap
     invalid = sum(result.validity is Validity.INVALID for result in group.results)
     return Row(
         rank=place if boot else None,

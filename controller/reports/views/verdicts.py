@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.reports.statistics import Ratio
 from controller.reports.tables import ratio_text, shown
 from controller.reports.views.model import Columns, Row
+from controller.stats.bootstrap import Ratio
 
 
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:

@@ -37,7 +37,7 @@ from tests.support.waiting import PATIENCE_S
 
 
 class Bench:
-    """A transport whose runs end when the test says so."""
+    """A runner whose runs end when the test says so."""
 
     def __init__(self) -> None:
         self.started: asyncio.Queue[WorkerSpec] = asyncio.Queue()
@@ -90,7 +90,7 @@ def host_agent(
             identity=identity or builders.agent(),
             devices=(builders.cpu(),),
             link=link,
-            transports={DeviceKind.CPU_HOST: bench},
+            runners={DeviceKind.CPU_HOST: bench},
             folder=folder,
             on_refused=on_refused,
             metrics=metrics or AgentMetrics(),
@@ -318,7 +318,7 @@ async def test_a_host_without_room_measures_nothing_until_it_has_some(
         short[0] = "its disk is full"
         while box.farm.state().devices[0].online:
             await asyncio.sleep(0)
-        stands = box.farm.state().standings["cpu-1"]
+        stands = box.farm.state().statuses["cpu-1"]
         assert (stands.state, stands.why) == (DeviceState.OFFLINE, "its disk is full")
         bench.running[ref].set_result(builders.failure(Blame.WORKLOAD))
         await link.reported.get()
@@ -569,7 +569,7 @@ async def test_an_agent_of_another_release_ends(box: FarmBox, tmp_path: Path) ->
             identity=builders.agent(version="9.9"),
             devices=(builders.cpu(),),
             link=MemoryLink(box),
-            transports={DeviceKind.CPU_HOST: Bench()},
+            runners={DeviceKind.CPU_HOST: Bench()},
             folder=tmp_path,
         )
     )

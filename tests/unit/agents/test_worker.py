@@ -10,14 +10,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
-from agents.transports.local import LocalProcess
 from agents.worker import failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
-from controller.contracts.programs import python_module
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+from controller.platform.programs import python_module
 from kernels.library import KernelsUnusable
 from tests.support import builders
 from tests.support.processes import OWNER, wait_until_dead
@@ -55,7 +55,7 @@ async def done(folder: Path, workload: str, **knobs: Scalar) -> Done:
     progress: list[Progress] = []
     spec = spec_of(folder, workload, **knobs)
     return Done(
-        await LocalProcess(OWNER, partial(stack_worker, folder)).run(spec, progress.append),
+        await WorkerProcess(OWNER, partial(stack_worker, folder)).run(spec, progress.append),
         progress,
     )
 

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from agents.android.virtual import __main__ as virtual
-from agents.android.virtual import profiles
 from agents.kernel_bench import __main__ as kernel_bench
 from agents.stacks.environments import EnvironmentFolder
 from agents.stacks.install import Installation
-from controller.contracts.complaint import Complaint
+from agents.virtual_phone import __main__ as virtual
+from agents.virtual_phone import profiles
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable, UserError
 from controller.contracts.kernels import KernelBench
 from controller.contracts.manifests import StackEnvironment
 from controller.runtime.kernels import run_kernels
 from controller.runtime.phones import started_phone
 from kernels.library import KernelsUnusable
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.store import Store
 
-COMPLAINT = Complaint(kind="UserError", tried="trying it", seen="no", remedy="do else")
+COMPLAINT = ErrorPayload(kind="UserError", tried="trying it", seen="no", remedy="do else")
 CHECK = KernelBench(
     verb="check", operators=("nms",), dtypes=(), variants=(), width=0.05, time_limit_s=1.0
 )
@@ -52,7 +52,7 @@ def test_variant_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["kernel_bench", CHECK.model_dump_json()])
     monkeypatch.setattr(sys, "stdout", said)
     assert kernel_bench.main() == 2
-    error = Complaint.model_validate_json(said.getvalue()).error()
+    error = ErrorPayload.model_validate_json(said.getvalue()).error()
     assert "kernels check: BENCHFARM_KERNELS=nope: here it can be reference" in str(error)
 
 
@@ -62,7 +62,7 @@ def test_dtype_that_an_operator_has_not(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "argv", ["kernel_bench", wanted.model_dump_json()])
     monkeypatch.setattr(sys, "stdout", said)
     assert kernel_bench.main() == 2
-    error = Complaint.model_validate_json(said.getvalue()).error()
+    error = ErrorPayload.model_validate_json(said.getvalue()).error()
     assert str(error) == "kernels check: nms has no dtype bf16; it has: fp32"
 
 
@@ -85,7 +85,7 @@ def test_serial_that_is_none(serial: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "argv", ["virtual", *arguments])
     monkeypatch.setattr(sys, "stdout", said)
     assert virtual.main() == 2
-    complaint = Complaint.model_validate_json(said.getvalue())
+    complaint = ErrorPayload.model_validate_json(said.getvalue())
     assert complaint.seen == "it is no serial"
 
 
@@ -105,7 +105,7 @@ def test_yaml_that_is_none(content: bytes, expected: str, tmp_path: Path) -> Non
         profiles.load(str(file))
     wanted = expected if "Field" not in expected else "title: Field required"
     with pytest.raises(UserError, match=wanted) as told:
-        known.add(Store(tmp_path / "models"), file, None)
+        catalogue.add(Store(tmp_path / "models"), file, None)
     assert "validation error" not in str(told.value)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from controller.cli.main import main
 from controller.contracts.bench import PlantedTrials
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 from controller.runtime import planted
 from tests.support.waiting import PATIENCE_S
 

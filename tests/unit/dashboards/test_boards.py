@@ -15,7 +15,7 @@ import pytest
 from controller.dashboards.board import Json
 from controller.dashboards.files import Place, built_dashboards, provisioning_files
 from controller.dashboards.links import TAG
-from controller.dashboards.questions import names_of_variables, panels_of, used_variables
+from controller.dashboards.queries import names_of_variables, panels_of, used_variables
 
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}
 COMMITTED = Path(__file__).parents[3] / "deploy/grafana"

@@ -7,7 +7,7 @@ import pytest
 from controller.dashboards.alerts import alert_group
 from controller.dashboards.board import Json
 from controller.dashboards.files import built_dashboards
-from controller.dashboards.questions import panels_of
+from controller.dashboards.queries import panels_of
 from tests.support.grafana_schemas import dashboard_errors, errors, units
 
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}

@@ -256,7 +256,7 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
     assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32"): 1}
     assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32"): 1}
     assert shown["benchfarm_ranking_direction"] == {("training", "step_time"): -1}
-    box.farm.happen("cpu-2", Labelled({"baseline": "yes"}), "admin", "labelled: baseline=yes")
+    box.farm.apply_event("cpu-2", Labelled({"baseline": "yes"}), "admin", "labelled: baseline=yes")
     assert show(box)["benchfarm_baseline_device_info"] == {("cpu-2", *result, "fp32"): 1}
 
 

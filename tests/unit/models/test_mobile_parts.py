@@ -10,12 +10,12 @@ import pytest
 import yaml
 from PIL import Image
 
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.errors import DatasetUnusable
 from models.mobile.store import Store
 
 COUNT, SIDE = 3, 4
-MANIFESTS = Path(known.__file__).parents[1] / "manifests/mobile"
+MANIFESTS = Path(catalogue.__file__).parents[1] / "manifests/mobile"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def add_task(store: Store, kind: str) -> str:
     task["knobs"]["dataset"] |= {"default": "full", "choices": ["full"]}
     file = store.folder.parent / f"{kind}.yaml"
     file.write_text(yaml.safe_dump(task))
-    known.add(store, file, None)
+    catalogue.add(store, file, None)
     return f"mine_{kind}/full"
 
 
@@ -107,10 +107,10 @@ def test_what_can_not_be_the_samples_is_not_added(store: Store, tmp_path: Path, 
     make, seen = SAMPLES[case]
     key = f"{add_task(store, 'imagenet')}/samples"
     with pytest.raises(DatasetUnusable, match=seen) as refused:
-        known.add(store, make(tmp_path), key)
+        catalogue.add(store, make(tmp_path), key)
     assert "\n" not in str(refused.value)
     assert store.pinned(key) is None
-    known.add(store, images(tmp_path / "right"), key)
+    catalogue.add(store, images(tmp_path / "right"), key)
     assert store.pinned(key)
 
 
@@ -122,20 +122,20 @@ def test_what_can_not_be_the_truth_is_not_added(
     kind, right, wrong, seen = TRUTHS[case]
     key = add_task(store, kind)
     if beside_samples:
-        known.add(store, images(tmp_path / "samples"), f"{key}/samples")
+        catalogue.add(store, images(tmp_path / "samples"), f"{key}/samples")
     with pytest.raises(DatasetUnusable, match=seen) as refused:
-        known.add(store, wrong(tmp_path), f"{key}/truth")
+        catalogue.add(store, wrong(tmp_path), f"{key}/truth")
     assert "parts.truth" in str(refused.value)
     assert store.pinned(f"{key}/truth") is None
-    known.add(store, right(tmp_path), f"{key}/truth")
+    catalogue.add(store, right(tmp_path), f"{key}/truth")
     assert store.pinned(f"{key}/truth")
 
 
 def test_samples_and_truth_are_replaced_in_this_order(store: Store, tmp_path: Path) -> None:
     key = add_task(store, "imagenet")
-    known.add(store, images(tmp_path / "old"), f"{key}/samples")
-    known.add(store, written(tmp_path / "three", "0\n1\n2\n"), f"{key}/truth")
-    known.add(store, images(tmp_path / "new", COUNT + 1), f"{key}/samples")
+    catalogue.add(store, images(tmp_path / "old"), f"{key}/samples")
+    catalogue.add(store, written(tmp_path / "three", "0\n1\n2\n"), f"{key}/truth")
+    catalogue.add(store, images(tmp_path / "new", COUNT + 1), f"{key}/samples")
     with pytest.raises(DatasetUnusable, match="it has 3 labels for 4 images"):
-        known.add(store, tmp_path / "three", f"{key}/truth")
-    known.add(store, written(tmp_path / "four", "0\n1\n2\n3\n"), f"{key}/truth")
+        catalogue.add(store, tmp_path / "three", f"{key}/truth")
+    catalogue.add(store, written(tmp_path / "four", "0\n1\n2\n3\n"), f"{key}/truth")

@@ -12,16 +12,16 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import WorkloadManifest
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
-from models.mobile import known
+from models.mobile import catalogue
 from models.mobile.errors import ContentDiffers, FileUnreadable, ModelUnusable, NotInStore
+from models.mobile.preparation import PrepareOrder, prepare
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, pins_of, stored
-from models.mobile.work import PrepareOrder, prepare
 from tests.support.altered_model import with_custom_operator, with_newer_operator
 
 CATALOG = load_catalog()
 SURROGATES = {n: w for n, w in CATALOG.workloads.items() if w.on_device and w.on_device.surrogate}
-MODELS = Path(known.__file__).parents[1]
+MODELS = Path(catalogue.__file__).parents[1]
 
 
 def task(name: str) -> OnDevice:
@@ -75,9 +75,9 @@ def test_what_can_t_be_read_is_told_by_verify_and_the_rest_is_checked(store: Sto
     (store.folder / "objects" / ("0" * 64)).mkdir(parents=True)  # no file, even for root
     assert store.find("sha256:" + "1" * 64) is None
     assert store.has(checksum)
-    listed = {status.key: status for status in known.statuses(store)}
+    listed = {status.key: status for status in catalogue.statuses(store)}
     assert listed["mosaic/full/truth"].there
-    found = {status.key: status for status in known.verify(store)}
+    found = {status.key: status for status in catalogue.verify(store)}
     assert found["mosaic_surrogate/models/fp32"].trouble is None
     trouble = found["mosaic/full/truth"].trouble or ""
     assert trouble.startswith(f"reading {store.folder}/objects/000")
@@ -191,7 +191,7 @@ def test_an_operator_that_litert_lacks_is_named_by_file_and_field(
     with_newer_operator(source, file, 99)
     lacking = r"mine\.tflite \(model\): LiteRT has no operator \w+ of version 99; convert"
     with pytest.raises(ModelUnusable, match=lacking):
-        known.add(store, file, None)
+        catalogue.add(store, file, None)
 
 
 @pytest.mark.parametrize("content", [b"", b"no model at all", b"TFL3"])
@@ -201,7 +201,7 @@ def test_what_is_no_model_is_refused_in_one_line(
     file = tmp_path / "mine.tflite"
     file.write_bytes(content)
     with pytest.raises(ModelUnusable) as caught:
-        known.add(store, file, None)
+        catalogue.add(store, file, None)
     assert "mine.tflite" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -214,7 +214,7 @@ def own_model(file: Path) -> Path:
 
 def test_any_model_becomes_a_workload_by_its_path_alone(store: Store, tmp_path: Path) -> None:
     file = own_model(tmp_path / "My Net-v2.tflite")
-    (added,) = known.add(store, file, None)
+    (added,) = catalogue.add(store, file, None)
     assert added.workload == "my_net_v2"
     workload = load_catalog().workloads["my_net_v2"].on_device
     assert workload
@@ -229,14 +229,14 @@ def test_any_model_becomes_a_workload_by_its_path_alone(store: Store, tmp_path: 
     assert prepare(order).samples == 0
     file.write_bytes(file.read_bytes() + b"\0")
     with pytest.raises(UserError, match="there is a workload my_net_v2 already"):
-        known.add(store, file, None)
+        catalogue.add(store, file, None)
 
 
 @pytest.mark.parametrize("stem", ["2023", "true", "net: v2", "[v2] net", "net #2", "ä 'net'"])
 def test_whatever_a_model_is_called_the_catalogue_stays_whole(
     store: Store, tmp_path: Path, stem: str
 ) -> None:
-    (added,) = known.add(store, own_model(tmp_path / f"{stem}.tflite"), None)
+    (added,) = catalogue.add(store, own_model(tmp_path / f"{stem}.tflite"), None)
     assert load_catalog().workloads[str(added.workload)].reference == f"{stem}.tflite"
 
 
@@ -245,7 +245,7 @@ def test_a_model_whose_name_no_workload_can_have_is_refused(
     store: Store, tmp_path: Path, stem: str, why: str
 ) -> None:
     with pytest.raises(UserError, match=f"{why}.*; give the file another name"):
-        known.add(store, own_model(tmp_path / f"{stem}.tflite"), None)
+        catalogue.add(store, own_model(tmp_path / f"{stem}.tflite"), None)
     assert not store.folder.exists()
 
 
@@ -253,7 +253,7 @@ def test_a_task_of_the_user_s_own_is_one_file(store: Store, tmp_path: Path) -> N
     document = yaml.safe_load((MODELS / "manifests/mobile/edsr_surrogate.yaml").read_text())
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(document | {"name": "my_edsr_surrogate"}))
-    (added,) = known.add(store, file, None)
+    (added,) = catalogue.add(store, file, None)
     assert added.workload == "my_edsr_surrogate"
     assert "my_edsr_surrogate" in load_catalog().workloads
 
@@ -267,12 +267,12 @@ def test_a_task_whose_model_is_not_in_the_package_is_not_added(
     file.write_text(yaml.safe_dump(document | {"name": "my_surrogate"}))
     seen = r"typo\.tflite \(my_surrogate/models/fp32\.path\): No such file or directory"
     with pytest.raises(FileUnreadable, match=seen):
-        known.add(store, file, None)
+        catalogue.add(store, file, None)
     assert not store.folder.exists()
     # One whose file has gone since it was added.
     (store.folder / "tasks").mkdir(parents=True)
     shutil.copyfile(file, store.folder / "tasks/my_surrogate.yaml")
-    found = {status.key: status.trouble for status in known.verify(store)}
+    found = {status.key: status.trouble for status in catalogue.verify(store)}
     assert "No such file" in str(found["my_surrogate/models/fp32"])
 
 
@@ -282,7 +282,7 @@ def test_a_name_that_leads_elsewhere_is_refused(store: Store, tmp_path: Path, na
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(document | {"name": name}))
     with pytest.raises(UserError, match="name"):
-        known.add(store, file, None)
+        catalogue.add(store, file, None)
     assert not (store.folder / "tasks").exists()
 
 
@@ -290,6 +290,6 @@ def test_a_file_that_is_not_the_published_one_is_not_pinned(store: Store, tmp_pa
     file = tmp_path / "mobiledet.tflite"
     file.write_bytes(b"x")
     with pytest.raises(ContentDiffers, match=r"mobiledet/models/fp32 \(checksum\): it is md5:"):
-        known.add(store, file, "mobiledet/models/fp32")
+        catalogue.add(store, file, "mobiledet/models/fp32")
     with pytest.raises(UserError, match="no manifest names it; known: mobiledet/models/int8"):
-        known.add(store, file, "mobiledet/models/fp8")
+        catalogue.add(store, file, "mobiledet/models/fp8")

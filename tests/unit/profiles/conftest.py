@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.programs import python_module
+from controller.platform.programs import python_module
 from controller.profiles.model import Profile
 from tests.support.recorded import recorded_profile
 

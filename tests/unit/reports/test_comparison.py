@@ -7,15 +7,15 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Environment, Measurement, Validity
-from controller.contracts.sweep import Side, Versus
+from controller.contracts.sweep import PairedCandidate, Side
 from controller.contracts.units import Unit
-from controller.reports.alike import difference
+from controller.reports.comparability import difference
 from controller.reports.comparison import compare_pairs, compare_runs, verdict
-from controller.reports.selecting import Wanted, choose, stray_knob
-from controller.reports.statistics import Ratio
+from controller.reports.result_selection import Wanted, choose, stray_knob
+from controller.stats.bootstrap import Ratio
 
 HOST: Environment = {"cpu_model": "Xeon", "kernel": "6.1", "torch": "2.13.0", "threads": 2}
 
@@ -25,7 +25,7 @@ def stored(
     *,
     run_id: str = "r",
     stack: str = "torch",
-    versus: Versus | None = None,
+    versus: PairedCandidate | None = None,
     pairs: tuple[Pair, ...] = (),
     environment: Environment | None = None,
     device: str = "cpu-1",
@@ -65,7 +65,7 @@ def paired(ratio: float = 1.5, count: int = 12, run_id: str = "p", **knobs: Scal
         for n in range(count)
     )
     shared: dict[str, Scalar] = {"precision": "fp32", "size": 256, **knobs}
-    versus = Versus(stack="torch", knobs={**shared, "precision": "bf16"})
+    versus = PairedCandidate(stack="torch", knobs={**shared, "precision": "bf16"})
     result = stored(run_id=run_id, versus=versus, pairs=pairs)
     return result.model_copy(update={"knobs": shared})
 
@@ -117,7 +117,7 @@ def test_several_comparisons_are_taken_together_whichever_way_round() -> None:
         update={
             "run_id": "2",
             "knobs": {"precision": "bf16", "size": 256},
-            "versus": Versus(stack="torch", knobs={"precision": "fp32", "size": 256}),
+            "versus": PairedCandidate(stack="torch", knobs={"precision": "fp32", "size": 256}),
             "pairs": tuple(pair.swapped() for pair in one.pairs),
         }
     )

@@ -5,10 +5,10 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound
-from controller.contracts.pairs import Pair
+from controller.contracts.pair import Pair
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Blame, Measurement, Validity
-from controller.contracts.sweep import Versus
+from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
@@ -307,7 +307,7 @@ def test_many_differing_facts_are_cut_into_tables_that_fit() -> None:
 
 
 def test_paired_comparisons_are_told_and_not_ranked() -> None:
-    versus = Versus(stack="torch", knobs={"precision": "bf16"})
+    versus = PairedCandidate(stack="torch", knobs={"precision": "bf16"})
     pairs = tuple(Pair(a=(2.0,), b=(1.0,), a_first=n % 2 == 0) for n in range(12))
     metrics = {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)}
     paired = result(device="v", virtual=True, metrics=metrics).model_copy(

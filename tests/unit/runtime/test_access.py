@@ -17,7 +17,7 @@ from controller.contracts.administration import (
     TokenList,
     TokenRequest,
 )
-from controller.contracts.device import Standing
+from controller.contracts.device import DeviceStatus
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
 from controller.runtime import api
 from controller.runtime.access import Access
@@ -73,7 +73,7 @@ async def test_a_submitter_submits_watches_cancels_and_resumes_own_sweeps(tmp_pa
         ann, ben = await there.new_user("ann"), await there.new_user("ben")
         sweep_id = (await asyncio.to_thread(ann.submit, builders.sweep(repeats=2))).sweep_id
         assert there.box.store.sweeps()[0].user == "ann"
-        for verb in (ben.cancel, ben.resume, ben.standing):
+        for verb in (ben.cancel, ben.resume, ben.sweep_status):
             with pytest.raises(NotAllowed, match="another user's"):
                 await asyncio.to_thread(verb, sweep_id)
         with pytest.raises(NotAllowed, match="another user's"):
@@ -104,7 +104,7 @@ async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once
             with ann.events(ids[0]), ben.events(ids[1]):
                 with pytest.raises(OverQuota, match="ann listens to 1 already"):
                     ann.events(ids[0]).__enter__()
-                assert ann.standing(ids[0]).user == "ann"
+                assert ann.sweep_status(ids[0]).user == "ann"
 
         await asyncio.to_thread(listen)
         large = builders.sweep(description="x" * 9_999, knobs={"precision": ["x" * 90] * 2000})
@@ -129,11 +129,11 @@ async def test_a_submitter_does_nothing_to_devices_agents_and_tokens(tmp_path: P
             ("tokens", None),
         ):
             with pytest.raises(NotAllowed, match="ann may submit, watch and cancel sweeps"):
-                await asyncio.to_thread(ann.administer, Standing, path, body)
+                await asyncio.to_thread(ann.administer, DeviceStatus, path, body)
         assert there.box.farm.state() == before
         assert [t.name for t in there.access.list()] == ["ann"]
         told = await asyncio.to_thread(
-            there.client(ADMIN_TOKEN).administer, Standing, "devices/cpu-1/quarantine", WHY
+            there.client(ADMIN_TOKEN).administer, DeviceStatus, "devices/cpu-1/quarantine", WHY
         )
         assert (told.state, told.who, told.why) == ("quarantined", "admin", "it is loud")
 
@@ -157,14 +157,14 @@ async def test_a_revoked_token_opens_nothing_from_that_moment_on(tmp_path: Path)
         (job,) = there.box.ask().run
         there.box.report(job.ref, builders.result())
         assert await heard == [], "what was open is closed before it says more"
-        for verb in (ann.cancel, ann.standing):
+        for verb in (ann.cancel, ann.sweep_status):
             with pytest.raises(UserError, match="no valid token"):
                 await asyncio.to_thread(verb, sweep_id)
         there.access.revoke("ann")
         again = await there.new_user("ann")
-        assert (await asyncio.to_thread(again.standing, sweep_id)).user == "ann"
+        assert (await asyncio.to_thread(again.sweep_status, sweep_id)).user == "ann"
         with pytest.raises(UserError, match="no valid token"):
-            await asyncio.to_thread(ann.standing, sweep_id)
+            await asyncio.to_thread(ann.sweep_status, sweep_id)
 
 
 async def test_tokens_are_listed_without_what_opens_anything(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
-from controller.runtime import bodies
+from controller.runtime import http_json
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.feed import Feed
@@ -83,7 +83,7 @@ async def test_an_encoded_body_is_refused_with_one_line(tmp_path: Path, encoding
         session.post("/v1/sweeps", data=body) as answer,
     ):
         assert answer.status == 400
-        error = Complaint.model_validate_json(await answer.read()).error()
+        error = ErrorPayload.model_validate_json(await answer.read()).error()
     assert "it is encoded: Content-Encoding" in str(error)
     assert len(str(error)) < 400
 
@@ -91,7 +91,7 @@ async def test_an_encoded_body_is_refused_with_one_line(tmp_path: Path, encoding
 async def test_a_body_that_does_not_arrive_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_json, "BODY_TIMEOUT_S", 0.2)
     async with api(tmp_path) as url:
         host, port = url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))

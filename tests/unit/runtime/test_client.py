@@ -58,7 +58,7 @@ def client(home: Path, url: str, token: str | None = "ann's") -> FarmClient:
 def test_a_controller_that_is_away_is_named(nobody: str, tmp_path: Path) -> None:
     there = client(tmp_path, nobody)
     with pytest.raises(FarmUnavailable, match=nobody):
-        there.standing("s-1")
+        there.sweep_status("s-1")
     with pytest.raises(FarmUnavailable, match=nobody):
         there.administer(TokenList, "tokens")
     with pytest.raises(FarmUnavailable, match=nobody), there.events("s-1"):
@@ -68,7 +68,7 @@ def test_a_controller_that_is_away_is_named(nobody: str, tmp_path: Path) -> None
 def test_what_is_no_controller_is_told(other: str, tmp_path: Path) -> None:
     there = client(tmp_path, other)
     with pytest.raises(UserError, match=r"it answered with status 403; .*no controller"):
-        there.standing("s-1")
+        there.sweep_status("s-1")
     with pytest.raises(UserError, match=r"it does not answer in its words; .*no controller"):
         there.administer(TokenList, "tokens")
     with pytest.raises(UserError, match="it does not answer in its words"):
@@ -94,7 +94,7 @@ def test_a_controller_that_is_waited_for_is_named_once(
 @pytest.mark.parametrize("token", ["größe", "one two", "a\x00b"])
 def test_a_token_that_is_none_is_not_repeated(nobody: str, tmp_path: Path, token: str) -> None:
     with pytest.raises(UserError, match=f"reading {TOKEN_VARIABLE}: it is not one token") as seen:
-        client(tmp_path, nobody, token).standing("s-1")
+        client(tmp_path, nobody, token).sweep_status("s-1")
     assert token not in str(seen.value)
 
 
@@ -107,7 +107,7 @@ def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
 def test_a_home_s_own_token_goes_nowhere_else(nobody: str, tmp_path: Path) -> None:
     (tmp_path / "api-token").write_text("secret")
     with pytest.raises(UserError, match=f"{TOKEN_VARIABLE} is not set"):
-        client(tmp_path, nobody, token=None).standing("s-1")
+        client(tmp_path, nobody, token=None).sweep_status("s-1")
 
 
 class _Endless(BaseHTTPRequestHandler):
@@ -148,7 +148,10 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 def test_an_endless_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
     with serving(_Endless) as url:
         there = client(tmp_path, url)
-        for ask in (lambda: there.standing("s-1"), lambda: there.administer(TokenList, "tokens")):
+        for ask in (
+            lambda: there.sweep_status("s-1"),
+            lambda: there.administer(TokenList, "tokens"),
+        ):
             with pytest.raises(UserError, match="its answer is longer than 8 MiB"):
                 ask()
         with (
@@ -160,6 +163,6 @@ def test_an_endless_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
 
 def test_a_long_complaint_is_cut(tmp_path: Path) -> None:
     with serving(_Talkative) as url, pytest.raises(UserError) as refusal:
-        client(tmp_path, url).standing("s-1")
+        client(tmp_path, url).sweep_status("s-1")
     assert len(str(refusal.value)) < 13_000
     assert len(str(refusal.value).splitlines()) == 1

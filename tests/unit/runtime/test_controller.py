@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from controller.contracts.errors import HomeUnusable, StoreUnavailable
+from controller.platform.atomic import write_private
 from controller.runtime import client, controller
 from controller.runtime import cluster as clusters
 from controller.runtime.controller import Controller, keep_time
 from controller.runtime.feed import Feed
-from controller.runtime.home import Cluster, Endpoint, Home, write_private
+from controller.runtime.home import Cluster, Endpoint, Home
 from controller.runtime.lifetime import UpOptions, bring_up
 from controller.runtime.options import QUARANTINE_AFTER, ControllerOptions
 from controller.store.sqlite import SqliteStore

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import pytest
 
-from agents.android.bundle.build import Bundle, _found
-from agents.android.bundle.requirements import Requirements
+from agents.inference.bundle.build import Bundle, _found
+from agents.inference.bundle.requirements import Requirements
 from agents.outbox import Outbox
 from agents.stacks.environments import EnvironmentFolder, InstallState
 from controller.contracts.adb_status import AdbStatus, RouteStatus
 from controller.contracts.catalog import load_catalog
-from controller.contracts.complaint import Complaint
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import BenchfarmError, PhoneUnavailable, UserError
 from controller.contracts.manifests import StackEnvironment
 from controller.contracts.mobile import ModelFile
@@ -89,7 +89,7 @@ def _options(folder: Path) -> Path:
 
 def _status(folder: Path) -> Path:
     error = PhoneUnavailable("taking in phone 1", "it is locked", "unlock it")
-    routes = {"a:1": RouteStatus(device_id="p"), "b": RouteStatus(complaint=Complaint.of(error))}
+    routes = {"a:1": RouteStatus(device_id="p"), "b": RouteStatus(complaint=ErrorPayload.of(error))}
     status = AdbStatus(server="/run/adb", routes=routes)
     return _written(folder / "status.json", status.model_dump_json())
 

@@ -66,7 +66,7 @@ async def _others_are_answered(desk: Desk, held: Held[..., Any], asked: asyncio.
     async with asyncio.timeout(PATIENCE_S):
         while not held.begun.is_set():
             await asyncio.sleep(0)
-        assert (await desk.standing("known-1", "admin")).user == "ben"
+        assert (await desk.sweep_status("known-1", "admin")).user == "ben"
         held.answered.set()
         await asked
 

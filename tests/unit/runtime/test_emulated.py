@@ -19,7 +19,7 @@ from controller.contracts.sweep import Side
 from controller.contracts.wire import Progress
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
-from controller.reports.selecting import Wanted, choose
+from controller.reports.result_selection import Wanted, choose
 from controller.reports.summary import summarise
 from controller.reports.tables import results_table
 from controller.scheduling.emulation import REASON, as_kept

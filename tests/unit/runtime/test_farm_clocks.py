@@ -103,7 +103,7 @@ async def test_an_agent_says_what_its_clock_says(box: FarmBox, tmp_path: Path) -
         identity=builders.agent(),
         devices=(builders.cpu(),),
         link=link,
-        transports={},
+        runners={},
         folder=tmp_path,
         clock=lambda: box.clock.now - HOUR_S,
     )

@@ -11,8 +11,8 @@ from controller.contracts.device import (
     AbsentDevice,
     Booking,
     DeviceState,
+    DeviceStatus,
     Registration,
-    Standing,
 )
 from controller.contracts.errors import (
     AgentRevoked,
@@ -59,8 +59,8 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
     box.close()
 
 
-def now(box: FarmBox, device: str = "cpu-1") -> Standing:
-    return box.farm.state().standings[device]
+def now(box: FarmBox, device: str = "cpu-1") -> DeviceStatus:
+    return box.farm.state().statuses[device]
 
 
 def history(box: FarmBox, device: str = "cpu-1") -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def fail(box: FarmBox, times: int, blame: Blame = Blame.DEVICE) -> None:
 
 def book(box: FarmBox, user: str | None, begins: float, ends: float) -> None:
     booking = Booking(begins=begins, ends=ends, user=user, who="admin", why="a paper")
-    box.farm.happen("cpu-1", Booked(booking), "admin", "booked")
+    box.farm.apply_event("cpu-1", Booked(booking), "admin", "booked")
 
 
 def test_a_device_that_fails_three_times_in_a_row_is_quarantined_and_says_why(box: FarmBox) -> None:
@@ -117,7 +117,7 @@ def test_a_late_failure_is_not_held_against_the_device(box: FarmBox) -> None:
 
 
 def test_quarantine_and_reservation_survive_a_restart_of_the_controller(box: FarmBox) -> None:
-    box.farm.happen("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
+    box.farm.apply_event("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
     book(box, "ann", box.clock.now, box.clock.now + HOUR_S)
     before = now(box)
     box.clock.now += 2
@@ -128,7 +128,7 @@ def test_quarantine_and_reservation_survive_a_restart_of_the_controller(box: Far
     )
     box.farm.register(builders.registration(builders.agent(incarnation="second")))
     assert now(box).state is DeviceState.QUARANTINED, "nor does a restarted agent end it"
-    box.farm.happen("cpu-1", Released(), "admin", "mended")
+    box.farm.apply_event("cpu-1", Released(), "admin", "mended")
     assert now(box).state is DeviceState.READY
     assert history(box) == [
         *(("ready", "host-1"), ("quarantined", "admin"), ("quarantined", "admin")),
@@ -187,9 +187,9 @@ def test_a_person_s_quarantine_is_not_probed_and_a_probe_can_be_asked_for(box: F
     box.farm.sweeps.submit(builders.sweep(repeats=3))
     fail(box, 3)
     box.farm.require_probed("cpu-1")
-    box.farm.happen("cpu-1", ProbeWanted(), "admin", "to be probed: by hand")
+    box.farm.apply_event("cpu-1", ProbeWanted(), "admin", "to be probed: by hand")
     assert len(box.ask().probe) == 1
-    box.farm.happen("cpu-1", Quarantined("admin", "it smells"), "admin", "it smells")
+    box.farm.apply_event("cpu-1", Quarantined("admin", "it smells"), "admin", "it smells")
     assert box.ask() == Orders()
     with pytest.raises(
         NotProbed, match=r"admin has put it there \(it smells\); let it out: .*release"
@@ -256,7 +256,7 @@ def test_labels_of_a_person_are_what_selectors_see(box: FarmBox) -> None:
     sweep = builders.sweep(devices="rack == b")
     with pytest.raises(NoMatchingDevice):
         box.farm.sweeps.submit(sweep)
-    box.farm.happen("cpu-1", Labelled({"rack": "b"}), "admin", "labelled: rack=b")
+    box.farm.apply_event("cpu-1", Labelled({"rack": "b"}), "admin", "labelled: rack=b")
     box.restart()
     box.farm.register(builders.registration())
     box.farm.sweeps.submit(sweep)
@@ -268,9 +268,9 @@ def test_a_label_of_the_agent_is_not_taken_away(box: FarmBox) -> None:
     words = "cpu-1: its agent host-1 gives it; give it another value, benchfarm device label cpu-1"
     for _ in range(2):
         with pytest.raises(LabelOfAgent, match=f"taking label rack from device {words} rack="):
-            box.farm.happen("cpu-1", Labelled({"rack": None, "desk": "2"}), "admin", "rack-")
-        box.farm.happen("cpu-1", Labelled({"rack": "b"}), "admin", "rack=b")
-        box.farm.happen("cpu-1", Labelled({"rack": None}), "admin", "rack-")
+            box.farm.apply_event("cpu-1", Labelled({"rack": None, "desk": "2"}), "admin", "rack-")
+        box.farm.apply_event("cpu-1", Labelled({"rack": "b"}), "admin", "rack=b")
+        box.farm.apply_event("cpu-1", Labelled({"rack": None}), "admin", "rack-")
     (known,) = box.farm.state().devices
     assert known.labelled.labels == {"rack": "a"}
 
@@ -302,7 +302,9 @@ def test_a_device_cools_while_its_run_waits_for_that(
     def listed() -> tuple[DeviceState, str | None]:
         """Return what `device list` says, who reads the store."""
         (status,) = fleet.devices_now(Home(tmp_path), box.store)
-        assert now(box) == Standing(**{n: getattr(status, n) for n in Standing.model_fields})
+        assert now(box) == DeviceStatus(
+            **{n: getattr(status, n) for n in DeviceStatus.model_fields}
+        )
         return status.state, status.run_id
 
     box.farm.sweeps.submit(builders.sweep())
@@ -444,10 +446,14 @@ def test_users_may_do_with_their_own_sweeps_what_they_want_and_nothing_else(box:
     for restarted in (False, True):
         if restarted:
             box.restart()
-        for forbidden in (box.farm.sweeps.cancel, box.farm.sweeps.resume, box.farm.sweeps.standing):
+        for forbidden in (
+            box.farm.sweeps.cancel,
+            box.farm.sweeps.resume,
+            box.farm.sweeps.sweep_status,
+        ):
             with pytest.raises(NotAllowed, match="another user's"):
                 forbidden(anns, "ben")
-        assert box.farm.sweeps.standing(anns, "ann").user == "ann"
+        assert box.farm.sweeps.sweep_status(anns, "ann").user == "ann"
     bens = box.farm.sweeps.submit(builders.sweep(), user="ben")
     assert (bens.new_runs, bens.sweep_id == anns) == (1, False), "measured anew for ben"
     assert box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id == anns

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, UserError
-from controller.runtime.home import Cluster, Endpoint, Home, write_private
+from controller.platform.atomic import write_private
+from controller.runtime.home import Cluster, Endpoint, Home
 
 CLUSTER = Cluster(
     instance="abc", ray_address="127.0.0.1:1", dashboard_url="http://127.0.0.1:2", temp_dir="/t"

@@ -22,9 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import ValidationError
 from yarl import URL
 
-from agents.transports.adb.facts import device_of, parse_properties
-from controller.contracts.complaint import Complaint
+from agents.remotes.adb.facts import device_of, parse_properties
 from controller.contracts.device import Registration
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import BenchfarmError, SweepInvalid, UserError
 from controller.contracts.sweep_file import parse_sweep
 from controller.contracts.wire import Exchange, Report
@@ -64,7 +64,7 @@ class Doors:
             session.post(url, data=io.BytesIO(body)) as answer,
         ):
             assert answer.status == 400, await answer.text()
-            return str(Complaint.model_validate_json(await answer.read()).error())
+            return str(ErrorPayload.model_validate_json(await answer.read()).error())
 
     async def _raw(self, request: bytes) -> str:
         host, port = self.url.removeprefix("http://").split(":")
@@ -100,7 +100,7 @@ def refused_by(door: Callable[[Case], object], case: Case) -> str:
     try:
         let_in = door(case)
     except UserError as error:
-        return str(Complaint.of(error).error())
+        return str(ErrorPayload.of(error).error())
     except BenchfarmError as error:
         return str(error)
     except ValidationError as error:
@@ -176,4 +176,4 @@ def test_what_a_phone_says_of_itself_is_shown_on_one_line(text: str) -> None:
 
 def test_a_complaint_over_http_is_short() -> None:
     error = SweepInvalid("a\nb", "x" * 100_000, "")
-    assert len(str(Complaint.of(error).error())) < 5000
+    assert len(str(ErrorPayload.of(error).error())) < 5000

@@ -15,11 +15,12 @@ from controller.contracts.errors import (
     UserError,
     VersionMismatch,
 )
-from controller.contracts.processes import FARM_MARKER, end_marked, marked_processes
+from controller.platform.atomic import write_private
+from controller.platform.processes import FARM_MARKER, end_marked, marked_processes
 from controller.runtime import cluster as clusters
 from controller.runtime import joining as module
 from controller.runtime.addresses import Address
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 from controller.runtime.joining import (
     Joining,
     instance_of,

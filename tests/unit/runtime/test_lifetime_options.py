@@ -11,7 +11,7 @@ from controller.contracts.quota import Quota
 from controller.runtime.addresses import Address
 from controller.runtime.cluster import Head
 from controller.runtime.home import Cluster
-from controller.runtime.lifetime import UpOptions, require_same, told
+from controller.runtime.lifetime import UpOptions, non_default_options, require_same
 from controller.runtime.redis import RedisServer
 
 LISTEN = Head(listen=Address("10.0.0.1", 6379))
@@ -37,7 +37,7 @@ def farm(options: UpOptions) -> Cluster:
         ray_address="127.0.0.1:1",
         dashboard_url="http://127.0.0.1:2",
         temp_dir="/t",
-        options=told(options),
+        options=non_default_options(options),
     )
 
 

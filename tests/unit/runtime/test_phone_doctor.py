@@ -8,14 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.cli.phone import app
-from controller.contracts.adb_status import AdbStatus, Answer, Check, Health, RouteStatus
-from controller.contracts.complaint import Complaint
+from controller.contracts.adb_status import AdbStatus, Check, Health, PhoneResult, RouteStatus
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.platform.atomic import write_private
 from controller.runtime import phone_doctor
 from controller.runtime.adb_agents import AdbAgent
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 
-LOCKED = Complaint.of(PhoneUnavailable("reaching phone R58M", "its key", "confirm it"))
+LOCKED = ErrorPayload.of(PhoneUnavailable("reaching phone R58M", "its key", "confirm it"))
 MODE = Check(what="mode", health=Health.MEND, seen="it is in recovery", remedy="restart it")
 WELL = Check(what="mode", health=Health.WELL, seen="Android answers")
 
@@ -47,16 +48,16 @@ def test_a_phone_that_can_not_be_asked_is_found_by_how_adb_lists_it(
     listed: tuple[Check, ...],
     seen: list[str],
 ) -> None:
-    def ask(_: object, *words: str) -> Answer:
+    def ask(_: object, *words: str) -> PhoneResult:
         assert words == ("look", name)
-        return Answer(checks=listed)
+        return PhoneResult(checks=listed)
 
     monkeypatch.setattr(AdbAgent, "ask", ask)
     assert [c.seen for c in phone_doctor.examined_phone(home, name, "ci").checks] == seen
 
 
 def test_what_nobody_lists_is_not_here(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AdbAgent, "ask", lambda *_: Answer())
+    monkeypatch.setattr(AdbAgent, "ask", lambda *_: PhoneResult())
     for verb, more in (
         (phone_doctor.examined_phone, ("ci",)),
         (phone_doctor.set_up_phone, ("ci", [])),

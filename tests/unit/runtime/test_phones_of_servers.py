@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.adb_status import AdbStatus, Answer, RouteStatus
-from controller.contracts.complaint import Complaint
+from controller.contracts.adb_status import AdbStatus, PhoneResult, RouteStatus
+from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
     AdbUnavailable,
     FarmUnavailable,
@@ -15,8 +15,9 @@ from controller.contracts.errors import (
     UserError,
 )
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
+from controller.platform.atomic import write_private
 from controller.runtime import adb_agents, phones
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 
 ONE, OTHER = "127.0.0.1:5037", "127.0.0.1:5038"
 
@@ -57,11 +58,11 @@ def test_a_phone_is_connected_and_found_by_the_address_that_adb_lists(
 ) -> None:
     tell(home, "status.json", AdbStatus(server=ONE))
 
-    def ask(_: object, verb: str, phone: str) -> Answer:
+    def ask(_: object, verb: str, phone: str) -> PhoneResult:
         assert (verb, phone) == ("connect", "phone.lan:5555")
         here = {"phone.lan:5555": RouteStatus(device_id="phone-1")}
         tell(home, "status.json", AdbStatus(server=ONE, routes=here))
-        return Answer()
+        return PhoneResult()
 
     monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
     assert phones.connect_phone(home, typed) == "phone-1"
@@ -71,7 +72,7 @@ def test_a_phone_that_was_refused_is_connected_anew_and_its_new_look_waited_for(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "phone.lan:5555"
-    refusal = Complaint.of(PhoneUnavailable("reaching phone", "it is locked", "unlock it"))
+    refusal = ErrorPayload.of(PhoneUnavailable("reaching phone", "it is locked", "unlock it"))
     old = RouteStatus(complaint=refusal, look=3)
     now = iter([old, RouteStatus(complaint=refusal, look=3), RouteStatus(device_id="p", look=4)])
     asked: list[tuple[str, ...]] = []
@@ -79,9 +80,9 @@ def test_a_phone_that_was_refused_is_connected_anew_and_its_new_look_waited_for(
     def read(_: object) -> AdbStatus:
         return AdbStatus(server=ONE, routes={address: next(now) if asked else old})
 
-    def ask(_: object, *words: str) -> Answer:
+    def ask(_: object, *words: str) -> PhoneResult:
         asked.append(words)
-        return Answer()
+        return PhoneResult()
 
     tell(home, "status.json", AdbStatus(server=ONE))
     monkeypatch.setattr(phones, "RETRY_S", 0.0)
@@ -100,11 +101,11 @@ def test_a_phone_is_let_go_of_by_its_address_or_id(
     tell(home, "status.json", AdbStatus(server=ONE, routes=here))
     addresses = PhoneAddresses(home.agent / "host-1" / "adb" / FOLDER)
 
-    def ask(_: object, *words: str) -> Answer:
+    def ask(_: object, *words: str) -> PhoneResult:
         assert (words[1], addresses.is_let_go(address)) == (address, words[0] == "disconnect")
         now = here if words[0] == "connect" else {}
         tell(home, "status.json", AdbStatus(server=ONE, routes=now))
-        return Answer()
+        return PhoneResult()
 
     monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
     assert phones.disconnect_phone(home, typed) == address
@@ -119,7 +120,7 @@ def test_a_remembered_phone_that_is_away_is_forgotten(
     tell(home, "status.json", AdbStatus(server=ONE))
     addresses = PhoneAddresses(home.agent / "host-1" / "adb" / FOLDER)
     addresses.remember("phone.lan:5555", "phone-1")
-    monkeypatch.setattr(adb_agents.AdbAgent, "ask", lambda *_: Answer())
+    monkeypatch.setattr(adb_agents.AdbAgent, "ask", lambda *_: PhoneResult())
     assert phones.disconnect_phone(home, "phone.lan") == "phone.lan:5555"
     assert list(addresses) == []
 
@@ -133,7 +134,7 @@ def test_what_cannot_be_let_go_of_is_one_clear_line(home: Home) -> None:
 
 
 def test_what_needs_somebody_is_shown_first(home: Home) -> None:
-    locked = Complaint.of(PhoneUnavailable("reaching phone Z", "it is locked", "unlock it"))
+    locked = ErrorPayload.of(PhoneUnavailable("reaching phone Z", "it is locked", "unlock it"))
     routes = {"A": RouteStatus(device_id="a"), "Z": RouteStatus(complaint=locked)}
     assert phones.complaints_here(home) == []
     tell(home, "status.json", AdbStatus(server=ONE, routes=routes))
@@ -146,7 +147,7 @@ def test_what_needs_somebody_is_shown_first(home: Home) -> None:
 
 
 def test_a_phone_whose_device_is_shown_is_named_once(home: Home) -> None:
-    off = Complaint.of(PhoneUnavailable("reaching phone h:1", "it is off", "switch it on"))
+    off = ErrorPayload.of(PhoneUnavailable("reaching phone h:1", "it is off", "switch it on"))
     away = RouteStatus(complaint=off, last_device_id="p")
     tell(home, "status.json", AdbStatus(server=ONE, routes={"h:1": away}))
     assert phones.complaints_here(home, {"p"}) == []
@@ -185,7 +186,7 @@ def test_without_an_agent_a_virtual_phone_lets_nobody_in_unnamed(tmp_path: Path)
 
 def test_a_server_with_a_complaint_is_left_out_unless_it_is_the_only_one(home: Home) -> None:
     error = AdbUnavailable("use the adb server", "it does not answer", "start it")
-    tell(home, "status.json", AdbStatus(complaint=Complaint.of(error)))
+    tell(home, "status.json", AdbStatus(complaint=ErrorPayload.of(error)))
     with pytest.raises(AdbUnavailable, match="it does not answer"):
         phones.phones_here(home)
     tell(home, "status-1.json", AdbStatus(server=OTHER))

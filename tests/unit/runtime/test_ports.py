@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts import ports
 from controller.contracts.errors import FarmUnavailable
-from controller.contracts.ports import free_ports
+from controller.platform import ports
+from controller.platform.ports import free_ports
 from controller.runtime.cluster import node_ports
 
 LOOPBACK = "127.0.0.1"

@@ -56,7 +56,7 @@ class Hosts:
 
     def state_of(self, host: str) -> list[DeviceState]:
         known = self.box.farm.state()
-        return [known.standings[d.device.id].state for d in known.devices if d.agent_id == host]
+        return [known.statuses[d.device.id].state for d in known.devices if d.agent_id == host]
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_a_quarantined_device_is_probed_after_its_pause(box: FarmBox, step: floa
     box.farm.register(builders.registration())
     device = box.farm.state().devices[0].device.id
     for _ in range(FarmSettings().quarantine.after):
-        box.farm.happen(device, Failed("it burns"), "ann", "")
+        box.farm.apply_event(device, Failed("it burns"), "ann", "")
     pause_s = FarmSettings().quarantine.probe_first_s
     box.clock.step(step)
     assert _probed_after(box) == pytest.approx(pause_s, abs=BEAT_S)
@@ -219,7 +219,7 @@ def test_fair_shares_count_the_time_that_passed(box: FarmBox) -> None:
     order = []
     for _ in range(8):
         (job,) = box.ask().run
-        user = box.farm.sweeps.standing(_sweep_of(box, job.ref), "admin").user
+        user = box.farm.sweeps.sweep_status(_sweep_of(box, job.ref), "admin").user
         order.append(user)
         box.clock.step(HOUR_S if user == "ann" else -HOUR_S)
         for _ in range(40):

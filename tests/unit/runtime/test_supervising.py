@@ -24,6 +24,7 @@ from controller.contracts.errors import (
     HomeUnusable,
 )
 from controller.contracts.sweep import Sweep
+from controller.platform.atomic import write_private
 from controller.runtime import client, health, lifetime
 from controller.runtime import head_supervisor as module
 from controller.runtime.client import FarmClient
@@ -37,7 +38,7 @@ from controller.runtime.health import (
     why_away,
     why_silent,
 )
-from controller.runtime.home import Cluster, Endpoint, Home, Process, write_private
+from controller.runtime.home import Cluster, Endpoint, Home, Process
 from controller.runtime.lifetime import UpOptions, bring_up_as_wanted, wanted
 from controller.runtime.redis import RedisServer
 from controller.runtime.supervising import LONGEST_PAUSE_S, SETTLED_S, Supervision, pause_s
@@ -131,7 +132,7 @@ def test_a_farm_without_its_raylet_is_down_and_says_so(
     raylet.wait()
     assert why_away(home) == "the farm is down: sleep ended"
     with pytest.raises(FarmUnavailable, match="sleep ended; run: benchfarm up"):
-        FarmClient(home, {}).standing("s")
+        FarmClient(home, {}).sweep_status("s")
 
 
 def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
@@ -146,7 +147,7 @@ def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
         assert is_supervised(home)
         assert why_away(home) == "the farm is being started again: raylet ended"
         with pytest.raises(FarmRestarting, match=r"supervisor\.log"):
-            FarmClient(home, {}).standing("s")
+            FarmClient(home, {}).sweep_status("s")
         supervisor.kill()
     assert why_away(home) == "the farm is down: raylet ended"
 
@@ -167,7 +168,7 @@ def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controlle
     asked = FarmClient(stopped_controller, {})
     said = "the controller has not answered for 0.05 s; wait, or start the farm anew"
     with pytest.raises(FarmSilent, match=said):
-        asked.standing("s")
+        asked.sweep_status("s")
     with pytest.raises(FarmSilent, match=said), asked.events("s"):
         pass
 

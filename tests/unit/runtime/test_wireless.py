@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.adb_status import ANY, AdbStatus, Announced, Announcement, Answer
+from controller.contracts.adb_status import ANY, AdbStatus, Announced, Announcement, PhoneResult
 from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.platform.atomic import write_private
 from controller.runtime import wireless
 from controller.runtime.adb_agents import AdbAgent
-from controller.runtime.home import Cluster, Home, write_private
+from controller.runtime.home import Cluster, Home
 
 NAME, HERE = "adb-R58M123-abcdef", "192.168.1.20"
 ANNOUNCED = (
@@ -36,9 +37,9 @@ def home(tmp_path: Path) -> Home:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     words: list[tuple[str, ...]] = []
 
-    def ask(_: object, *said: str, secret: str = "") -> Answer:
+    def ask(_: object, *said: str, secret: str = "") -> PhoneResult:
         words.append((*said, secret))
-        return Answer(name=NAME, announced=ANNOUNCED)
+        return PhoneResult(name=NAME, announced=ANNOUNCED)
 
     monkeypatch.setattr(AdbAgent, "ask", ask)
     return words
@@ -52,10 +53,10 @@ def test_a_paired_phone_s_own_port_is_told(home: Home, asked: list[tuple[str, ..
 def test_a_paired_phone_that_is_not_heard_is_paired(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ask(_: object, verb: str, *more: str, secret: str = "") -> Answer:
+    def ask(_: object, verb: str, *more: str, secret: str = "") -> PhoneResult:
         if verb == "listen":
             raise PhoneUnavailable("listen", "this adb is old", "…")
-        return Answer(name=NAME)
+        return PhoneResult(name=NAME)
 
     monkeypatch.setattr(AdbAgent, "ask", ask)
     assert wireless.pair_phone(home, f"{HERE}:40001", "592781") is None

@@ -16,7 +16,7 @@ from controller.contracts.run import AttemptState
 from controller.scheduling.device_life import (
     Appeared,
     Booked,
-    DeviceHappening,
+    DeviceEvent,
     Failed,
     Labelled,
     Measured,
@@ -25,15 +25,15 @@ from controller.scheduling.device_life import (
     Quarantined,
     Released,
     Vanished,
-    at_rest,
+    apply,
     booking_at,
     conflict,
     current,
+    device_status,
+    idle_status,
     is_probed,
-    live,
     may_run,
     next_probe,
-    standing,
 )
 from controller.scheduling.policy import QuarantinePolicy
 from tests.support import builders
@@ -45,11 +45,11 @@ NOW = 1000.0
 FAILED = Failed("signal: it ended")
 
 
-def after(*events: DeviceHappening) -> DeviceLife:
+def after(*events: DeviceEvent) -> DeviceLife:
     """Return a life that has seen some events, a second apart."""
     life = DeviceLife()
     for second, event in enumerate(events):
-        life = live(life, event, NOW + second, POLICY)
+        life = apply(life, event, NOW + second, POLICY)
     return life
 
 
@@ -70,7 +70,7 @@ BOOKINGS = st.builds(
     st.sampled_from(("ann", "ben", None)),
 )
 AWAY = st.sampled_from((DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST))
-EVENTS: st.SearchStrategy[DeviceHappening] = st.one_of(
+EVENTS: st.SearchStrategy[DeviceEvent] = st.one_of(
     st.just(Appeared()),
     st.builds(Vanished, AWAY, st.just("host-1"), st.just("unplugged")),
     st.just(FAILED),
@@ -95,7 +95,7 @@ def test_it_is_quarantined_by_as_many_failures_in_a_row_as_the_limit() -> None:
 
 
 @given(st.lists(EVENTS, max_size=12))
-def test_only_a_person_ends_a_person_s_quarantine(events: list[DeviceHappening]) -> None:
+def test_only_a_person_ends_a_person_s_quarantine(events: list[DeviceEvent]) -> None:
     others = [event for event in events if not isinstance(event, Released)]
     first = after(Quarantined("ann", "loud"))
     assert after(Quarantined("ann", "loud"), *others).quarantine == first.quarantine
@@ -104,12 +104,12 @@ def test_only_a_person_ends_a_person_s_quarantine(events: list[DeviceHappening])
 
 @given(st.lists(EVENTS, max_size=12))
 def test_the_controller_s_quarantine_ends_by_a_person_or_the_probe_that_was_ordered(
-    events: list[DeviceHappening],
+    events: list[DeviceEvent],
 ) -> None:
     life = after(FAILED, FAILED, FAILED)
     for event in events:
         ordered = life.probes
-        now = live(life, event, NOW + 9, POLICY)
+        now = apply(life, event, NOW + 9, POLICY)
         if life.quarantine and not now.quarantine:
             passed = event == Probed(ordered, passed=True) and is_probed(life)
             assert passed or isinstance(event, Released)
@@ -121,7 +121,7 @@ def test_a_person_s_word_takes_the_place_of_the_controller_s() -> None:
     life = after(FAILED, FAILED, FAILED, Quarantined("ann", "it smells"))
     assert life.quarantine
     assert (life.quarantine.who, life.quarantine.why) == ("ann", "it smells")
-    assert live(life, Probed(0, passed=True), NOW, POLICY) == life
+    assert apply(life, Probed(0, passed=True), NOW, POLICY) == life
 
 
 @given(st.lists(st.booleans(), max_size=9))
@@ -129,19 +129,19 @@ def test_probes_come_at_growing_times_however_often_it_is_let_out(passes: list[b
     life, now, waits = DeviceLife(), NOW, []
     for passed in passes:
         while life.quarantine is None:
-            life = live(life, FAILED, now, POLICY)
+            life = apply(life, FAILED, now, POLICY)
         assert life.probe_at is not None
         waits.append(life.probe_at - now)
         order = next_probe(registered(life))
         assert order is not None
         assert next_probe(registered(life, online=False)) is None
         now = life.probe_at
-        life = live(life, Probed(order.number, passed), now, POLICY)
-        assert live(life, Probed(order.number, passed=True), now, POLICY) == life, "told twice"
+        life = apply(life, Probed(order.number, passed), now, POLICY)
+        assert apply(life, Probed(order.number, passed=True), now, POLICY) == life, "told twice"
     assert waits == [10.0, 20.0, 40.0, *[60.0] * 9][: len(passes)]
     while life.quarantine:
-        life = live(life, Probed(life.probes, passed=True), now, POLICY)
-    assert live(life, Measured(), now, POLICY).probes == 0, "a result ends the doubt"
+        life = apply(life, Probed(life.probes, passed=True), now, POLICY)
+    assert apply(life, Measured(), now, POLICY).probes == 0, "a result ends the doubt"
 
 
 def test_a_person_can_have_it_probed_at_once_and_an_older_store_s_is_due() -> None:
@@ -149,7 +149,7 @@ def test_a_person_can_have_it_probed_at_once_and_an_older_store_s_is_due() -> No
     assert life.quarantine
     assert life.quarantine.who == CONTROLLER
     assert life.probe_at == life.quarantine.since + 10
-    wanted = live(life, ProbeWanted(), NOW + 3, POLICY)
+    wanted = apply(life, ProbeWanted(), NOW + 3, POLICY)
     older = DeviceLife(quarantine=life.quarantine)
     assert wanted.probe_at is older.probe_at is None
     assert None not in (next_probe(registered(wanted)), next_probe(registered(older)))
@@ -157,7 +157,7 @@ def test_a_person_can_have_it_probed_at_once_and_an_older_store_s_is_due() -> No
 
 @given(st.lists(EVENTS, max_size=20))
 def test_the_controller_quarantines_after_a_row_of_failures_and_nothing_else(
-    events: list[DeviceHappening],
+    events: list[DeviceEvent],
 ) -> None:
     events = [event for event in events if not isinstance(event, Probed)]
     row, held = 0, False
@@ -173,11 +173,11 @@ def test_the_controller_quarantines_after_a_row_of_failures_and_nothing_else(
 
 @given(st.lists(EVENTS, max_size=12), st.booleans())
 def test_a_device_in_quarantine_or_away_is_shown_so_whatever_runs_on_it(
-    events: list[DeviceHappening], online: bool
+    events: list[DeviceEvent], online: bool
 ) -> None:
     device = registered(after(*events), online=online)
     run = builders.run(attempts=(attempt("cpu-1", 1, AttemptState.LEASED),))
-    shown = standing(device, 1100.0, run)
+    shown = device_status(device, 1100.0, run)
     assert may_run(device) is (shown.state is DeviceState.BUSY)
     if device.life.quarantine:
         assert shown.state is DeviceState.QUARANTINED
@@ -195,7 +195,7 @@ def test_a_booking_holds_from_its_beginning_to_its_end(bookings: list[Booked], n
     assert found is None or found.begins == min(b.begins for b in shut or holding)
     assert found is None or (found.user is None) is bool(shut), "maintenance goes first"
     assert current(life, now).bookings == tuple(b for b in life.bookings if b.ends > now)
-    state = at_rest(registered(life), now).state
+    state = idle_status(registered(life), now).state
     assert state is (DeviceState.RESERVED if holding else DeviceState.READY)
 
 
@@ -216,14 +216,14 @@ def test_a_reservation_gives_way_to_those_of_others_and_maintenance_to_none(
 
 def test_a_state_says_since_when_by_whom_and_why() -> None:
     gone = registered(after(Vanished(DeviceState.UNAUTHORIZED, "host-1", "no key")), online=False)
-    shown = at_rest(gone, NOW + 50)
+    shown = idle_status(gone, NOW + 50)
     assert (shown.state, shown.since, shown.who, shown.why) == (
         *(DeviceState.UNAUTHORIZED, NOW, "host-1", "no key"),
     )
-    same = live(gone.life, Vanished(DeviceState.UNAUTHORIZED, "host-1", "no key"), 2000.0, POLICY)
+    same = apply(gone.life, Vanished(DeviceState.UNAUTHORIZED, "host-1", "no key"), 2000.0, POLICY)
     assert same.away == gone.life.away, "told again, it is not new"
     waits = attempt("cpu-1", 1, AttemptState.LEASED).model_copy(update={"cooling": True})
-    cooling = standing(registered(DeviceLife()), NOW, builders.run(attempts=(waits,)))
+    cooling = device_status(registered(DeviceLife()), NOW, builders.run(attempts=(waits,)))
     assert (cooling.state, cooling.why) == (DeviceState.COOLING, "run run-1, attempt 1")
 
 

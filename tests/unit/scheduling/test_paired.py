@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import SweepInvalid
-from controller.contracts.sweep import Cell, Side, Sweep, Versus, side_labels
+from controller.contracts.sweep import Cell, PairedCandidate, Side, Sweep, side_labels
 from controller.contracts.wire import TrainingProgram
 from controller.scheduling.binding import runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.placement import objections
-from controller.scheduling.program import rival_of
+from controller.scheduling.program import candidate_of
 from tests.support import builders
 
 
@@ -82,8 +82,8 @@ def test_every_point_of_the_axes_is_paired_with_each_side_b() -> None:
 
 def test_a_paired_cell_has_a_history_of_its_own_and_others_keep_theirs() -> None:
     (cell,) = cells()
-    alone, rival = cell.sides()
-    assert len({cell.key, alone.key, rival.key}) == 3
+    alone, candidate = cell.sides()
+    assert len({cell.key, alone.key, candidate.key}) == 3
     assert alone.key == builders.cell().model_copy(update={"knobs": cell.knobs}).key
     assert "versus" not in builders.cell().model_dump(mode="json", exclude_none=True)
     assert runs_of(paired_sweep(), "s-1", [cell], 0.0)[0].cell.key == cell.key
@@ -127,16 +127,18 @@ def test_both_sides_have_to_run_on_the_device() -> None:
 
 def test_the_job_carries_the_rival() -> None:
     (cell,) = cells(paired={"a": "torch", "b": "torch:fused=true", "width": 0.01})
-    rival = rival_of(cell, builders.catalog())
-    assert rival
-    assert (rival.stack, rival.knobs["fused"], rival.width) == ("torch", True, 0.01)
-    assert rival.metric == "step_time"
-    assert isinstance(rival.program, TrainingProgram)
-    assert rival_of(builders.cell(), builders.catalog()) is None
+    candidate = candidate_of(cell, builders.catalog())
+    assert candidate
+    assert (candidate.stack, candidate.knobs["fused"], candidate.width) == ("torch", True, 0.01)
+    assert candidate.metric == "step_time"
+    assert isinstance(candidate.program, TrainingProgram)
+    assert candidate_of(builders.cell(), builders.catalog()) is None
 
 
 def test_labels_name_what_tells_the_sides_apart() -> None:
     a = Side(stack="torch", knobs={"fused": False, "n": 1, "precision": "fp32"})
-    b = Versus(stack="ipex", knobs={"fused": True, "n": 1, "precision": "fp32", "extra": 2})
+    b = PairedCandidate(
+        stack="ipex", knobs={"fused": True, "n": 1, "precision": "fp32", "extra": 2}
+    )
     assert side_labels(a, b) == ("torch:fused=false", "ipex:extra=2,fused=true")
     assert side_labels(a, a) == ("torch", "torch")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
 from controller.contracts.run import AttemptState, Run
-from controller.contracts.sweep import Cell, Versus
+from controller.contracts.sweep import Cell, PairedCandidate
 from controller.scheduling import placement
 from controller.scheduling.placement import objections, place
 from tests.support import builders
@@ -177,7 +177,7 @@ def test_cells_that_ask_for_the_same_are_judged_once(monkeypatch: pytest.MonkeyP
 
 def test_a_pair_is_judged_by_both_its_stacks() -> None:
     single = builders.cell("any", "litert")
-    pair = single.model_copy(update={"versus": Versus(stack="torch", knobs={})})
+    pair = single.model_copy(update={"versus": PairedCandidate(stack="torch", knobs={})})
     queued = [builders.run("single", of=single), builders.run("pair", of=pair)]
     phones = [builders.phone(f"phone-{n}") for n in range(2)]
     hosts = {phone.id: "host" for phone in phones}

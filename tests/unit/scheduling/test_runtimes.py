@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agents.android.bundle.recipe import recipe_names
+from agents.inference.bundle.recipe import recipe_names
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, DeviceState, Fact
 from controller.scheduling.placement import objections

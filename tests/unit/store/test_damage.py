@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from controller.cli.main import app
 from controller.contracts.errors import HomeUnusable
 from controller.store import tables
-from controller.store.checking import check, salvage
+from controller.store.integrity import check, salvage
 from controller.store.sqlite import SqliteStore
 from tests.support.damaged_store import identity, make, see
 

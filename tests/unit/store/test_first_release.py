@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from controller.cli.main import app
 from controller.contracts.errors import HomeUnusable, UserError
 from controller.store import tables
-from controller.store.checking import check
 from controller.store.connecting import CONVERTER
+from controller.store.integrity import check
 from controller.store.sqlite import SqliteStore
 
 DATA = Path(__file__).parent / "data"

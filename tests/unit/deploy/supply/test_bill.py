@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from agents.android.bundle.recipe import recipe_named, recipe_names
+from agents.inference.bundle.recipe import recipe_named, recipe_names
 from deploy.supply.bill import (
     PLACE,
     Item,
@@ -86,10 +86,10 @@ def test_what_is_known_of_a_package_is_told(by_purl: dict[str, dict[str, Any]]) 
     numpy = by_purl["pkg:pypi/numpy@2.4.6"]
     places = [found["value"] for found in numpy["properties"]]
     assert sorted(places) == [
-        "agents/android/bundle/architectures/arm64-v8a.yaml",
-        "agents/android/bundle/architectures/x86_64.yaml",
-        "agents/android/bundle/common.yaml",
-        "agents/android/bundle/runtimes/litert.yaml",
+        "agents/inference/bundle/architectures/arm64-v8a.yaml",
+        "agents/inference/bundle/architectures/x86_64.yaml",
+        "agents/inference/bundle/common.yaml",
+        "agents/inference/bundle/runtimes/litert.yaml",
         "agents/stacks/locks/ipex.txt",
         "requirements/lock.txt",
     ]

@@ -1,0 +1,75 @@
+"""The chain of attempt runners of each kind of device, assembled in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from agents.attempts.command import DeviceRunner
+from agents.attempts.exclusive_host import ExclusiveHostRunner
+from agents.attempts.metered import metered
+from agents.attempts.paired import paired_runs, paired_workers
+from agents.attempts.phone import PhoneRunner
+from agents.attempts.profiled import ProfiledRunner
+from agents.attempts.protocol import AttemptRunner
+from agents.attempts.worker_process import WorkerProcess
+from agents.energy.meter import Meter
+from agents.inference.content import Content
+from agents.phones.discovery import Phones
+from agents.remotes.local import LocalRemote
+from agents.remotes.remote import Remote
+from agents.stacks.interpreter import stack_worker
+from controller.contracts.base import Scalar
+from controller.contracts.device import DeviceKind
+from controller.contracts.result import Outcome
+from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerByProgram:
+    """Chooses the runner that a job's program is for."""
+
+    training: AttemptRunner
+    on_device: AttemptRunner
+    remote: Remote
+    """Where the second runs."""
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run."""
+        training = isinstance(spec.job.program, TrainingProgram)
+        return await (self.training if training else self.on_device).run(spec, on_progress)
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean."""
+        return await self.training.clean() + await self.remote.clean()
+
+
+def attempt_runners(
+    owner: str,
+    folder: Path,
+    content: Content,
+    stacks: Path,
+    phones: Phones,
+    on_conditions: Callable[[str, Mapping[str, Scalar]], None],
+    meter: Meter | None,
+) -> dict[DeviceKind, AttemptRunner]:
+    """Return the runner of each kind of device; each is made of others, from the outside in.
+
+    owner: the agent, whose processes are marked so. folder: the agent's own. stacks: where the
+    stacks' environments are. on_conditions: called with a phone's id and its conditions.
+    meter: the user's own, beside each run.
+    """
+    host = LocalRemote.of(folder / "device", owner)
+    workers = WorkerProcess(owner, partial(stack_worker, stacks))
+    timed = metered(paired_workers(workers), meter, lambda _: host)
+    training = ProfiledRunner(timed, workers, folder / "peaks")
+    on_host = metered(DeviceRunner(lambda _: host, content), meter, lambda _: host)
+    on_phone = metered(DeviceRunner(phones.remote_of, content), meter, phones.remote_of)
+    return {
+        DeviceKind.CPU_HOST: ExclusiveHostRunner(
+            RunnerByProgram(training, paired_runs(on_host), host)
+        ),
+        DeviceKind.ANDROID: PhoneRunner(paired_runs(on_phone), phones, on_conditions),
+    }

@@ -1,0 +1,205 @@
+"""A run of a user's program on a device: push its files, run it, read what it printed.
+
+The same on a phone over adb and on this host: only the Remote differs. LoadGen has no part in it,
+so a result says by which rules it is valid.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from agents.attempts.on_device import LoadGenRunner, not_started, run_folder, short, task_of
+from agents.attempts.worker_protocol import MessageReader
+from agents.host.exit_reason import WorkerExit, outcome_of
+from agents.host.helper_process import ask_process
+from agents.inference.content import Content
+from agents.programs.command_reading import MAX_KEPT, PRINTED, Reading, ReadOrder
+from agents.remotes.remote import RUNS, Ended, FaultKind, Remote, RemoteFault, failure_of
+from controller.contracts.command import FILES, MODEL, OUTPUT, STDERR, STDOUT, Command, rendered
+from controller.contracts.device import Device
+from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
+from controller.contracts.wire import CommandProgram, Progress, WorkerSpec
+from models.mobile.preparation import MODEL as MODEL_FILE
+
+READER: Final = "agents.programs.command_reading"
+READING_S = 120.0
+"""For the patterns of a stack on what its program printed."""
+TABLE: Final = "op_profile.json"
+LAST_LINES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRunner:
+    """An AttemptRunner for a device's own programs: a runtime under LoadGen, or one of a user's."""
+
+    remote_of: Callable[[Device], Remote]
+    """Raises RemoteFault if the device can't be reached."""
+    content: Content
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run."""
+        program = spec.job.program
+        if not isinstance(program, CommandProgram):
+            return await LoadGenRunner(self.remote_of, self.content).run(spec, on_progress)
+        try:
+            return await _run(spec, program, self.remote_of(spec.device), self.content)
+        except (RemoteFault, UserError) as error:
+            return failure_of(error)
+        except WorkerFault as fault:
+            return fault.failure
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean; a Remote cleans up before anything else is done on it."""
+        return 0
+
+
+@dataclass(slots=True)
+class _Stdout:
+    """What a program prints, as it comes."""
+
+    lines: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+    def take(self, line: bytes) -> None:
+        self.size += len(line) + 1
+        if self.size <= MAX_KEPT:
+            self.lines.append(line.rstrip(b"\r\n"))
+
+    @property
+    def text(self) -> str:
+        return b"\n".join(self.lines).decode(errors="replace")
+
+
+async def _run(
+    spec: WorkerSpec, program: CommandProgram, remote: Remote, content: Content
+) -> Result:
+    """Do it; raises RemoteFault, UserError, WorkerFault."""
+    began, command, ref = time.monotonic(), program.command, spec.job.ref
+    needed = command.needed(spec.job.knobs)
+    pushed = await remote.push_tree(await content.files(program.stack, command, spec.job.knobs))
+    folder = pushed.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
+    places = {f"file:{n}": str(pushed.path / (f.filename or n)) for n, f in needed.items()}
+    places |= await _model(spec, program, remote, content)
+    places |= {OUTPUT: str(folder / OUTPUT), FILES: str(pushed.path)}
+    arguments, environment = rendered(command, spec.job.knobs, places)
+    kept, stdout = Path(spec.artefact_dir), _Stdout()
+    async with run_folder(remote, folder):
+        await short(remote, "mkdir", places[OUTPUT])
+        left_s = max(0.0, spec.job.deadline_s - (time.monotonic() - began))
+        limit_s = min(command.timeout_s, left_s)
+        ended = await remote.stream(arguments, limit_s, stdout.take, environment)
+        _keep(kept, stdout, ended)
+        await _pull(remote, folder / OUTPUT, kept / OUTPUT)
+    reading = await _read(command, kept)
+    failure = _failure(reading, ended, limit_s, stdout, arguments[0])
+    if failure is not None:
+        raise WorkerFault(failure)
+    facts = {"rules": command.rules, "meets_run_rules": False, "pushed_bytes": pushed.pushed_bytes}
+    return Result(
+        validity=Validity.INVALID if reading.objections else Validity.VALID,
+        reasons=reading.objections,
+        metrics=reading.metrics,
+        environment={**facts, "command": tuple(arguments), **reading.facts},
+        artefacts=_artefacts(reading, kept),
+    )
+
+
+async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:
+    """Fetch what a program wrote; one that has removed even its folder has written nothing."""
+    try:
+        await remote.pull(source, target)
+    except RemoteFault as fault:
+        if fault.kind is not FaultKind.MISSING_FILE:
+            raise
+
+
+async def _read(command: Command, folder: Path) -> Reading:
+    """Read what was printed; raises WorkerFault if its patterns don't come to an end."""
+    order = ReadOrder(command=command, folder=folder)
+    try:
+        return await ask_process(READER, "read", order, Reading, READING_S)
+    except WorkerFault as fault:
+        if fault.failure.kind != "deadline":
+            raise
+        message = f"its patterns were not done with the output after {READING_S:g} s; simplify them"
+        failure = Failure(blame=Blame.USER, kind="patterns", message=message)
+        raise WorkerFault(failure) from fault
+
+
+async def _model(
+    spec: WorkerSpec, program: CommandProgram, remote: Remote, content: Content
+) -> dict[str, str]:
+    """Have the workload's model there, if the program takes one."""
+    if program.workload is None:
+        return {}
+    name, workload, numerics, _ = task_of(spec.job, program.workload)
+    ready = await content.task(name, workload, numerics, None)  # it brings inputs of its own
+    files = await remote.push_tree(ready.tree)
+    return {MODEL: str(files.path / MODEL_FILE)}
+
+
+def _failure(
+    reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout, program: str
+) -> Failure | None:
+    """Return why a run has measured nothing: in the program's words where they are known."""
+    if reading.known:
+        return reading.known
+    if begun := _not_started(ended, stdout, program):
+        return begun
+    if ended.past_deadline or ended.exit_code != 0:
+        return _exit_failure(ended, stdout.text, limit_s)
+    return reading.unreadable
+
+
+def _not_started(ended: Ended, stdout: _Stdout, program: str) -> Failure | None:
+    """Return the failure of a device that could not start the program; None if that has spoken."""
+    reader = MessageReader(lambda _: None)
+    for line in stdout.lines:
+        if not (ended.merged and program.encode() in line):  # else a shell complains of it
+            return None
+        reader.take(line)
+    return not_started(ended, reader)
+
+
+def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
+    signalled = ended.exit_code > 128  # as a shell gives a signal
+    outcome = outcome_of(
+        WorkerExit(
+            returncode=128 - ended.exit_code if signalled else ended.exit_code,
+            last_message=None,
+            garbled=None,
+            past_deadline_s=limit_s if ended.past_deadline else None,
+            out_of_memory=ended.out_of_memory,
+            output="\n".join(_said(text, ended)[-LAST_LINES:]),
+        )
+    )
+    if not isinstance(outcome, Failure) or outcome.kind != "exit":
+        return outcome if isinstance(outcome, Failure) else None
+    last = next((line for line in reversed(_said(text, ended)) if line.strip()), "nothing")
+    said = f"the program exited with status {ended.exit_code}; it said last: {last.strip()[:200]}"
+    return outcome.model_copy(update={"message": said})
+
+
+def _said(text: str, ended: Ended) -> list[str]:
+    return [*text.splitlines(), *ended.stderr.decode(errors="replace").splitlines()]
+
+
+def _keep(folder: Path, stdout: _Stdout, ended: Ended) -> None:
+    """Keep what a program printed, whatever it came to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PRINTED[STDOUT]).write_text(stdout.text)
+    (folder / PRINTED[STDERR]).write_bytes(ended.stderr)
+
+
+def _artefacts(reading: Reading, folder: Path) -> dict[str, str]:
+    kept = {name: str(folder / file) for name, file in PRINTED.items()}
+    if reading.table:
+        (folder / TABLE).write_text(json.dumps(reading.table, indent=1))
+        kept["op_profile"] = str(folder / TABLE)
+    return kept

@@ -1,0 +1,201 @@
+"""Runs beside which the user's own power meter tells the energy, in place of the kernel's word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from agents.attempts.protocol import AttemptRunner
+from agents.energy.account import REST_S, Account, Used, account
+from agents.energy.device_clock import SAME_CLOCK, Offset, ask_offset, throughout
+from agents.energy.meter import Meter, host_uptime
+from agents.energy.meter_log import SOURCE, MeterLog, of_meter
+from agents.energy.rapl import readable_domains
+from agents.energy.trace import EnergyUnknownError, Span
+from agents.inference.on_device_result import queries_of, rest_of
+from agents.remotes.remote import Remote, RemoteFault
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.result import Environment, Outcome, Result
+from controller.contracts.units import Unit
+from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+
+READINGS: Final = "meter.txt"
+"""The file of a metered run: its readings, uptime (s) and power (W)."""
+METRICS: Final = frozenset({"energy", "energy_gross"})
+FACTS: Final = frozenset(
+    {
+        *("energy_source", "energy_uncertainty", "energy_gross_uncertainty", "energy_unknown"),
+        *("idle_watts", "rested_s"),
+    }
+)
+"""What a result says of energy, by whatever source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What was measured when, by the device's uptime."""
+
+    span: Span
+    rest: Span | None
+    count: int
+    """Queries or steps."""
+    unit: Unit
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """What was seen of a device's clock around a run."""
+
+    seen: list[Offset] = field(default_factory=list)
+    trouble: str = ""
+
+    @property
+    def offset(self) -> Offset:
+        """Raises EnergyUnknownError."""
+        if self.trouble:
+            raise EnergyUnknownError(self.trouble)
+        return throughout(self.seen)
+
+
+def host_rest_s(spec: WorkerSpec) -> float:
+    """Return how long the host is to rest before a training run whose worker won't.
+
+    A worker rests where the kernel counts energy, the runner on a device always does.
+    """
+    program, scenario = spec.job.program, spec.job.scenario
+    if not isinstance(program, TrainingProgram) or scenario != "training" or readable_domains():
+        return 0.0
+    return REST_S[str(spec.job.knobs.get("policy", "ci"))]
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """An AttemptRunner: a meter runs beside what another measures, unless that is a comparison."""
+
+    inner: AttemptRunner
+    meter: Meter
+    remote_of: Callable[[Device], Remote]
+    """Whose clock a device's times go by, unless it is this host; raises RemoteFault."""
+    uptime: Callable[[], float] = host_uptime
+    rest_s: Callable[[WorkerSpec], float] = host_rest_s
+    """For how long the host rests before a run."""
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run; whatever befalls the meter, the run goes on."""
+        if spec.job.candidate is not None or not self.meter.measures(spec.device):
+            return await self.inner.run(spec, on_progress)
+        ref = spec.job.ref
+        async with self.meter.running(spec.device.id, f"{ref.run_id}/{ref.attempt}") as log:
+            rest = await self._rest(spec, on_progress) if log else None
+            async with self._clocks(spec.device) as clocks:
+                outcome = await self.inner.run(spec, on_progress)
+        if log is None or not isinstance(outcome, Result):
+            return outcome
+        return _with_energy(outcome, spec, log, clocks, rest)
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean."""
+        return await self.inner.clean() + await self.meter.clean()
+
+    async def _rest(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Span | None:
+        """Let the host rest where the run itself won't; return when that was, by its uptime."""
+        seconds = self.rest_s(spec)
+        if not seconds:
+            return None
+        on_progress(Progress(phase="rest", done=0, total=1))
+        began_s = self.uptime()
+        await asyncio.sleep(seconds)
+        return Span(began_s, self.uptime())
+
+    @asynccontextmanager
+    async def _clocks(self, device: Device) -> AsyncIterator[_Clocks]:
+        """Look at the device's clock before the block and after it."""
+        clocks = _Clocks()
+        await self._look(device, clocks)
+        yield clocks
+        await self._look(device, clocks)
+
+    async def _look(self, device: Device, clocks: _Clocks) -> None:
+        if device.kind is DeviceKind.CPU_HOST:
+            clocks.seen.append(SAME_CLOCK)
+            return
+        try:
+            remote = self.remote_of(device)
+            clocks.seen.append(await ask_offset(remote, self.uptime))
+        except (EnergyUnknownError, RemoteFault) as trouble:
+            clocks.trouble = clocks.trouble or str(trouble)
+
+
+def _with_energy(
+    result: Result, spec: WorkerSpec, log: MeterLog, clocks: _Clocks, rest: Span | None
+) -> Result:
+    """Return a result with the meter's word on energy, and no other."""
+    timed = timed_of(result, spec)
+    if timed is None:
+        return result
+    told = by_meter(log, timed, clocks, rest)
+    metrics = {n: m for n, m in result.metrics.items() if n not in METRICS}
+    facts = {n: value for n, value in result.environment.items() if n not in FACTS}
+    return result.model_copy(
+        update={
+            "metrics": {**metrics, **told.metrics},
+            "environment": {**facts, **told.facts},
+            "artefacts": {**result.artefacts, SOURCE: _kept(log, Path(spec.artefact_dir))},
+        }
+    )
+
+
+def by_meter(log: MeterLog, timed: Timed, clocks: _Clocks, rest: Span | None) -> Account:
+    """Return what a meter's readings say of a run; `rest` is by this host's uptime."""
+
+    def during() -> Used:
+        return of_meter(log, clocks.offset.here(timed.span), clocks.offset.unsure_s)
+
+    def at_rest() -> Used:
+        if timed.rest is not None:
+            return of_meter(log, clocks.offset.here(timed.rest), clocks.offset.unsure_s)
+        if rest is None:
+            raise EnergyUnknownError("not measured")
+        return of_meter(log, rest, 0.0)
+
+    return account(during, at_rest, timed.count, timed.unit)
+
+
+def timed_of(result: Result, spec: WorkerSpec) -> Timed | None:
+    """Return when a result was measured; None for one without a time, as of an accuracy run."""
+    facts = result.environment
+    if isinstance(spec.job.program, TrainingProgram):
+        began, ended = (_number(facts, f"timed_{end}_uptime_s") for end in ("from", "until"))
+        if began is None or ended is None:
+            return None
+        steps = len(result.metrics["step_time"].samples)
+        return Timed(Span(began, ended), rest_of(facts, 0.0), steps, Unit.JOULES_PER_STEP)
+    started, duration = _number(facts, "started_at_uptime_s"), result.metrics.get("duration")
+    if started is None or duration is None:
+        return None
+    span = Span(started, started + duration.value)
+    queries = queries_of(result, spec.job)
+    return Timed(span, rest_of(facts, 0.0), queries, Unit.JOULES_PER_QUERY)
+
+
+def _number(facts: Environment, name: str) -> float | None:
+    value = facts.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _kept(log: MeterLog, folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (f"{at:.6f} {watts:g}\n" for at, watts in log.samples())
+    (folder / READINGS).write_text("".join(lines))
+    return str(folder / READINGS)
+
+
+def metered(
+    inner: AttemptRunner, meter: Meter | None, remote_of: Callable[[Device], Remote]
+) -> AttemptRunner:
+    """Return a runner with a meter beside it, if there is one."""
+    return Metered(inner, meter, remote_of) if meter else inner

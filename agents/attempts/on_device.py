@@ -1,0 +1,281 @@
+"""A run on a device's own runtime: push what is missing, let LoadGen measure there, fetch the logs.
+
+The same on a phone over adb and on this host: only the Remote differs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from agents.attempts.worker_protocol import MessageReader
+from agents.energy.account import REST_S
+from agents.host.exit_reason import WorkerExit, outcome_of
+from agents.inference.content import Content, Ready, score_answers
+from agents.inference.on_device_result import begun, merged, with_facts, with_files
+from agents.inference.quality import delegated, judged, rules_missed
+from agents.inference.requirements import untold
+from agents.inference.requirements_probe import require
+from agents.inference.run_length import run_length
+from agents.remotes.remote import (
+    NOT_STARTED,
+    RUNS,
+    Ended,
+    FaultKind,
+    Remote,
+    RemoteFault,
+    failure_of,
+)
+from controller.contracts.device import Device
+from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
+from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
+from models.mobile.preparation import MODEL
+
+log = logging.getLogger(__name__)
+PREPARE_S = 20.0
+"""For the short commands around a run."""
+MODES: Mapping[str, tuple[str, ...]] = {
+    "performance": ("performance",),
+    "accuracy": ("accuracy",),
+    "submission": ("performance", "accuracy"),
+}
+ANSWERS = "mlperf_log_accuracy.json"
+SAMPLING_S = 2.0
+"""Between samples of a device's conditions while it is measured."""
+MADE_UP_SAMPLES = 64
+"""How many inputs a device makes up that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where a run finds its files on the device."""
+
+    remote: Remote
+    bundle: PurePosixPath
+    ready: Ready
+    files: PurePosixPath
+    """Where the task's model and inputs lie."""
+    folder: PurePosixPath
+    pushed_bytes: int
+    untold: tuple[str, ...]
+    """Requirements of the bundle that could not be judged."""
+    began: float
+    """When the run did, on the monotonic clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGenRunner:
+    """An AttemptRunner for programs of the on-device kind."""
+
+    remote_of: Callable[[Device], Remote]
+    """Raises RemoteFault if the device can't be reached."""
+    content: Content
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run."""
+        program = spec.job.program
+        if not isinstance(program, OnDeviceProgram):
+            raise TypeError(f"{spec.job.workload} is for a worker process, not for a device")
+        try:
+            async with self._site(spec, program) as site:
+                ends_at = time.monotonic() + spec.job.deadline_s  # of all runs of a submission
+                results = [
+                    delegated(
+                        await _measure(spec, program, site, mode, ends_at, on_progress),
+                        str(spec.job.knobs["delegate"]),
+                    )
+                    for mode in modes_of(spec.job, site.ready)
+                ]
+        except (RemoteFault, UserError) as error:
+            return failure_of(error)
+        except WorkerFault as fault:
+            return fault.failure
+        own = float(spec.job.knobs.get("quality_target", 0.0))
+        result = judged(
+            merged(results, site.pushed_bytes, site.untold), program.quality_target, own
+        )
+        return with_facts(result, rules_missed(spec.job, program, spec.device, result))
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean; a Remote cleans up before anything else is done on it."""
+        return 0
+
+    @asynccontextmanager
+    async def _site(self, spec: WorkerSpec, program: OnDeviceProgram) -> AsyncIterator[_Site]:
+        """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
+        began = time.monotonic()
+        remote = self.remote_of(spec.device)
+        runtime = await self.content.runtime(program.bundle, str(spec.device.architecture))
+        ready = await self.content.task(*task_of(spec.job, program.workload))
+        seen = await require(remote, runtime, spec.device.id)
+        bundle = await remote.push_tree(runtime.tree)
+        files = await remote.push_tree(ready.tree)
+        ref = spec.job.ref
+        folder = bundle.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
+        pushed = seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes
+        async with run_folder(remote, folder):
+            unread = untold(seen.told)
+            yield _Site(remote, bundle.path, ready, files.path, folder, pushed, unread, began)
+
+
+async def _measure(
+    spec: WorkerSpec,
+    program: OnDeviceProgram,
+    site: _Site,
+    mode: str,
+    ends_at: float,
+    on_progress: Callable[[Progress], None],
+) -> Result:
+    """Do one LoadGen run; raises WorkerFault with what the runner came to, RemoteFault."""
+    logs = site.folder / mode
+    settings = json.dumps(runner_spec(spec.job, site.ready, site.files, logs, mode)).encode()
+    path = site.folder / f"{mode}.json"
+    await short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
+    reader = MessageReader(on_progress)
+    # By a shell of the device's choice: the script's own first line names one that may not exist.
+    command = ["sh", str(site.bundle / "run"), str(path)]
+    now = time.monotonic()
+    ready_s, left_s = now - site.began, max(0.0, ends_at - now)
+    ended = await site.remote.stream(command, left_s, reader.take)
+    outcome = not_started(ended, reader) or outcome_of(_exit(ended, reader, spec.job.deadline_s))
+    if isinstance(outcome, Failure):
+        raise WorkerFault(outcome)
+    target = Path(spec.artefact_dir) / mode
+    await site.remote.pull(logs, target)
+    result = with_files(begun(outcome, ready_s), spec.job, mode, target)
+    return await _scored(result, site.ready, target) if mode == "accuracy" else result
+
+
+async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
+    """Add what the answers of an accuracy run are worth; raises UserError."""
+    found = await score_answers(ready, folder / ANSWERS)
+    reasons = (*result.reasons, *found.objections)
+    return result.model_copy(
+        update={
+            "validity": Validity.INVALID if reasons else Validity.VALID,
+            "reasons": reasons,
+            "metrics": {**result.metrics, **found.metrics},
+        }
+    )
+
+
+def task_of(job: Job, workload: OnDevice) -> tuple[str, OnDevice, str, str | None]:
+    """Return what of a workload a job needs: its name, itself, numerics, data set if it has any."""
+    knobs, named = job.knobs, "dataset" in job.knobs
+    # A workload of a single data set need not have the knob.
+    dataset = str(knobs["dataset"]) if named else next(iter(workload.datasets), None)
+    return job.workload, workload, str(knobs["numerics"]), dataset
+
+
+def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
+    """Return the LoadGen runs of a job; raises UserError for accuracy that nobody can tell.
+
+    A submission of a data set without truth is a performance run, and does not meet the run rules.
+    """
+    mode = str(job.knobs["mode"])
+    if ready.has_truth or mode == "performance":
+        return MODES[mode]
+    if mode == "submission":
+        return ("performance",)
+    raise UserError(
+        f"{job.workload}: knob mode=accuracy",
+        "its data set does not tell what is true of the samples",
+        "choose another data set, or mode=performance",
+    )
+
+
+def runner_spec(
+    job: Job, ready: Ready, files: PurePosixPath, logs: PurePosixPath, mode: str
+) -> dict[str, object]:
+    """Return what the runner on the device is told: see agents/inference/runner/spec.py."""
+    workload = ready.workload
+    length = run_length(job.scenario, str(job.knobs["length"]), workload.run_lengths)
+    held = min(workload.performance_samples, ready.samples or MADE_UP_SAMPLES)
+    told = {
+        "model": str(files / MODEL),
+        "dataset": str(files) if ready.samples else "",
+        "log_dir": str(logs),
+        "scenario": job.scenario,
+        "mode": mode,
+        "min_query_count": length.queries,
+        "min_duration_ms": round(length.seconds * 1000),
+        "performance_sample_count": held,
+        "threads": job.knobs["threads"],
+        "delegate": job.knobs["delegate"],
+        "answer": workload.output.kind,
+        "sampling_s": SAMPLING_S,
+        "rest_s": REST_S[str(job.knobs.get("policy", "ci"))],
+        "die_with_stdin": True,
+    }
+    if isinstance(workload.input, ImageInput):
+        told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
+    names = ("samples_per_query", "target_qps", "target_latency_ms")
+    return told | {name: job.knobs[name] for name in names if name in job.knobs}
+
+
+def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
+    """Return the failure of a device that could not start the runner; None if it has begun."""
+    if reader.began or ended.past_deadline or ended.exit_code not in NOT_STARTED:
+        return None
+    said = ended.stderr.decode(errors="replace").strip() or reader.garbled or ""
+    words = said.splitlines()[-1] if said else f"exit status {ended.exit_code}"
+    message = f"the device could not start the runner: {words}"
+    return Failure(
+        blame=Blame.DEVICE,
+        kind=FaultKind.NO_EXEC,
+        message=message,
+        output=said,
+        exit_code=ended.exit_code,
+    )
+
+
+def _exit(ended: Ended, reader: MessageReader, deadline_s: float) -> WorkerExit:
+    signalled = ended.exit_code > 128  # as a shell gives a signal
+    return WorkerExit(
+        returncode=128 - ended.exit_code if signalled else ended.exit_code,
+        last_message=reader.last,
+        garbled=reader.garbled if not ended.merged else None,
+        past_deadline_s=deadline_s if ended.past_deadline else None,
+        out_of_memory=ended.out_of_memory,
+        output=ended.stderr.decode(errors="replace"),
+    )
+
+
+@asynccontextmanager
+async def run_folder(remote: Remote, folder: PurePosixPath) -> AsyncIterator[None]:
+    """Have a run's folder on a device for a block, unless the device is in trouble after it."""
+    await short(remote, "mkdir", "-p", str(folder))
+    in_trouble = False
+    try:
+        yield
+    except RemoteFault as fault:
+        in_trouble = fault.blame is not Blame.WORKLOAD
+        raise
+    finally:
+        if not in_trouble:
+            await _remove(remote, folder)
+
+
+async def _remove(remote: Remote, folder: PurePosixPath) -> None:
+    """Remove a run's folder; if that can't be done, it is when the device is next taken in."""
+    try:
+        await short(remote, "rm", "-rf", str(folder))
+    except (RemoteFault, WorkerFault) as trouble:
+        log.warning("%s is left for now: %s", folder, trouble)
+
+
+async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
+    """Return what a short command around a run says; raises RemoteFault, WorkerFault."""
+    done = await remote.run(argv, PREPARE_S, stdin)
+    if done.exit_code != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
+        message = f"{argv[0]} on the device exited with {done.exit_code}: {said}"
+        raise WorkerFault(Failure(blame=Blame.DEVICE, kind="command", message=message))
+    return done.stdout

@@ -1,0 +1,121 @@
+"""A job with a candidate: both sides in one attempt, on a device held throughout."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agents.attempts.protocol import AttemptRunner
+from agents.attempts.sides import MeasuredSide, WholeRuns, WorkerSide, part_of
+from agents.attempts.worker_process import WorkerProcess
+from agents.pairing.interleave import BATCH_S, ComparisonState, Plan, interleave
+from agents.pairing.outcome import paired_result
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Outcome
+from controller.contracts.wire import CandidateJob, Progress, WorkerSpec
+
+PROGRESS_PERIOD_S = 1.0
+
+OpenSide = Callable[[WorkerSpec, str, str], MeasuredSide]
+"""From a side's job, its name and the metric that is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRunner:
+    """An AttemptRunner: compares where a job has a candidate, and runs the others as they are."""
+
+    single: AttemptRunner
+    open_side: OpenSide
+    batch_s: float | None
+    """As Plan.batch_s."""
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run."""
+        candidate = spec.job.candidate
+        if candidate is None:
+            return await self.single.run(spec, on_progress)
+        jobs = part_of(spec, "a"), part_of(_swapped(spec, candidate), "b")
+        a, b = (
+            self.open_side(job, name, candidate.metric)
+            for job, name in zip(jobs, "AB", strict=True)
+        )
+        try:
+            return await self._compare(
+                spec, candidate, a, b, ProgressReporter(candidate, on_progress)
+            )
+        except WorkerFault as fault:
+            return fault.failure
+        finally:
+            await a.end()
+            await b.end()
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean."""
+        return await self.single.clean()
+
+    async def _compare(
+        self,
+        spec: WorkerSpec,
+        candidate: CandidateJob,
+        a: MeasuredSide,
+        b: MeasuredSide,
+        reporter: ProgressReporter,
+    ) -> Outcome:
+        plan = Plan(
+            width=candidate.width,
+            time_limit_s=candidate.time_limit_s,
+            seed=f"{spec.job.ref.run_id}/{spec.job.ref.attempt}",
+            batch_s=self.batch_s,
+        )
+        await a.ready()
+        await b.ready()
+        state = await interleave(a, b, plan, reporter.hear)
+        rest_cpu_s = (a.rest_cpu_s, b.rest_cpu_s)
+        return paired_result(
+            candidate.metric, await a.finish(), await b.finish(), state, rest_cpu_s
+        )
+
+
+def paired_workers(process: WorkerProcess) -> PairedRunner:
+    """Return what compares programs that train: both workers stay alive and take turns."""
+    return PairedRunner(process, lambda job, name, _: WorkerSide(process, job, name), BATCH_S)
+
+
+def paired_runs(runner: AttemptRunner) -> PairedRunner:
+    """Return what compares programs of a device's own runtime: a turn is a whole run."""
+    return PairedRunner(
+        runner, lambda job, name, metric: WholeRuns(runner, job, name, metric), None
+    )
+
+
+@dataclass(slots=True)
+class ProgressReporter:
+    """Passes on how a comparison stands, at most once a second."""
+
+    candidate: CandidateJob
+    on_progress: Callable[[Progress], None]
+    last: float = field(default=float("-inf"))
+
+    def hear(self, state: ComparisonState) -> None:
+        """Take how it stands after a pair."""
+        if time.monotonic() - self.last < PROGRESS_PERIOD_S:
+            return
+        self.last = time.monotonic()
+        limit = round(self.candidate.time_limit_s)
+        values = {"pairs": float(len(state.pairs))}
+        if state.ratio.bounded:
+            values["width"] = state.ratio.width
+        done = min(limit, round(state.elapsed_s))
+        self.on_progress(Progress(phase="comparing", done=done, total=limit, values=values))
+
+
+def _swapped(spec: WorkerSpec, candidate: CandidateJob) -> WorkerSpec:
+    """Return the job of side B as if it were alone."""
+    side = {
+        "stack": candidate.stack,
+        "knobs": candidate.knobs,
+        "program": candidate.program,
+        "candidate": None,
+    }
+    return spec.model_copy(update={"job": spec.job.model_copy(update=side)})

@@ -1,0 +1,122 @@
+"""Attempt runner of phones: a virtual one's host cores to itself, conditions recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agents.attempts.protocol import AttemptRunner
+from agents.host.cores import as_progress, exclusive_cores
+from agents.inference.quality import invalid, room_celsius
+from agents.phones.condition_reading import read_conditions
+from agents.phones.conditions import (
+    environment_of,
+)
+from agents.phones.discovery import Phones
+from agents.phones.policy import Policy, Verdict, load_policy, preflight
+from agents.remotes.remote import Remote, RemoteFault, failure_of
+from controller.contracts.base import Scalar
+from controller.contracts.device import Device
+from controller.contracts.result import Blame, Failure, Outcome, Result
+from controller.contracts.wire import COOL_DOWN, Progress, WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneRunner:
+    """Runs a job on a phone through another runner, and records what state the phone is in."""
+
+    run_there: AttemptRunner
+    phones: Phones
+    on_conditions: Callable[[str, Mapping[str, Scalar]], None] = lambda *_: None
+    """Called with a phone's id and its conditions, whenever they are read."""
+    policy_of: Callable[[str], Policy] = load_policy
+
+    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """See AttemptRunner.run."""
+        async with self.phones.present.used(spec.device.id):
+            outcome = await self._run(spec, on_progress)
+        if isinstance(outcome, Failure) and outcome.blame is Blame.DEVICE:
+            await self.phones.suspect(spec.device)
+        return outcome
+
+    async def _run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
+        """Measure once the phone is in its policy's limits, waiting without its host's cores."""
+        policy = self.policy_of(str(spec.job.knobs.get("policy", "ci")))
+        began, waited_for = time.monotonic(), Verdict()
+        try:
+            while True:
+                cores = spec.device.host_cores
+                async with exclusive_cores(cores, on_wait=as_progress(on_progress)):
+                    remote = self.phones.remote_of(spec.device)
+                    await self.phones.present.claim(spec.device.id, remote)
+                    before = await self._conditions(spec.device, remote)
+                    verdict = preflight(policy, before)
+                    waited_s = time.monotonic() - began
+                    if verdict.go:
+                        outcome = await self._measure(spec, remote, on_progress, before)
+                        return waited(outcome, waited_s, waited_for)
+                if verdict.hopeless or waited_s >= policy.wait_s:
+                    return refused(policy, verdict, waited_s)
+                waited_for = waited_for if waited_for.reasons else verdict
+                done, total = round(waited_s), round(policy.wait_s)
+                on_progress(Progress(phase=COOL_DOWN, done=min(done, total), total=total))
+                await asyncio.sleep(policy.ask_every_s)
+        except RemoteFault as fault:
+            return failure_of(fault)
+
+    async def _measure(
+        self,
+        spec: WorkerSpec,
+        remote: Remote,
+        on_progress: Callable[[Progress], None],
+        before: Mapping[str, Scalar],
+    ) -> Outcome:
+        """Raises RemoteFault if the phone is gone afterwards.
+
+        The remote outlives a phone that connects anew, which is not taken in again at once.
+        """
+        outcome = await self.run_there.run(spec, on_progress)
+        if not isinstance(outcome, Result):
+            return outcome
+        after = await self._conditions(spec.device, remote)
+        conditions = environment_of(before, after) | {"room_celsius": room_celsius(spec.device)}
+        environment = {**spec.device.facts, **conditions, **outcome.environment}
+        outcome = outcome.model_copy(update={"environment": environment})
+        policy = self.policy_of(str(spec.job.knobs.get("policy", "ci")))
+        return still_fits(policy, outcome, after)
+
+    async def _conditions(self, device: Device, remote: Remote) -> dict[str, Scalar]:
+        facts = await read_conditions(remote, cores=device.attribute("cores"))
+        self.on_conditions(device.id, facts)
+        return facts
+
+    async def clean(self) -> int:
+        """See AttemptRunner.clean."""
+        return await self.run_there.clean()
+
+
+def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:
+    """Make a result INVALID whose phone charges after the run, and was not to."""
+    if policy.may_charge or after.get("charging") is not True:
+        return result
+    return invalid(result, f"policy {policy.name}: the phone was charging after the run")
+
+
+def refused(policy: Policy, verdict: Verdict, waited_s: float) -> Failure:
+    """Return what a run comes to whose phone is not in its policy's limits: nobody can retry it."""
+    moment = datetime.now(UTC).isoformat(timespec="seconds")
+    waiting = f", after waiting {waited_s:.0f} s" if waited_s >= 1 else ""
+    seen = f"{'; '.join(verdict.reasons)} at {moment} by this host's clock"
+    message = f"policy {policy.name}: {seen}{waiting}"
+    return Failure(blame=Blame.USER, kind="preflight", message=message)
+
+
+def waited(outcome: Outcome, waited_s: float, waited_for: Verdict) -> Outcome:
+    """Say with a result how long its phone was waited for, and why."""
+    if not isinstance(outcome, Result) or not waited_for.reasons:
+        return outcome
+    facts = {"preflight_waited_s": waited_s, "preflight_waited_for": waited_for.reasons}
+    return outcome.model_copy(update={"environment": {**outcome.environment, **facts}})

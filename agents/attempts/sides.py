@@ -1,0 +1,160 @@
+"""What can be compared: a worker that takes turns, or whole runs of a program on a device."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Protocol
+
+from agents.attempts.conversation import Conversation
+from agents.attempts.protocol import AttemptRunner
+from agents.attempts.worker_process import WorkerProcess
+from agents.pairing.interleave import Side
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
+from controller.contracts.wire import Progress, StepBatch, WorkerSpec
+
+
+class MeasuredSide(Side, Protocol):
+    """A Side with a beginning, a result and an end."""
+
+    async def ready(self) -> None:
+        """Return when the first turn may be taken; called once, first. Raises WorkerFault."""
+        ...
+
+    async def finish(self) -> Result:
+        """Return what all turns came to; called once, after the last. Raises WorkerFault."""
+        ...
+
+    async def end(self) -> None:
+        """Leave nothing running; called once, last, however the comparison ended."""
+        ...
+
+    @property
+    def rest_cpu_s(self) -> float | None:
+        """CPU seconds it has used so far when it should have rested; None: it could not."""
+        ...
+
+
+class WorkerSide:
+    """A worker process that stays alive between its turns, waiting on its standard input."""
+
+    def __init__(self, process: WorkerProcess, spec: WorkerSpec, name: str) -> None:
+        self._name = name
+        self._talk = Conversation()
+        batches = spec.model_copy(update={"in_batches": True})
+        self._life = asyncio.create_task(process.run(batches, _unheard, self._talk))
+        self.rest_cpu_s = 0.0
+
+    async def ready(self) -> None:
+        """See MeasuredSide.ready."""
+        await self._heard()
+
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        """See Side.run_batch."""
+        await self._talk.order(steps)
+        batch = await self._heard()
+        self.rest_cpu_s += batch.rest_cpu_s
+        return batch.samples
+
+    async def finish(self) -> Result:
+        """See MeasuredSide.finish."""
+        await self._talk.order(0)
+        return _measured(await self._life, self._name)
+
+    async def end(self) -> None:
+        """See MeasuredSide.end."""
+        self._life.cancel()
+        await asyncio.wait({self._life})
+
+    async def _heard(self) -> StepBatch:
+        """Wait for a turn, or for the worker's end before one."""
+        hearing = asyncio.ensure_future(self._talk.next_batch())
+        try:
+            await asyncio.wait({hearing, self._life}, return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done():
+                return hearing.result()
+        finally:
+            hearing.cancel()
+        _measured(self._life.result(), self._name)
+        message = f"side {self._name}: its worker ended before its turns were over"
+        raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
+
+
+@dataclass(slots=True)
+class WholeRuns:
+    """A program that is started anew for each turn, which is one whole run of it."""
+
+    runner: AttemptRunner
+    spec: WorkerSpec
+    name: str
+    metric: str
+    results: list[Result] = field(default_factory=list)
+    rest_cpu_s: None = None
+    """Nothing of it is left between turns."""
+
+    async def ready(self) -> None:
+        """See MeasuredSide.ready."""
+
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        """See Side.run_batch; a run is one step, whose sample is the metric's value."""
+        spec = part_of(self.spec, str(len(self.results)))
+        result = _measured(await self.runner.run(spec, _unheard), self.name)
+        self.results.append(result)
+        return (result.metrics[self.metric].value,)
+
+    async def finish(self) -> Result:
+        """See MeasuredSide.finish."""
+        return merged(self.results)
+
+    async def end(self) -> None:
+        """See MeasuredSide.end; a runner leaves nothing."""
+
+
+def part_of(spec: WorkerSpec, name: str) -> WorkerSpec:
+    """Return a job for a part of an attempt, with an identity and a folder of its own."""
+    ref = spec.job.ref.model_copy(update={"run_id": f"{spec.job.ref.run_id}-{name}"})
+    folder = Path(spec.artefact_dir) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    job = spec.job.model_copy(update={"ref": ref, "candidate": None})
+    return spec.model_copy(update={"job": job, "artefact_dir": str(folder)})
+
+
+def merged(results: list[Result]) -> Result:
+    """Return one result for several runs of one program: values become samples."""
+    reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
+    found: dict[str, list[Measurement]] = {}
+    for result in results:
+        for name, measurement in result.metrics.items():
+            found.setdefault(name, []).append(measurement)
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        metrics={
+            name: Measurement(
+                value=median(m.value for m in measured),
+                unit=measured[0].unit,
+                samples=tuple(m.value for m in measured),
+            )
+            for name, measured in found.items()
+        },
+        environment=results[0].environment,
+        artefacts={
+            f"{number}_{name}": path
+            for number, result in enumerate(results)
+            for name, path in result.artefacts.items()
+        },
+    )
+
+
+def _measured(outcome: Outcome, name: str) -> Result:
+    if isinstance(outcome, Failure):
+        message = f"side {name}: {outcome.message}"
+        raise WorkerFault(outcome.model_copy(update={"message": message}))
+    return outcome
+
+
+def _unheard(_: Progress) -> None:
+    """Sides don't tell how far they are: the comparison does."""

@@ -1,0 +1,71 @@
+"""The probes an agent was ordered: done beside everything else, told until they are heard."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agents.health.prober import Prober, ProbeResult
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.wire import ProbeOrder, ProbeReport
+
+log = logging.getLogger(__name__)
+WHY_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """Of one agent."""
+
+    probers: Mapping[DeviceKind, Prober]
+    _tasks: dict[ProbeOrder, asyncio.Task[ProbeReport]] = field(default_factory=dict)
+
+    def begin(self, orders: Sequence[ProbeOrder], devices: Mapping[str, Device]) -> bool:
+        """Begin what is new; False if nothing is."""
+        new = [order for order in orders if order not in self._tasks]
+        for order in new:
+            task = asyncio.create_task(self._probe(order, devices.get(order.device_id)))
+            self._tasks[order] = task
+        return bool(new)
+
+    def under_way(self) -> tuple[ProbeOrder, ...]:
+        """Return the probes that have not come to an end."""
+        return tuple(order for order, task in self._tasks.items() if not task.done())
+
+    def ended(self) -> tuple[ProbeReport, ...]:
+        """Return what came of those that have, until `heard` is called with it."""
+        return tuple(task.result() for task in self._tasks.values() if task.done())
+
+    def heard(self, reports: Sequence[ProbeReport]) -> None:
+        """Forget what the controller has answered to."""
+        for report in reports:
+            self._tasks.pop(report.of, None)
+
+    async def stop(self) -> None:
+        """End all probes; nobody is to hear of them."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()
+
+    async def _probe(self, order: ProbeOrder, device: Device | None) -> ProbeReport:
+        try:
+            found = await self._look(device)
+        except Exception as error:
+            log.exception("the probe of %s broke the agent", order.device_id)
+            found = ProbeResult(
+                False, f"the agent could not probe it: {type(error).__name__}: {error}"
+            )
+        why = " ".join(found.why.split())[:WHY_CHARACTERS]
+        printable = "".join(c if c.isprintable() else "?" for c in why)
+        return ProbeReport(of=order, passed=found.passed, why=printable)
+
+    async def _look(self, device: Device | None) -> ProbeResult:
+        if device is None:
+            return ProbeResult(False, "it is not here now")
+        prober = self.probers.get(device.kind)
+        if prober is None:
+            return ProbeResult(False, f"this agent can't probe devices of kind {device.kind}")
+        return await prober.probe(device)

@@ -1,0 +1,162 @@
+"""What our harness costs a query: the runner under LoadGen against a bare loop of `invoke`.
+
+Both arms run the same loaded model with the same threads in one process, in pairs; a coin decides
+which goes first in each, so that drift favours neither. A sample is a period, the time from the
+start of one query to the start of the next: it holds all that is ours and LoadGen's, which is
+dispatch, the copy of the input, the answer, the book-keeping and the progress thread.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.inference.runner.dataset import Dataset
+from agents.inference.runner.messages import told_every_second
+from agents.inference.runner.model import Sample, TfliteModel
+from agents.inference.runner.session import Session, warm_up
+from agents.inference.runner.spec import RunSpec
+from controller.contracts.bench import OverheadSamples
+from controller.contracts.catalog import load_catalog, user_tasks
+from controller.contracts.error_payload import USER_ERROR, ErrorPayload
+from controller.contracts.errors import UserError
+from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.pair import Pair
+from models.mobile.preparation import DEVICE, MODEL, PrepareOrder, prepare
+
+HELD_SAMPLES: Final = 64
+"""Enough for LoadGen to draw from, few enough to be prepared at once."""
+
+
+class _Repeating:
+    """A model made slower by running `times` times a query, that notes when each query starts."""
+
+    def __init__(self, model: TfliteModel, times: int) -> None:
+        self._model = model
+        self.invokes = times
+        self.starts: list[int] = []
+
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
+        """See System.prepare."""
+        return self._model.prepare(arrays)
+
+    def answer(self, sample: Sample) -> NDArray[Any]:
+        """See System.answer."""
+        self.starts.append(time.perf_counter_ns())
+        for _ in range(self.invokes - 1):
+            self._model.invoke()
+        return self._model.answer(sample)
+
+    def invoke(self) -> None:
+        """The bare path: what a query runs, and nothing else."""
+        self.starts.append(time.perf_counter_ns())
+        for _ in range(self.invokes):
+            self._model.invoke()
+
+
+def measure_overhead(
+    spec: RunSpec,
+    query_s: float = 0.005,
+    pairs: int = 48,
+) -> OverheadSamples:
+    """Measure `pairs` interleaved pairs of the spec's queries, of about `query_s` each.
+
+    Takes about 2 * pairs * queries * query_s seconds. Raises RunnerFault if model or data set
+    can't be used, ValueError for fewer than 10 pairs or 64 queries.
+    """
+    queries = spec.min_query_count
+    if pairs < 10 or queries < 64:
+        raise ValueError(f"{pairs} pairs of {queries} queries: at least 10 of 64 are needed")
+    data, loaded = Dataset.read(Path(spec.dataset)), TfliteModel(spec)
+    fastest_s = warm_up(loaded, loaded.prepare(data[0])).fastest_s
+    times = max(1, round(query_s / fastest_s))
+    repeating = _Repeating(loaded, times)
+
+    def harness() -> None:
+        session = Session(repeating, data, spec)
+        with told_every_second(lambda: None):
+            session.run(fastest_s * times)
+
+    def bare() -> None:
+        for _ in range(queries):
+            repeating.invoke()
+
+    return _interleaved(repeating, bare, harness, pairs)
+
+
+def _interleaved(
+    model: _Repeating, bare: Callable[[], None], harness: Callable[[], None], pairs: int
+) -> OverheadSamples:
+    coin = random.Random(pairs)
+
+    def periods(arm: Callable[[], None]) -> tuple[float, ...]:
+        model.starts.clear()
+        arm()
+        return tuple((np.diff(model.starts) / 1e9).tolist())
+
+    found = []
+    for _ in range(pairs):
+        bare_first = coin.random() < 0.5
+        arms = (bare, harness) if bare_first else (harness, bare)
+        taken = {arm: periods(arm) for arm in arms}
+        found.append(Pair(a=taken[bare], b=taken[harness], a_first=bare_first))
+    return OverheadSamples(pairs=tuple(found), invokes_per_query=model.invokes)
+
+
+def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunSpec:
+    """Return what to run of a task that lies ready in a folder, whose logs go there, too."""
+    pixels = workload.input if isinstance(workload.input, ImageInput) else None
+    return RunSpec(
+        model=str(prepared / DEVICE / MODEL),
+        dataset=str(prepared / DEVICE),
+        log_dir=str(prepared),
+        scenario="single_stream",
+        mode="performance",
+        min_query_count=queries,
+        min_duration_ms=0,
+        performance_sample_count=HELD_SAMPLES,
+        answer=workload.output.kind,
+        input_mean=pixels.mean if pixels else 0.0,
+        input_std=pixels.std if pixels else 1.0,
+    )
+
+
+def main() -> int:
+    """`python -m agents.inference.bench_harness WORKLOAD NUMERICS PAIRS`: print OverheadSamples.
+
+    Exits with 2, and prints an ErrorPayload, if the model or its data set can't be had.
+    """
+    name, numerics, pairs = sys.argv[1:]
+    workload = load_catalog().workloads[name].on_device
+    assert workload is not None
+    with TemporaryDirectory() as folder:
+        prepared = Path(folder) / name
+        dataset = next(iter(workload.datasets), None)
+        order = PrepareOrder(
+            name=name,
+            workload=workload,
+            numerics=numerics,
+            dataset=dataset,
+            store=user_tasks().parent,
+            folder=prepared,
+        )
+        try:
+            prepare(order)
+        except UserError as error:
+            sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
+            return USER_ERROR
+        samples = measure_overhead(overhead_spec(prepared, workload), pairs=int(pairs))
+    sys.stdout.write(samples.model_dump_json() + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

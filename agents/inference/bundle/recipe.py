@@ -1,0 +1,249 @@
+"""What a bundle is made of: pinned packages and what is left out of them, as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, TypeVar
+
+from agents.host.exit_reason import signal_name
+from controller.contracts.base import Contract
+from controller.contracts.documents import load_yaml, read_limited
+from controller.contracts.errors import UserError
+from controller.contracts.unreadable import UNREADABLE, reason
+
+FOLDER: Final = Path(__file__).parent
+COMMON: Final = FOLDER / "common.yaml"
+ARCHS: Final = FOLDER / "architectures"
+RUNTIMES: Final = FOLDER / "runtimes"
+
+
+_Document = TypeVar("_Document", bound=Contract)
+
+
+class BundleUnbuildable(UserError):
+    """A bundle that can't be made: no recipe, a package out of reach, a disk that is full."""
+
+
+class BundleInterrupted(BundleUnbuildable):
+    """A program that makes a bundle was killed: trying again can help."""
+
+
+def raise_if_killed(program: str, returncode: int) -> None:
+    """Raise BundleInterrupted for an exit status of subprocess that tells of a signal."""
+    if returncode < 0:
+        seen = f"it was killed by {signal_name(-returncode)}"
+        raise BundleInterrupted(program, seen, "build again")
+
+
+class DebianPins(Contract):
+    """Packages of one Debian release."""
+
+    arch: str
+    """Debian's word for the architecture."""
+    release: str
+    packages: dict[str, str]
+    """Name → version; a `*` at its end lets updates in."""
+
+
+class WheelPin(Contract):
+    """One wheel, to the bit."""
+
+    version: str
+    sha256: str
+
+
+class WheelPins(Contract):
+    """Wheels of one platform."""
+
+    platforms: tuple[str, ...]
+    """Platform tags that the bundle's libc satisfies."""
+    packages: dict[str, WheelPin]
+
+
+class SourcePin(Contract):
+    """A source package with one extension module in C++, and what compiles it."""
+
+    package: str
+    version: str
+    sha256: str
+    module: str
+    """Name by which Python imports it."""
+    sources: tuple[str, ...]
+    """Glob patterns, relative to the package."""
+    macros: tuple[str, ...]
+    flags: tuple[str, ...]
+    tools: dict[str, WheelPin]
+    """Wheels of the building host: compiler and headers."""
+    headers: dict[str, str]
+    """Debian packages of the bundle's architecture, as in DebianPins."""
+
+
+class LeaveOut(Contract):
+    """Glob patterns of files that stay out, relative to the standard library or the wheel."""
+
+    stdlib: tuple[str, ...]
+    wheels: tuple[str, ...]
+
+
+class Compilation(Contract):
+    """What is compiled for an architecture that has no wheel of it."""
+
+    source: SourcePin
+    target: str
+    """The compiler's word for architecture and libc."""
+
+
+class _Wheel(Contract):
+    """One version of a wheel on each architecture that has it."""
+
+    version: str
+    sha256: dict[str, str]
+
+
+class _Common(Contract):
+    """What all bundles share: `common.yaml`."""
+
+    python: str
+    release: str
+    debian: dict[str, str]
+    libraries: tuple[str, ...]
+    wheels: dict[str, _Wheel]
+    source: SourcePin
+    leave_out: tuple[str, ...]
+
+
+class _Architecture(Contract):
+    """A file in `architectures`."""
+
+    debian: str
+    loader: str
+    machine: int
+    page_bytes: int
+    platforms: tuple[str, ...]
+    target: str | None = None
+
+
+class _Runtime(Contract):
+    """A file in `runtimes`."""
+
+    wheels: dict[str, _Wheel]
+    leave_out: tuple[str, ...]
+
+
+class Recipe(Contract):
+    """What one runtime's bundle on one architecture is made of."""
+
+    runtime: str
+    arch: str
+    python: str
+    """Major and minor version of CPython."""
+    loader: str
+    """File name of the dynamic loader that starts CPython."""
+    machine: int
+    """`e_machine` of each of its ELF files."""
+    page_bytes: int
+    """The largest pages of a kernel that is to load them."""
+    debian: DebianPins
+    libraries: tuple[str, ...]
+    wheels: WheelPins
+    compiled: Compilation | None
+    leave_out: LeaveOut
+
+    @property
+    def name(self) -> str:
+        """What its bundles' names begin with."""
+        return f"{self.runtime}-{self.arch}"
+
+    @property
+    def of_pypi(self) -> dict[str, WheelPin]:
+        """Every package of PyPI that has a part in it, compilers too."""
+        packages = dict(self.wheels.packages)
+        if self.compiled:
+            source = self.compiled.source
+            packages |= source.tools
+            packages[source.package] = WheelPin(version=source.version, sha256=source.sha256)
+        return packages
+
+    @property
+    def of_debian(self) -> dict[str, str]:
+        """Every package of Debian that has a part in it."""
+        headers = self.compiled.source.headers if self.compiled else {}
+        return self.debian.packages | headers
+
+
+def recipe_names() -> list[str]:
+    """Return the names of all recipes, `<runtime>-<arch>`."""
+    return sorted(f"{runtime}-{arch}" for runtime in _stems(RUNTIMES) for arch in _stems(ARCHS))
+
+
+def load_recipe(runtime: str, arch: str) -> Recipe:
+    """Put a recipe together; raises BundleUnbuildable if there is none."""
+    return recipe_named(f"{runtime}-{arch}")
+
+
+def recipe_named(name: str) -> Recipe:
+    """Put the recipe `<runtime>-<arch>` together; raises BundleUnbuildable if there is none."""
+    runtime, _, arch = name.partition("-")
+    if runtime not in _stems(RUNTIMES) or arch not in _stems(ARCHS):
+        raise BundleUnbuildable(
+            f"building the bundle {name}",
+            "there is no recipe for it",
+            f"known: {', '.join(recipe_names())}; see docs/mobile.md, Runtimes",
+        )
+    return _put_together(
+        runtime,
+        arch,
+        _read(COMMON, _Common),
+        _read(ARCHS / f"{arch}.yaml", _Architecture),
+        _read(RUNTIMES / f"{runtime}.yaml", _Runtime),
+    )
+
+
+def files_of(recipe: Recipe) -> tuple[Path, ...]:
+    """Return the files that a recipe is put together from."""
+    return (COMMON, ARCHS / f"{recipe.arch}.yaml", RUNTIMES / f"{recipe.runtime}.yaml")
+
+
+def _put_together(
+    runtime: str, arch: str, common: _Common, architecture: _Architecture, own: _Runtime
+) -> Recipe:
+    source, target = common.source, architecture.target
+    pins = common.wheels | own.wheels
+    lacking = [name for name, wheel in pins.items() if arch not in wheel.sha256]
+    if unknown := [name for name in lacking if not (target and name == source.package)]:
+        raise BundleUnbuildable(
+            f"reading the recipe {runtime}-{arch}",
+            f"no wheel of {', '.join(unknown)} is pinned for it",
+            f"add its checksum under {arch}",
+        )
+    wheels = {
+        name: WheelPin(version=wheel.version, sha256=wheel.sha256[arch])
+        for name, wheel in pins.items()
+        if name not in lacking
+    }
+    return Recipe(
+        runtime=runtime,
+        arch=arch,
+        python=common.python,
+        loader=architecture.loader,
+        machine=architecture.machine,
+        page_bytes=architecture.page_bytes,
+        debian=DebianPins(arch=architecture.debian, release=common.release, packages=common.debian),
+        libraries=(architecture.loader, *common.libraries),
+        wheels=WheelPins(platforms=architecture.platforms, packages=wheels),
+        compiled=Compilation(source=source, target=target) if lacking and target else None,
+        leave_out=LeaveOut(stdlib=common.leave_out, wheels=own.leave_out),
+    )
+
+
+def _stems(folder: Path) -> list[str]:
+    return [path.stem for path in sorted(folder.glob("*.yaml"))]
+
+
+def _read(path: Path, kind: type[_Document]) -> _Document:
+    try:
+        return kind.model_validate(load_yaml(read_limited(path)))
+    except UNREADABLE as error:
+        raise BundleUnbuildable(
+            f"reading {path}", reason(error), "mend the file or reinstall benchfarm"
+        ) from error

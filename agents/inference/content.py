@@ -1,0 +1,179 @@
+"""What a device is sent: the runtime's bundle, and a task's model and inputs; checked first."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents.host.helper_process import ask_process, harness_fault
+from agents.inference.bundle.build import Bundle, build_bundle, found_bundle
+from agents.inference.bundle.recipe import (
+    BundleInterrupted,
+    Recipe,
+    load_recipe,
+    recipe_named,
+    recipe_names,
+)
+from agents.inference.bundle.requirements import Requirements
+from agents.remotes.tree import Tree
+from controller.contracts.base import Scalar, digest
+from controller.contracts.catalog import user_tasks
+from controller.contracts.command import Command, CommandFile
+from controller.contracts.mobile import OnDevice
+from models.mobile.preparation import DEVICE, Prepared, PrepareOrder, Scored, ScoreOrder
+from models.mobile.store import Store, pins_of, stored
+
+DEADLINE_S = 1800.0
+"""For getting a task ready, or scoring it: a whole data set is decoded in minutes."""
+PREPARER = "models.mobile"
+
+
+def cache_folder() -> Path:
+    """Return where bundles are kept for every farm of this user: it is a build, not a state."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "benchfarm" / "bundles"
+
+
+LIBC = "libc.so.6"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A bundle that can be pushed, and a small part of it that shows whether it would start."""
+
+    name: str
+    """`<runtime>-<arch>`."""
+    tree: Tree
+    starter: Tree
+    """Its dynamic loader and C library alone, 2 MB; neither is executable as it lies there."""
+    loader: str
+    """File name of the loader."""
+    requirements: Requirements
+
+    @classmethod
+    def of(cls, bundle: Bundle, recipe: Recipe, archives: Path) -> Runtime:
+        """Pack a bundle's starter; tars are kept in `archives`. Raises TreeInvalid, OSError."""
+        archives.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archives) as name:
+            for file in (recipe.loader, LIBC):
+                shutil.copyfile(bundle.folder / "lib" / file, Path(name) / file)
+            starter = Tree.of(Path(name), archives)
+        tree = Tree.of(bundle.archive, archives)
+        return cls(recipe.name, tree, starter, recipe.loader, bundle.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A task that can be pushed."""
+
+    tree: Tree
+    workload: OnDevice
+    folder: Path
+    """With what is true of its samples, which is not pushed."""
+    samples: int
+    """0: the device makes its inputs up."""
+    has_truth: bool
+
+
+@dataclass(slots=True)
+class Content:
+    """What is ready to be pushed; each is made once, and in one place at a time."""
+
+    folder: Path
+    """Of this agent: tasks got ready, and tars."""
+    bundles: Path
+    store: Path = field(default_factory=lambda: user_tasks().parent)
+    """Of models and data sets."""
+    _runtimes: dict[str, Runtime] = field(default_factory=dict)
+    _ready: dict[str, Ready] = field(default_factory=dict)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def runtime(self, name: str, arch: str) -> Runtime:
+        """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable, WorkerFault
+        if a program that builds it was killed."""
+        recipe = load_recipe(name, arch)
+        async with self._making:
+            if recipe.name not in self._runtimes:
+                try:
+                    bundle = await asyncio.to_thread(build_bundle, self.bundles, recipe)
+                except BundleInterrupted as error:
+                    raise harness_fault("signal", str(error)) from error
+                await self._take(bundle, recipe)
+            return self._runtimes[recipe.name]
+
+    async def runtimes_built(self, arch: str) -> list[Runtime]:
+        """Return the bundles of an architecture that have been built; none is built for it."""
+        recipes = [r for r in map(recipe_named, recipe_names()) if r.arch == arch]
+        async with self._making:
+            for recipe in recipes:
+                if recipe.name in self._runtimes:
+                    continue
+                if bundle := await asyncio.to_thread(found_bundle, self.bundles, recipe):
+                    await self._take(bundle, recipe)
+            return [self._runtimes[r.name] for r in recipes if r.name in self._runtimes]
+
+    async def _take(self, bundle: Bundle, recipe: Recipe) -> None:
+        made = await asyncio.to_thread(Runtime.of, bundle, recipe, self.folder)
+        self._runtimes[recipe.name] = made
+
+    async def files(self, stack: str, command: Command, knobs: Mapping[str, Scalar]) -> Tree:
+        """Return what a run needs of a user's program, checked, under its names on a device.
+
+        Raises UserError, naming the file: NotInStore, ContentDiffers or FileUnreadable.
+        """
+        store = Store(self.store)
+        async with self._making:
+            return await asyncio.to_thread(self._packed, store, stack, command.needed(knobs))
+
+    def _packed(self, store: Store, stack: str, files: Mapping[str, CommandFile]) -> Tree:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self.folder) as name:
+            for file, known in files.items():
+                source = stored(store, known, f"{stack}/files/{file}")
+                target = Path(name) / (known.filename or file)
+                if source.is_dir():
+                    shutil.copytree(source, target, copy_function=shutil.copyfile)
+                else:
+                    shutil.copyfile(source, target)
+                    target.chmod(0o755 if known.executable else 0o644)
+            return Tree.of(Path(name), self.folder)
+
+    async def task(
+        self, name: str, workload: OnDevice, numerics: str, dataset: str | None
+    ) -> Ready:
+        """Return a task whose model and data set have been checked.
+
+        Raises UserError, naming file and field: NotInStore, ContentDiffers, ModelUnusable or
+        DatasetUnusable in the process that does the work. Raises WorkerFault if that was killed.
+        """
+        # Pins are read each time: what was added anew is another task.
+        pins = pins_of(Store(self.store), name, workload, numerics, dataset)
+        key = digest([name, workload.model_dump(mode="json"), numerics, dataset, pins])
+        async with self._making:
+            if key not in self._ready:
+                folder = self.folder / key
+                order = PrepareOrder(
+                    name=name,
+                    workload=workload,
+                    numerics=numerics,
+                    dataset=dataset,
+                    store=self.store,
+                    folder=folder,
+                )
+                done = await ask_process(PREPARER, "prepare", order, Prepared, DEADLINE_S)
+                tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
+                self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
+            return self._ready[key]
+
+
+async def score_answers(ready: Ready, answers: Path) -> Scored:
+    """Score an accuracy run by LoadGen's log of it; raises UserError, WorkerFault."""
+    order = ScoreOrder(
+        workload=ready.workload, folder=ready.folder, samples=ready.samples, answers=answers
+    )
+    return await ask_process(PREPARER, "score", order, Scored, DEADLINE_S)

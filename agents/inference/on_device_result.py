@@ -1,0 +1,112 @@
+"""What the runs on a device come to: metrics from their files, what the device said of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from agents.energy.readings import readings_of
+from agents.energy.sampled import energy_of
+from agents.energy.trace import Span
+from agents.inference.quality import invalid
+from agents.inference.runner.sampler import FILE
+from agents.inference.throttling import charging_began, findings, summary
+from agents.phones.policy import Policy, load_policy
+from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import Job
+from controller.stats.prediction import predictions
+
+LATENCIES = "latencies_ns.npy"
+
+
+def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = ()) -> Result:
+    """Return one result for the runs of a submission: every metric, every reason.
+
+    untold: requirements of the bundle that could not be judged.
+    """
+    first = results[0]
+    facts = {"pushed_bytes": pushed_bytes} | ({"requirements_untold": untold} if untold else {})
+    reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        # The performance run is the first, and its peak memory is the one that stands.
+        metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
+        environment={**first.environment, **facts},
+        artefacts={n: path for result in results for n, path in result.artefacts.items()},
+    )
+
+
+def begun(result: Result, ready_s: float) -> Result:
+    """Say how long it took from the run's start to the first query: pushes, checks, warm-up.
+
+    ready_s: until the runner was ordered to start; what that order takes to arrive is not in it.
+    """
+    runner_s = result.environment.get("runner_to_first_query_s")
+    if not isinstance(runner_s, int | float):
+        return result
+    facts = {"start_to_first_query_s": ready_s + runner_s}
+    return result.model_copy(update={"environment": {**result.environment, **facts}})
+
+
+def with_facts(result: Result, missed: tuple[str, ...]) -> Result:
+    """Say whether a result meets the suite's run rules, and if not, why."""
+    facts = {"meets_run_rules": not missed, "run_rules_missed": missed}
+    return result.model_copy(update={"environment": {**result.environment, **facts}})
+
+
+def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
+    """Point a result's artefacts at what was pulled, and keep its raw latencies as samples."""
+    artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
+    metrics = dict(result.metrics)
+    if mode == "performance":
+        latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
+        if job.scenario == "single_stream":
+            metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
+        if job.knobs["length"] != "normal":
+            metrics |= predictions(job.scenario, latencies)
+        policy = load_policy(str(job.knobs.get("policy", "ci")))
+        result = sampled(result, policy, latencies, folder, queries_of(result, job))
+        metrics |= result.metrics
+    return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
+
+
+def sampled(
+    result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path, queries: int
+) -> Result:
+    """Add what the device said of itself meanwhile; INVALID if its policy forbids any of it."""
+    path, started = folder / FILE, result.environment.get("started_at_uptime_s")
+    if not path.exists() or not isinstance(started, int | float):
+        return result
+    readings = readings_of(path.read_text(errors="replace"), started)
+    duration_s = result.metrics["duration"].value
+    rest = rest_of(result.environment, started)
+    energy = energy_of(readings, Span(0.0, duration_s), rest, queries)
+    if rest:
+        readings = [reading for reading in readings if reading.at_s > rest.ended_s]
+    found = charging_began(readings, policy)
+    if policy.throttled:
+        found += findings(readings, latencies_s, duration_s, policy.throttled)
+    metrics = {**result.metrics, **energy.metrics}
+    environment = {**result.environment, **summary(readings), **energy.facts}
+    result = result.model_copy(update={"metrics": metrics, "environment": environment})
+    for finding in found:
+        result = invalid(result, f"policy {policy.name}: {finding}")
+    return result
+
+
+def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:
+    """Return when the device was at rest, in seconds since the first query; None if it was not."""
+    began, ended = (environment.get(f"rested_{end}_uptime_s") for end in ("from", "until"))
+    if not isinstance(began, int | float) or not isinstance(ended, int | float):
+        return None
+    return Span(began - started_uptime_s, ended - started_uptime_s)
+
+
+def queries_of(result: Result, job: Job) -> int:
+    """Return how many queries LoadGen issued; the one of offline counts as its samples."""
+    samples = result.environment.get("samples")
+    return samples // int(job.knobs.get("samples_per_query", 1)) if isinstance(samples, int) else 0

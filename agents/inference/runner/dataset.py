@@ -1,0 +1,42 @@
+"""The inputs of a set of samples: one `.npy` file an input, read as memory maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.inference.runner.faults import dataset_unusable
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Inputs without what is true of them: the device does not know it."""
+
+    inputs: Sequence[NDArray[Any]]
+    """(n, …) for each input of the model; pixels are uint8."""
+
+    def __len__(self) -> int:
+        return len(self.inputs[0])
+
+    def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
+        return tuple(array[index] for array in self.inputs)
+
+    @staticmethod
+    def read(folder: Path) -> Dataset:
+        """Open a folder's `input_0.npy`, `input_1.npy` …; raises RunnerFault `dataset_unusable`."""
+        try:
+            paths = sorted(folder.glob("input_*.npy"), key=lambda path: int(path.stem[6:]))
+            inputs = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
+        except (OSError, ValueError, TypeError, EOFError) as error:
+            raise dataset_unusable(f"{folder}: {error}") from error
+        if not inputs:
+            raise dataset_unusable(f"{folder}: it has no input_0.npy")
+        if len({len(array) for array in inputs}) != 1 or not len(inputs[0]):
+            counts = ", ".join(str(len(array)) for array in inputs)
+            raise dataset_unusable(f"{folder}: its inputs have {counts} samples")
+        return Dataset(inputs)

@@ -1,0 +1,132 @@
+"""What LoadGen's logs say: the verdict and the metrics; its answers are scored elsewhere.
+
+`mlperf_log_detail.txt` has a line `:::MLLOG {"key": …, "value": …, "metadata": {…}}` for each fact,
+with the exact values that `mlperf_log_summary.txt` rounds or words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agents.inference.runner.faults import log_unreadable
+
+DETAIL: Final = "mlperf_log_detail.txt"
+SUMMARY: Final = "mlperf_log_summary.txt"
+ACCURACY: Final = "mlperf_log_accuracy.json"
+_MARK: Final = ":::MLLOG "
+_EARLY_STOPPING: Final = {
+    "early_stopping_p90": "early_stopping_latency_ss",
+    "early_stopping_p99": "early_stopping_latency_ms",
+}
+"""Metric → key; `_ms` is the 99th percentile multi-stream goes by, 0 if not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetailLog:
+    """The facts of `mlperf_log_detail.txt`."""
+
+    values: Mapping[str, Any]
+    """Key → value; of a key said twice, the last."""
+    errors: tuple[str, ...]
+    """LoadGen's own errors, in its words."""
+
+    @staticmethod
+    def parse(text: str) -> DetailLog:
+        """Read the log; raises RunnerFault `log_unreadable` on a line that is not what it says."""
+        values: dict[str, Any] = {}
+        errors = []
+        for line in text.splitlines():
+            if not line.startswith(_MARK):
+                continue
+            try:
+                entry = json.loads(line.removeprefix(_MARK))
+                values[entry["key"]] = entry["value"]
+                if entry["metadata"]["is_error"]:
+                    errors.append(str(entry["value"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise log_unreadable(f"{DETAIL}: {error!r} in {line[:200]!r}") from error
+        return DetailLog(values, tuple(errors))
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - JSON
+        try:
+            return self.values[key]
+        except KeyError:
+            raise log_unreadable(f"{DETAIL} says nothing of {key}") from None
+
+
+def objections(log: DetailLog) -> tuple[str, ...]:
+    """Return why LoadGen calls a performance run INVALID; nothing if it is VALID."""
+    if log["result_validity"] == "VALID":
+        return ()
+    reasons = []
+    if not log["result_min_duration_met"]:
+        least = log["effective_min_duration_ms"]
+        reasons.append(f"too short: the minimum duration of {least} ms was not reached")
+    if not log["result_min_queries_met"]:
+        least = log["effective_min_query_count"]
+        reasons.append(f"too few queries: {log['result_query_count']} of at least {least}")
+    if log.values.get("result_perf_constraints_met") is False:
+        late, issued = log["result_overlatency_query_count"], log["result_query_count"]
+        reasons.append(f"too slow: {late} of {issued} queries took longer than allowed")
+    if not log.values.get("early_stopping_met", True):
+        said = " ".join(str(log["early_stopping_result"]).replace(" * ", " ").split())
+        reasons.append(f"early stopping not satisfied: {said}")
+    reasons += [f"LoadGen: {error}" for error in log.errors]
+    advice = log.values.get("result_invalid_reason", "it gives no reason")
+    return tuple(reasons) or (f"LoadGen says {log['result_validity']}: {advice}",)
+
+
+def throughput(log: DetailLog, scenario: str) -> float | None:
+    """Return samples a second where the scenario has them: all at once, or as answered."""
+    if scenario == "offline":
+        return float(log["result_samples_per_second"])
+    if scenario == "server":
+        return float(log["result_completed_samples_per_sec"])
+    return None
+
+
+def latency_metrics(log: DetailLog, scenario: str) -> dict[str, float]:
+    """Return latencies of queries in seconds; p90 is single-stream's metric, p99 multi-stream's.
+
+    `early_stopping_p90` and `_p99` bound the percentile for a run of any length with 99 %
+    confidence (LoadGen's early-stopping estimate); p99's is there from 662 queries on.
+    """
+    several = scenario == "multi_stream"  # samples in a query
+    percentile, query = ("_per_query", "_query") if several else ("", "")
+    keys = {
+        "latency_p50": f"result_50.00_percentile{percentile}_latency_ns",
+        "latency_p90": f"result_90.00_percentile{percentile}_latency_ns",
+        "latency_p99": f"result_99.00_percentile{percentile}_latency_ns",
+        "latency_mean": f"result_mean{query}_latency_ns",
+        "latency_min": f"result_min{query}_latency_ns",
+        "latency_max": f"result_max{query}_latency_ns",
+    }
+    metrics = {name: log[key] / 1e9 for name, key in keys.items()}
+    estimates = _EARLY_STOPPING if scenario == "single_stream" else {}
+    for name, key in estimates.items():
+        if log["early_stopping_met"] and log.values.get(key):
+            metrics[name] = log[key] / 1e9
+    return metrics
+
+
+def duration_s(log: DetailLog, scenario: str) -> float:
+    """Return how long LoadGen's clock ran, from its first query to its last answer."""
+    if scenario == "offline":
+        return float(log["result_max_latency_ns"]) / 1e9
+    if scenario == "single_stream":
+        return float(log["result_query_count"]) / float(log["result_qps_with_loadgen_overhead"])
+    if scenario == "server":
+        return float(log["result_query_count"]) / float(log["result_completed_samples_per_sec"])
+    return float(log["result_query_count"]) * float(log["result_mean_query_latency_ns"]) / 1e9
+
+
+def read(folder: Path, name: str) -> str:
+    """Return a log's text; raises RunnerFault `log_unreadable`."""
+    try:
+        return (folder / name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise log_unreadable(f"{folder / name}: {error}") from error

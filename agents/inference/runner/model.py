@@ -1,0 +1,137 @@
+"""A `.tflite` model under the interpreter of this bundle: LiteRT's, or TensorFlow Lite's."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.inference.runner.answers import ANSWERS, Outputs, Quantisation
+from agents.inference.runner.delegated import Delegated, delegated
+from agents.inference.runner.faults import dataset_unusable, model_unusable
+from agents.inference.runner.spec import RunSpec
+
+RUNTIMES: Final = {"litert": "ai_edge_litert", "tflite": "tflite_runtime"}
+Sample = tuple[NDArray[Any], ...]
+"""The input tensors as the model takes them: with a batch dimension, in the model's types."""
+
+
+def find_runtime() -> str:
+    """Return which runtime is here: a bundle holds one; raises RunnerFault without any."""
+    for name, package in RUNTIMES.items():
+        if find_spec(package):
+            return name
+    raise model_unusable("there is neither LiteRT nor TensorFlow Lite to run it")
+
+
+class TfliteModel:
+    """Runs one sample at a time; whatever can be done before the clock starts is done before."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        """Load a model; raises RunnerFault `model_unusable`."""
+        self.path = Path(spec.model)
+        self.runtime = find_runtime()
+        package = RUNTIMES[self.runtime]
+        self.version = str(importlib.import_module(package).__version__)
+        interpreter = importlib.import_module(f"{package}.interpreter")
+        kinds = interpreter.OpResolverType
+        bare = kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES if spec.delegate == "none" else kinds.AUTO
+        try:
+            self._interpreter = interpreter.Interpreter(
+                str(self.path), num_threads=spec.threads, experimental_op_resolver_type=bare
+            )
+            self._interpreter.allocate_tensors()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise model_unusable(f"{self.path}: {' '.join(str(error).split())}") from error
+        self._mean, self._std = np.float32(spec.input_mean), np.float32(spec.input_std)
+        self._inputs = self._interpreter.get_input_details()
+        outputs = self._interpreter.get_output_details()
+        self._input_indices = [int(details["index"]) for details in self._inputs]
+        self._output_indices = [int(details["index"]) for details in outputs]
+        self._quantisation = [Quantisation(*details["quantization"]) for details in outputs]
+        self._answer = ANSWERS[spec.answer]
+
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
+        """Turn a sample's inputs into tensors: pixels (uint8) are normalised, others stay.
+
+        Raises RunnerFault if the model takes others.
+        """
+        if len(arrays) != len(self._inputs):
+            raise model_unusable(f"{self.path} takes {len(self._inputs)} inputs, not {len(arrays)}")
+        return tuple(
+            self._tensor(array, details)
+            for array, details in zip(arrays, self._inputs, strict=True)
+        )
+
+    def made_up(self, count: int) -> tuple[NDArray[Any], ...]:
+        """Return `count` random samples that fit the model: (count, …) for each input.
+
+        Integers below 128 whatever their type: pixels, and token ids that a vocabulary holds.
+        """
+        source = np.random.default_rng(0)
+        made = []
+        for details in self._inputs:
+            shape = (count, *(int(side) for side in details["shape"][1:]))
+            kind = np.dtype(details["dtype"])
+            if kind.kind == "f":
+                made.append(source.random(shape, dtype=np.float32).astype(kind))
+            else:
+                made.append(source.integers(0, 128, shape).astype(kind))
+        return tuple(made)
+
+    def answer(self, sample: Sample) -> NDArray[Any]:
+        """Run the model and return its answer as LoadGen logs it: the measured path."""
+        interpreter = self._interpreter
+        for index, tensor in zip(self._input_indices, sample, strict=True):
+            interpreter.set_tensor(index, tensor)
+        interpreter.invoke()
+        outputs = [interpreter.get_tensor(index) for index in self._output_indices]
+        return self._answer(Outputs(outputs, self._quantisation))
+
+    def invoke(self) -> None:
+        """Run once more on the input that is set: the bare path overheads are measured against."""
+        self._interpreter.invoke()
+
+    @property
+    def input_type(self) -> str:
+        """The types of the input tensors: `float32`, `int8`, `uint8` …"""
+        kinds = dict.fromkeys(np.dtype(details["dtype"]).name for details in self._inputs)
+        return "+".join(kinds)
+
+    @property
+    def delegate(self) -> str:
+        """`xnnpack` if the runtime's default delegate took a part of the graph, else `none`.
+
+        No other delegate is ever given to the interpreter, so any delegate node is XNNPACK's.
+        """
+        return "xnnpack" if self.delegated.partitions else "none"
+
+    @property
+    def delegated(self) -> Delegated:
+        """How much of the graph the delegate took."""
+        return delegated(self._interpreter._get_ops_details())  # no public way
+
+    def _tensor(self, array: NDArray[Any], details: dict[str, Any]) -> NDArray[Any]:
+        shape = tuple(int(side) for side in details["shape"])
+        if shape != (1, *array.shape):
+            seen = ", ".join(map(str, array.shape))
+            raise model_unusable(f"{self.path} takes {shape}, the samples are (1, {seen})")
+        kind = np.dtype(details["dtype"])
+        if array.dtype != np.uint8 or array.ndim != 3:  # no pixels
+            if array.dtype != kind:
+                raise dataset_unusable(f"inputs are {array.dtype}, {self.path} takes {kind}")
+            return array[np.newaxis]
+        values = (array[np.newaxis].astype(np.float32) - self._mean) / self._std
+        if kind == np.float32:
+            return values
+        scale, zero_point = details["quantization"]
+        if not scale:
+            raise model_unusable(f"{self.path} takes {kind} without a scale")
+        limits = np.iinfo(kind)
+        steps: NDArray[Any] = np.rint(values / np.float32(scale)) + zero_point
+        return steps.clip(limits.min, limits.max).astype(kind)

@@ -1,0 +1,129 @@
+"""What to run, as the agent says it: one JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from agents.inference.runner.answers import ANSWERS
+from agents.inference.runner.faults import spec_invalid
+
+SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
+MODES: Final = ("performance", "accuracy")
+DELEGATES: Final = ("xnnpack", "none", "auto")
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "scenario": SCENARIOS,
+    "mode": MODES,
+    "delegate": DELEGATES,
+    "answer": tuple(ANSWERS),
+}
+_AT_LEAST_ONE: Final = (
+    "min_query_count",
+    "performance_sample_count",
+    "samples_per_query",
+    "threads",
+)
+_POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
+_KINDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float, int),
+    "bool": (bool,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run of one model on one data set; the keys of the JSON object are the fields."""
+
+    model: str
+    """Path of the `.tflite` file."""
+    dataset: str
+    """Folder of `input_0.npy` …, (n, …) each; empty: samples are made up from the model."""
+    log_dir: str
+    """Folder for LoadGen's logs and the raw latencies; made if missing."""
+    scenario: str
+    """`single_stream`, `multi_stream`, `offline` or `server`."""
+    mode: str
+    """`performance` or `accuracy`."""
+    min_query_count: int
+    """Least number of queries; offline, whose only query holds all samples, of samples."""
+    min_duration_ms: int
+    """Least duration; 0 offline, where the number of samples alone decides."""
+    performance_sample_count: int
+    """Samples held in memory, from which LoadGen draws in performance mode."""
+    threads: int = 1
+    delegate: str = "xnnpack"
+    """`xnnpack`, `none` for the runtime's own kernels, `auto` for what it does by itself."""
+    answer: str = "raw"
+    """How outputs become what LoadGen logs: see answers.py."""
+    input_mean: float = 0.0
+    """A float model takes (pixel - input_mean) / input_std; an integer one the same, quantised."""
+    input_std: float = 255.0
+    offline_expected_qps: float = 1.0
+    """With `min_duration_ms` > 0 LoadGen sizes the offline query by it."""
+    samples_per_query: int = 8
+    """Of multi_stream."""
+    target_qps: float = 1.0
+    """Queries a second that server issues, at random times."""
+    target_latency_ms: float = 10.0
+    """What 99 % of server's queries have to keep."""
+    qsl_rng_seed: int = 0
+    sample_index_rng_seed: int = 0
+    schedule_rng_seed: int = 0
+    sampling_s: float = 0.0
+    """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
+    rest_s: float = 0.0
+    """Seconds at rest before the model is loaded, sampled, in performance mode."""
+    die_with_stdin: bool = False
+    """End when standard input does: whoever started the run is gone."""
+
+    @staticmethod
+    def read(path: Path) -> RunSpec:
+        """Read and check a spec; raises RunnerFault `spec_invalid`."""
+        try:
+            given = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise spec_invalid(f"{path}: {error}") from error
+        if not isinstance(given, dict):
+            raise spec_invalid(f"{path}: not a JSON object")
+        return RunSpec.of(given)
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> RunSpec:
+        """Check a JSON object; raises RunnerFault `spec_invalid` naming every objection."""
+        known = {field.name: field for field in fields(RunSpec)}
+        objections = [f"unknown key {key}" for key in given if key not in known]
+        objections += [
+            objection
+            for field in known.values()
+            if (objection := _objection(field, given.get(field.name, MISSING)))
+        ]
+        if objections:
+            raise spec_invalid("; ".join(objections))
+        return RunSpec(**given)
+
+
+def _objection(field: Field[Any], value: object) -> str | None:
+    if value is MISSING:
+        return f"{field.name} is missing" if field.default is MISSING else None
+    kinds = _KINDS[str(field.type)]
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        return f"{field.name} must be {field.type}, not {value!r}"
+    return _out_of_range(field.name, value)
+
+
+def _out_of_range(name: str, value: Any) -> str | None:  # noqa: ANN401 - JSON
+    choices = _CHOICES.get(name)
+    if choices is not None and value not in choices:
+        return f"{name} must be one of {', '.join(choices)}, not {value!r}"
+    if name in _AT_LEAST_ONE and value < 1:
+        return f"{name} must be at least 1, not {value}"
+    if name == "min_duration_ms" and value < 0:
+        return f"min_duration_ms must not be negative, not {value}"
+    if name in _POSITIVE and not value > 0:
+        return f"{name} must be positive, not {value}"
+    return None

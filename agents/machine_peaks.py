@@ -1,0 +1,111 @@
+"""`python -m agents.machine_peaks HOME STACK KNOBS AGAIN`: this machine's peaks as JSON.
+
+HOME is BENCHFARM_HOME, KNOBS a JSON object of launch settings, AGAIN `again` to measure anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from agents.attempts.profiled import ProfiledRunner
+from agents.attempts.worker_process import WorkerProcess
+from agents.host.cores import exclusive_cores, free_cores
+from agents.host.facts import agent_id, cpu_device, machine_id
+from agents.stacks.environments import stacks_folder
+from agents.stacks.interpreter import stack_worker
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import NotFound, UserError, WorkerFault
+from controller.contracts.manifests import Knob, StackManifest
+from controller.contracts.profile import Peaks
+from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
+from controller.platform.terminal import say
+
+DEADLINE_S = 600.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print them; exit status 2 with one line if they can't be measured."""
+    home, stack, knobs, again = arguments
+    try:
+        found = asyncio.run(
+            machine_peaks(Path(home), stack, json.loads(knobs), again=again == "again")
+        )
+    except (UserError, WorkerFault) as error:
+        say(f"benchfarm: {error}", err=True)
+        return 2
+    sys.stdout.write(found.model_dump_json() + "\n")
+    return 0
+
+
+async def machine_peaks(
+    home: Path, stack: str, knobs: dict[str, Scalar], *, again: bool = False
+) -> Peaks:
+    """Return this machine's peaks on a stack; raises NotFound, WrongKnob, WorkerFault.
+
+    If they aren't known, waits until nothing else measures on the cores.
+    """
+    manifest = _stack(stack)
+    declared = {**load_catalog().launch_knobs(stack), **manifest.knobs}
+    _check(knobs, declared)
+    machine = machine_id(home / "agent" / "machine-id")
+    device = cpu_device(machine, {})
+    workers = WorkerProcess(f"peaks@{home}", partial(stack_worker, stacks_folder(home)))
+    profiled = ProfiledRunner(workers, workers, home / "agent" / agent_id(machine) / "peaks")
+    defaults = {name: knob.default for name, knob in declared.items()}
+    with TemporaryDirectory(prefix="benchfarm-peaks-") as folder:
+        job = Job(
+            ref=AttemptRef(run_id=Path(folder).name, attempt=1),
+            device_id=device.id,
+            workload="",
+            stack=stack,
+            scenario="training",
+            knobs=defaults | knobs,
+            program=TrainingProgram(
+                builder="",
+                arguments={},
+                backend=str(manifest.backend),
+                environment=manifest.environment,
+            ),
+            deadline_s=DEADLINE_S,
+        )
+        spec = WorkerSpec(job=job, device=device, artefact_dir=folder)
+        known = profiled.known_peaks(spec)
+        if known and not again:
+            return known
+        with free_cores(device.host_cores) as free:
+            if not free:
+                say("waiting: something else measures on this host's cores", err=True)
+        async with exclusive_cores(device.host_cores):
+            return await profiled.machine_peaks(spec, again=again)
+
+
+class WrongKnob(UserError):
+    """A launch setting that there isn't, or with a value that is not allowed."""
+
+
+def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:
+    for name, value in knobs.items():
+        tried = f"option --knob {name}={value}"
+        if name not in declared:
+            raise WrongKnob(tried, f"there is no knob {name}", f"known: {', '.join(declared)}")
+        if objection := declared[name].objection(value):
+            raise WrongKnob(tried, "it is not allowed", objection)
+
+
+def _stack(name: str) -> StackManifest:
+    stacks = {n: s for n, s in load_catalog().stacks.items() if s.backend}
+    if name not in stacks:
+        known = f"known: {', '.join(stacks)}"
+        raise NotFound(f"looking for stack {name}", "there is none that trains", known)
+    return stacks[name]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

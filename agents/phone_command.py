@@ -1,0 +1,223 @@
+"""`python -m agents.phone_command VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
+
+Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT (its code comes on standard input);
+`look` how adb lists a serial; `clean` an adb serial, and the file by which it is locked while a run
+or a probe is on it; `examine` the same, under a policy, with the file of the settings that were
+changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file;
+`listen` for phones that announce themselves, by a name or ANY. Prints
+a PhoneResult as JSON and exits with 0, or an ErrorPayload and exits with 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from agents.health.examination import looked_at
+from agents.phones.airplane import AirplaneMode
+from agents.phones.kept_settings import KeptFile
+from agents.phones.modes import mode_checks
+from agents.phones.phone_settings import PhoneSettings
+from agents.phones.policy import load_policy
+from agents.remotes.adb.addresses import Address, parse_address
+from agents.remotes.adb.connections import connect, disconnect, is_networked, state_of
+from agents.remotes.adb.mdns import listen
+from agents.remotes.adb.pairing import pair
+from agents.remotes.adb.programs import Link
+from agents.remotes.adb.refusals import DEVICE, fault_of_state
+from agents.remotes.adb.remote import AdbRemote
+from agents.remotes.remote import FaultKind, RemoteFault
+from controller.contracts.adb_status import ANY, PhoneResult
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import PhoneUnavailable
+from controller.platform.locks import exclusive_now
+
+OWNER = "benchfarm phone"
+REMEDIES = {
+    FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, then connect again",
+    FaultKind.ADB_SERVER: "see whether the agent is up: benchfarm agent list",
+}
+_ON = "see that it is on, unlocked and connected: benchfarm phone list"
+REMEDY_OF_VERB = {
+    "connect": "see whether the phone listens there: adb tcpip 5555",
+    "disconnect": "see whether the agent is up: benchfarm agent list",
+    "clean": "see that the phone is well, and try again",
+    "examine": _ON,
+    "listen": "ask again: the adb server that listened has ended, or heard something broken",
+    "look": "see whether the agent is up: benchfarm agent list",
+    "set": f"{_ON}; what was changed is kept for: benchfarm phone restore",
+    "restore": f"{_ON}; what is not put back yet is kept",
+    "pair": "open 'Pair device with pairing code' on it: code and port are new each time",
+}
+TRIES = 5
+PAUSE_S = 1.0
+
+
+async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
+    """Connect, and wait until the phone may be used; raises RemoteFault.
+
+    A connection that is of no use is ended first: adb would go on calling it connected, and a phone
+    that has restarted, or was refused before, is asked again by a new one only. `anew`: end it
+    in any case, if it is not empty.
+    """
+    fresh = False
+    for left in reversed(range(TRIES)):
+        try:
+            if not fresh and await state_of(server, phone) != (None if anew else DEVICE):
+                await disconnected(server, phone)
+            fresh = True
+            await connect(server, phone)
+            fault = fault_of_state(phone, await state_of(server, phone))
+            if fault is None:
+                return PhoneResult()
+            raise fault
+        except RemoteFault as refusal:
+            # A server that has just started may refuse at first, and lose what it has just found;
+            # one that the agent restarts for another phone's sake is away for a moment.
+            if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
+                raise
+        await asyncio.sleep(PAUSE_S)
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def disconnected(server: Address, phone: str) -> PhoneResult:
+    """Let go of a phone, if it is there; raises RemoteFault."""
+    for left in reversed(range(TRIES)):
+        try:
+            if await state_of(server, phone) is not None:
+                await disconnect(server, phone)
+            return PhoneResult()
+        except RemoteFault as refusal:
+            # It has gone meanwhile, or its server is being restarted for another phone's sake.
+            if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
+                raise
+        await asyncio.sleep(PAUSE_S)
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
+    """Remove all that agents have put on a phone; no run begins meanwhile.
+
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    """
+    with _unused("cleaning", Path(use)):
+        remote = AdbRemote.of(Link(server, phone), OWNER)
+        return PhoneResult(freed_bytes=await remote.remove_all())
+
+
+@contextmanager
+def _unused(doing: str, lock: Path) -> Iterator[None]:
+    """Let no run and no probe begin on a phone; raises PhoneUnavailable if one is on it."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive_now(lock) as free:
+        if not free:
+            seen, remedy = "a run or a probe is on it", "wait for its end, or cancel its sweep"
+            raise PhoneUnavailable(f"{doing} phone {lock.name}", seen, remedy)
+        yield
+
+
+async def looked(server: Address, phone: str) -> PhoneResult:
+    """Say what the way adb lists a phone tells of it; nothing if it doesn't. Raises RemoteFault."""
+    state = await state_of(server, phone)
+    return PhoneResult(checks=tuple(mode_checks(state)) if state is not None else ())
+
+
+async def examined(server: Address, phone: str, use: str, policy: str, kept: str) -> PhoneResult:
+    """Look at a phone as a run under a policy would; no run begins meanwhile.
+
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    """
+    with _unused("examining", Path(use)):
+        return await _examined(server, phone, Path(use).name, policy, kept)
+
+
+async def _examined(
+    server: Address, phone: str, device: str, policy: str, kept: str
+) -> PhoneResult:
+    remote = AdbRemote.of(Link(server, phone), OWNER)
+    file = KeptFile(Path(kept), device)
+    networked = is_networked(phone)
+    return await looked_at(remote, phone, load_policy(policy), file, networked=networked)
+
+
+async def set_up(
+    server: Address, phone: str, use: str, policy: str, kept: str, *keys: str
+) -> PhoneResult:
+    """Set those keys that a policy still needs set, then look at the phone; as `examined` does."""
+    with _unused("setting up", Path(use)):
+        device = Path(use).name
+        offers = (await _examined(server, phone, device, policy, kept)).offers
+        settings = _settings(server, phone, kept, device)
+        done = await settings.set([offer for offer in offers if offer.key in keys])
+        after = await _examined(server, phone, device, policy, kept)
+        return PhoneResult(checks=(*done, *after.checks))
+
+
+async def restored(server: Address, phone: str, use: str, kept: str) -> PhoneResult:
+    """Put back what was set; no run begins meanwhile. Raises RemoteFault, PhoneUnavailable."""
+    with _unused("restoring", Path(use)):
+        settings = _settings(server, phone, kept, Path(use).name)
+        return PhoneResult(checks=tuple(await settings.put_back()))
+
+
+def _settings(server: Address, phone: str, kept: str, device: str) -> PhoneSettings:
+    remote = AdbRemote.of(Link(server, phone), OWNER)
+    airplane = AirplaneMode(remote, remote.folder, is_networked(phone))
+    return PhoneSettings(remote, phone, KeptFile(Path(kept), device), airplane)
+
+
+async def paired_with(server: Address, phone: str) -> PhoneResult:
+    """Pair with a phone by the code on its screen, read from standard input.
+
+    Raises RemoteFault.
+    """
+    return PhoneResult(name=await pair(server, phone, sys.stdin.readline().strip()))
+
+
+async def heard(_: Address, name: str) -> PhoneResult:
+    """Listen for phones that announce themselves, of any name or until one does.
+
+    Raises RemoteFault, AdbUnavailable.
+    """
+    return PhoneResult(announced=tuple(await listen(name="" if name == ANY else name)))
+
+
+VERBS: Mapping[str, Callable[..., Awaitable[PhoneResult]]] = {
+    "connect": connected,
+    "disconnect": disconnected,
+    "clean": cleaned,
+    "examine": examined,
+    "look": looked,
+    "set": set_up,
+    "restore": restored,
+    "pair": paired_with,
+    "listen": heard,
+}
+
+
+def main() -> int:
+    """Do it."""
+    verb, server, phone, *more = sys.argv[1:]
+
+    async def do() -> PhoneResult:
+        return await VERBS[verb](parse_address(server), phone, *more)
+
+    try:
+        sys.stdout.write(asyncio.run(do()).model_dump_json())
+        return 0
+    except PhoneUnavailable as refusal:
+        error = refusal
+    except RemoteFault as fault:
+        remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
+        if verb == "listen":
+            remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
+        error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
+    sys.stdout.write(ErrorPayload.of(error).model_dump_json())
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

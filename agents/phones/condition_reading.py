@@ -1,0 +1,37 @@
+"""Reads the conditions of a phone through its Remote."""
+
+from __future__ import annotations
+
+from agents.phones.conditions import (
+    BATTERY,
+    OTHERS,
+    THERMAL,
+    battery_facts,
+    other_facts,
+    thermal_facts,
+)
+from agents.remotes.adb.facts import MAX_SAID
+from agents.remotes.remote import Completed, Remote
+from controller.contracts.base import Scalar
+
+ASK_S = 15.0
+
+
+async def read_conditions(
+    remote: Remote, ask_s: float = ASK_S, cores: object = None
+) -> dict[str, Scalar]:
+    """Ask a phone for its conditions, each question at most so long; raises RemoteFault."""
+    battery = await remote.run(BATTERY, ask_s)
+    thermal = await remote.run(THERMAL, ask_s)
+    others = await remote.run(OTHERS, ask_s)
+    known = cores if isinstance(cores, int) else None
+    return {
+        **battery_facts(_words(battery)),
+        **thermal_facts(_words(thermal)),
+        **other_facts(_words(others), known),
+    }
+
+
+def _words(said: Completed) -> str:
+    """Return what a phone says of its condition, up to what any has to say."""
+    return said.stdout[:MAX_SAID].decode(errors="replace")

@@ -1,0 +1,151 @@
+"""What stands between a phone and a VALID result under a policy, and how to mend it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from agents.phones.policy import Facts, Policy, preflight
+from agents.phones.settings import (
+    BRIGHTNESS_MODE,
+    DEVELOPER,
+    ON_POWER,
+    READ,
+    SAVER,
+    STAY_ON,
+)
+from controller.contracts.adb_status import Check, Health, worst_first
+
+SETTINGS: Final = (
+    "sh",
+    "-c",
+    r"""
+for one in "$@"; do
+  echo "$one: $(settings get "${one%%/*}" "${one##*/}" 2>/dev/null)"
+done
+""",
+    "benchfarm",
+    *READ,
+)
+"""`NAMESPACE/KEY: VALUE` lines, `null` where a key isn't set."""
+_SAID: Final = re.compile(r"^(\w+/\w+): (\S+)$", re.ASCII | re.MULTILINE)
+OLDEST_SDK: Final = 21
+"""Android 5: the oldest on which the bundle has run."""
+
+REMEDIES: Final[tuple[tuple[str, str], ...]] = (
+    ("it is not charging", "charge it"),
+    ("charging", "unplug it and connect over TCP: adb tcpip 5555, benchfarm phone connect HOST"),
+    ("% is below", "charge it first"),
+    ("°C is above", "let it cool: screen off, out of its case, away from the charger"),
+    ("thermal status", "let it cool: screen off, out of its case, away from the charger"),
+    (
+        "airplane mode",
+        "turn airplane mode on; adb over USB stays, Wi-Fi can be turned on again",
+    ),
+    ("brightness", "settings put system screen_brightness 1, with screen_brightness_mode 0"),
+    ("load", "wait, and close what runs: adb shell top -n 1"),
+)
+"""By words of what a policy objects to."""
+
+
+def settings_of(text: str) -> dict[str, str]:
+    """Read what SETTINGS printed; what isn't set is left out."""
+    return {key: value for key, value in _SAID.findall(text) if value != "null"}
+
+
+def checks(
+    conditions: Facts,
+    android: str,
+    sdk: int | None,
+    settings: Mapping[str, str],
+    policy: Policy,
+) -> list[Check]:
+    """Return what was looked at, what is to be mended first.
+
+    android, sdk: its release and API level.
+    """
+    found = [
+        _android(android, sdk),
+        *_conditions(conditions, policy),
+        *_settings(settings, policy),
+    ]
+    return worst_first(found)
+
+
+def _android(release: str, sdk: int | None) -> Check:
+    if sdk is None:
+        return Check(what="Android", health=Health.UNKNOWN, seen="its API level isn't told")
+    seen = f"{release} (API {sdk})"
+    if sdk < OLDEST_SDK:
+        remedy = "use another phone: the runtime needs Android 5 or later"
+        return Check(what="Android", health=Health.MEND, seen=seen, remedy=remedy)
+    return Check(what="Android", health=Health.WELL, seen=seen)
+
+
+def _conditions(facts: Facts, policy: Policy) -> Iterator[Check]:
+    """Yield what the policy objects to, and what it can't judge since the phone doesn't tell it."""
+    objections = preflight(policy, facts).reasons
+    what = f"policy {policy.name}"
+    for objection in objections:
+        yield Check(what=what, health=Health.MEND, seen=objection, remedy=remedy_of(objection))
+    for name, asked in _asked(policy):
+        if asked and name not in facts:
+            yield Check(what=what, health=Health.UNKNOWN, seen=f"{name} isn't told, nor judged")
+    if not objections:
+        yield Check(what=what, health=Health.WELL, seen=_summary(facts))
+
+
+def _asked(policy: Policy) -> Iterator[tuple[str, bool]]:
+    """Yield each fact that a policy may ask for, and whether it does."""
+    yield "battery_percent", policy.least_battery_percent is not None
+    yield "battery_celsius", policy.most_battery_celsius is not None
+    yield "charging", not policy.may_charge
+    yield "thermal_status", policy.most_thermal_status is not None
+    yield "load", policy.most_load_per_core is not None
+    yield "airplane_mode", policy.airplane_mode
+    yield "screen_brightness", policy.most_brightness is not None
+
+
+def remedy_of(objection: str) -> str:
+    """Return how to mend what a policy objects to."""
+    return next(remedy for words, remedy in REMEDIES if words in objection)
+
+
+def _summary(facts: Facts) -> str:
+    told = ("battery_percent", "battery_celsius", "thermal_status")
+    return ", ".join(f"{name} {facts[name]}" for name in told if name in facts) or "nothing is told"
+
+
+def _settings(settings: Mapping[str, str], policy: Policy) -> Iterator[Check]:
+    """Yield what doesn't make a run INVALID and changes its figures, or ends it."""
+    if not settings:
+        seen = "the phone has no settings command, or it says nothing"
+        yield Check(what="settings", health=Health.UNKNOWN, seen=seen)
+        return
+    if settings.get(SAVER) == "1":
+        seen, remedy = "battery saver is on: it slows the phone", "settings put global low_power 0"
+        yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
+    if settings.get(BRIGHTNESS_MODE) == "1" and policy.most_brightness is not None:
+        seen = "brightness is automatic: it may rise during a run"
+        remedy = "settings put system screen_brightness_mode 0"
+        yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
+    if settings.get(STAY_ON, "0") == "0":
+        seen = "the screen turns itself off; some phones slow down then"
+        remedy = f"settings put global stay_on_while_plugged_in {ON_POWER}"
+        yield Check(what="settings", health=Health.HINT, seen=seen, remedy=remedy)
+
+
+def developer_options(settings: Mapping[str, str]) -> Check:
+    """Return whether developer options, and so debugging, stay on."""
+    what = "developer options"
+    match settings.get(DEVELOPER):
+        case "0":
+            seen = "off: debugging may end with the next restart"
+            remedy = "tap the build number seven times in Settings, About phone"
+            return Check(what=what, health=Health.HINT, seen=seen, remedy=remedy)
+        case None:
+            seen = "debugging is on, since adb answers; the phone tells no more"
+            return Check(what=what, health=Health.WELL, seen=seen)
+        case _:
+            return Check(what=what, health=Health.WELL, seen="on")

@@ -1,0 +1,54 @@
+"""Reading the conditions of phones that nothing runs on, seldom and never beside a measurement."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agents.host.cores import free_cores
+from agents.phones.condition_reading import read_conditions
+from agents.phones.discovery import Phones
+from agents.remotes.remote import RemoteFault
+from controller.contracts.base import Scalar
+from controller.contracts.device import Device
+
+log = logging.getLogger(__name__)
+PERIOD_S = 60.0
+ASK_S = 2.0
+"""A phone that takes longer is left: a run may wait for the cores meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdleReading:
+    """Looks after the phones of one agent."""
+
+    phones: Phones
+    host: Device
+    present: Callable[[], Sequence[Device]]
+    """Called at each round: the phones there are now."""
+    on_conditions: Callable[[str, Mapping[str, Scalar]], None]
+
+    async def go_on(self) -> None:
+        """Read all phones again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            for phone in self.present():
+                await self.read(phone)
+
+    async def read(self, phone: Device) -> None:
+        """Read one phone, unless it or any core of this host is being measured on."""
+        alone = self.phones.present.alone(phone.id)
+        if alone.locked():
+            return
+        async with alone:
+            with free_cores(self.host.host_cores) as free:
+                if not free:
+                    return
+                try:
+                    facts = await read_conditions(self.phones.remote_of(phone), ASK_S)
+                except RemoteFault as fault:
+                    log.info("%s; read again in %g s", fault, PERIOD_S)
+                else:
+                    self.on_conditions(phone.id, facts)

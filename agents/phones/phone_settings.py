@@ -1,0 +1,147 @@
+"""Settings of a phone: read, changed, and put back; each is on the disk before it is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agents.phones.airplane import AirplaneMode, RunsCommands
+from agents.phones.kept_settings import KeptFile
+from agents.phones.settings import (
+    AIRPLANE,
+    MAX_CHARACTERS,
+    RADIOS,
+    Kept,
+    Undo,
+    fits,
+    leaves_wifi,
+    undo,
+)
+from agents.remotes.adb.facts import one_line
+from agents.remotes.remote import Completed, FaultKind, RemoteFault
+from controller.contracts.adb_status import Check, Health, Offer
+
+ASK_S = 15.0
+UNSET: Final = "null"
+REFUSED: Final = (
+    "set it on the phone itself; a Xiaomi lets adb do it by "
+    "'USB debugging (Security settings)' in its developer options"
+)
+
+
+class UnfitValue(ValueError):
+    """What a phone says of a setting, which could not be put back as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneSettings:
+    """Of one phone; whoever changes them holds its lock."""
+
+    remote: RunsCommands
+    place: str
+    file: KeptFile
+    airplane: AirplaneMode
+
+    async def set(self, offers: Sequence[Offer]) -> list[Check]:
+        """Change settings; return what came of each.
+
+        What the phone said before is kept first. Raises RemoteFault if it goes away, and
+        PhoneUnavailable if nothing can be kept.
+        """
+        self.file.read()
+        return [await self._set(offer) for offer in offers]
+
+    async def put_back(self) -> list[Check]:
+        """Put back what was changed and still says what it was changed to; return what came of it.
+
+        What can't be put back stays kept. Raises as `set` does.
+        """
+        found = [await self._put_back(kept) for kept in self.file.read().in_turn()]
+        return found or [Check(what="settings", health=Health.WELL, seen="nothing to put back")]
+
+    async def _set(self, offer: Offer) -> Check:
+        try:
+            former = await self._get(offer.key)
+            if offer.key == AIRPLANE and self.airplane.networked:
+                await self._require_wifi_left_alone()
+        except UnfitValue as error:
+            return _mend(offer.key, f"left alone: {error}", "set it on the phone itself")
+        fresh = Offer(key=offer.key, former=former, value=offer.value)
+        if former == offer.value:
+            return _well(offer.key, f"{former} already")
+        before = self.file.read()
+        self.file.write(before.remember(fresh))
+        done = await self._put(offer.key, offer.value)
+        now = await self._after(offer.key)
+        if now == offer.value:
+            return _well(offer.key, f"{now}, was {_shown(former)}")
+        if now is None or now == former or not fits(now):
+            self.file.write(before)
+            return _mend(offer.key, f"still {_shown(now)}{_words(done)}", REFUSED)
+        self.file.write(before.remember(fresh.model_copy(update={"value": now})))
+        return _mend(offer.key, f"{now}, though set to {offer.value}", REFUSED)
+
+    async def _require_wifi_left_alone(self) -> None:
+        if not leaves_wifi(await self._get(RADIOS)):
+            raise UnfitValue("it would turn Wi-Fi off, over which the phone is reached")
+
+    async def _put_back(self, kept: Kept) -> Check:
+        now = await self._after(kept.key)
+        match undo(kept, now):
+            case Undo.IS_BACK:
+                seen = f"{_shown(now)}, as before"
+            case Undo.CHANGED:
+                seen = f"left at {_shown(now)}: changed since it was set to {kept.ours}"
+            case Undo.PUT_BACK:
+                done = await self._put(kept.key, kept.former)
+                now = await self._after(kept.key)
+                if now == kept.ours:
+                    seen = f"still {_shown(now)}{_words(done)}"
+                    return _mend(kept.key, seen, f"put it back to {_shown(kept.former)} yourself")
+                seen = f"{_shown(now)} again"
+        self.file.write(self.file.read().forget(kept.key))
+        return _well(kept.key, seen)
+
+    async def _get(self, key: str) -> str | None:
+        """Return what a setting says; raises UnfitValue if it can't be kept, RemoteFault."""
+        value = await self._after(key)
+        if value is not None and not fits(value):
+            shown = one_line(value)[:40]
+            raise UnfitValue(f"what it says ({shown!r}, {len(value)} characters) can't be kept")
+        return value
+
+    async def _after(self, key: str) -> str | None:
+        """Return what a setting says, whatever that is; raises RemoteFault."""
+        done = await self.remote.run(("settings", "get", *key.split("/")), ASK_S)
+        if done.exit_code:
+            message = f"settings get ended with {done.exit_code}{_words(done)}"
+            raise RemoteFault(self.place, FaultKind.UNSUPPORTED, message)
+        said = done.stdout[: MAX_CHARACTERS * 8].decode(errors="replace")
+        value = said.removesuffix("\n").removesuffix("\r")
+        return None if value == UNSET else value
+
+    async def _put(self, key: str, value: str | None) -> Completed:
+        if key == AIRPLANE:
+            return await self.airplane.turn(on=value == "1")
+        verb = ("settings", "delete") if value is None else ("settings", "put")
+        more = () if value is None else (value,)
+        return await self.remote.run((*verb, *key.split("/"), *more), ASK_S)
+
+
+def _words(done: Completed) -> str:
+    """Return what a command has said about what it did not do."""
+    said = one_line((done.stderr or done.stdout).decode(errors="replace"))
+    return f": {said}" if said else ""
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else one_line(value)
+
+
+def _well(key: str, seen: str) -> Check:
+    return Check(what=key, health=Health.WELL, seen=seen)
+
+
+def _mend(key: str, seen: str, remedy: str) -> Check:
+    return Check(what=key, health=Health.MEND, seen=seen, remedy=remedy)

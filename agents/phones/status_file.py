@@ -1,0 +1,66 @@
+"""What the command line of this host is told of phones: a file for each adb server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agents.phones.modes import NO_PERMISSIONS, OUTSIDE_ANDROID, mode_checks
+from agents.remotes.adb.connections import Route
+from agents.remotes.remote import FaultKind, RemoteFault
+from controller.contracts.adb_status import AdbStatus, RouteStatus
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.platform.atomic import write_private
+
+REMEDIES = {
+    FaultKind.UNAUTHORIZED: "confirm this host's key on its screen; it then joins by itself",
+    FaultKind.UNSUPPORTED: "no run can begin on it: see docs/phones.md for what a phone needs",
+    FaultKind.STORAGE_FULL: "free space on it: it is looked at again by itself",
+    FaultKind.READ_ONLY: "restart it: what can't be written takes no runs",
+}
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFiles:
+    """Of one agent."""
+
+    folder: Path
+    servers: dict[str, AdbStatus] = field(default_factory=dict)
+    """Each adb server, by the file that tells of it."""
+
+    def publish(self, ways: Mapping[Route, RouteStatus]) -> None:
+        """Tell of every way to a phone."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for file, status in self.servers.items():
+                here = {r.serial: way for r, way in ways.items() if str(r.server) == status.server}
+                told = status.model_copy(update={"routes": here})
+                write_private(self.folder / file, told.model_dump_json())
+        except OSError as error:  # a full disk, say: phones work on
+            log.error("benchfarm phone knows no news: %s", error)
+
+
+def route_status(
+    device_id: str | None, error: UserError | None, look: int, last: str | None = None
+) -> RouteStatus:
+    """Return what is told of one way."""
+    complaint = ErrorPayload.of(error) if error else None
+    return RouteStatus(device_id=device_id, last_device_id=last, complaint=complaint, look=look)
+
+
+def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
+    """Return the complaint about a phone that its user has to do something about, if it is so."""
+    if state not in OUTSIDE_ANDROID and not (state or "").startswith(NO_PERMISSIONS):
+        return None
+    first = mode_checks(str(state))[0]
+    return PhoneUnavailable(f"reaching phone {serial}", first.seen, first.remedy)
+
+
+def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
+    """Return the complaint about a phone that could not be taken in."""
+    remedy = REMEDIES.get(fault.kind, "see that it answers, and connect it again")
+    return PhoneUnavailable(f"reaching phone {serial}", fault.message, remedy)

@@ -1,0 +1,38 @@
+"""The part of a worker that profiles: what `WorkerSpec.profile_pass` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from agents.profiling.capture import capture, enable_onednn_verbose, name_compiled_kernels
+from agents.profiling.layers import KNOBS
+from agents.profiling.names import LOG
+from agents.stacks.resolving import resolve
+from controller.contracts.result import Result
+from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
+
+
+def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
+    """Do what is asked for; the files it makes are in the spec's folder and named in the result."""
+    folder, job = Path(spec.artefact_dir), spec.job
+    log = folder / LOG
+    if spec.profile_pass in ("verbose", "replay"):
+        enable_onednn_verbose(log)
+    program = job.program
+    if not isinstance(program, TrainingProgram):
+        raise TypeError(f"{job.workload} does not train")
+    if spec.profile_pass in ("replay", "peaks"):
+        backend = resolve(program.backend)({**job.knobs, **KNOBS})
+        alone: Result = import_module(f"agents.profiling.{spec.profile_pass}").run(
+            backend, folder, log
+        )
+        return alone
+    name_compiled_kernels()
+    backend = resolve(program.backend)(job.knobs)
+    workload = resolve(program.builder)(**program.arguments)
+    found = capture(workload, backend, job.knobs, folder, on_progress)
+    if spec.profile_pass == "trace":
+        return found
+    return found.model_copy(update={"artefacts": {**found.artefacts, "verbose": str(log)}})

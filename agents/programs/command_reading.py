@@ -1,0 +1,93 @@
+"""`python -m agents.programs.command_reading read`: what a program printed, as data.
+
+A process of its own: a pattern of anybody's may take for ever on what a program prints, and an
+agent that waits for it would lose its leases. Reads a ReadOrder from standard input, prints a
+Reading.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from agents.programs.command_output import (
+    OutputUnreadable,
+    facts_in,
+    failure_in,
+    measured,
+    objections_in,
+    table_in,
+)
+from controller.contracts.base import Contract, Scalar
+from controller.contracts.command import OUTPUT, STDERR, STDOUT, Command
+from controller.contracts.errors import WorkerFault
+from controller.contracts.result import Failure, Measurement
+
+PRINTED: Final = {STDOUT: "stdout.txt", STDERR: "stderr.txt"}
+"""Files of a run's artefacts."""
+MAX_KEPT: Final = 32 * 2**20
+"""Bytes of standard output that are kept, and characters of any file that are read."""
+
+
+class ReadOrder(Contract):
+    """What is to be read."""
+
+    command: Command
+    folder: Path
+    """With what the program printed, and what it wrote in `output`."""
+
+
+class Reading(Contract):
+    """What the output of a run says, whatever its exit status was."""
+
+    known: Failure | None
+    """By a failure line."""
+    unreadable: Failure | None
+    """Why there are no metrics."""
+    metrics: dict[str, Measurement] = {}
+    facts: dict[str, Scalar] = {}
+    objections: tuple[str, ...] = ()
+    table: tuple[dict[str, str], ...] = ()
+
+
+def read(order: ReadOrder) -> Reading:
+    """Read it."""
+    command, source = order.command, _sources(order.folder)
+    text = "\n".join((source(STDOUT), source(STDERR)))
+    if known := failure_in(command, text):
+        return Reading(known=known, unreadable=None)
+    try:
+        metrics = measured(command, source)
+    except WorkerFault as fault:
+        return Reading(known=None, unreadable=fault.failure)
+    return Reading(
+        known=None,
+        unreadable=None,
+        metrics=metrics,
+        facts=facts_in(command, text),
+        objections=objections_in(command, text),
+        table=tuple(table_in(command.table, text)) if command.table else (),
+    )
+
+
+def _sources(folder: Path) -> Callable[[str], str]:
+    """Return what gives each source's text; raises OutputUnreadable for a file that isn't there."""
+
+    @cache
+    def text_of(name: str) -> str:
+        path = folder / PRINTED[name] if name in PRINTED else folder / OUTPUT / name
+        try:
+            with path.open(errors="replace") as file:
+                return file.read(MAX_KEPT)
+        except OSError as error:
+            seen = f"the program was to write {name}: {error.strerror or error}"
+            raise OutputUnreadable(seen) from error
+
+    return text_of
+
+
+if __name__ == "__main__":
+    sys.stdout.write(read(ReadOrder.model_validate_json(sys.stdin.read())).model_dump_json())

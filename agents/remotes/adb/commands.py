@@ -1,0 +1,201 @@
+"""How programs are started and ended on a phone: shell text, and what comes back of it; pure.
+
+A program runs in a process group that a shell of ours leads. That shell says its group's number
+before and the exit code after what the program says, both beside a random token: so it works with
+daemons that give no exit code (before shell v2), and the end of the program is the end of the run,
+whoever else still holds its output open. adbd sends SIGHUP to that shell, and to no other process,
+when the link breaks; it then ends its group.
+
+Every string that comes from outside is quoted by shlex (POSIX sh; Android's is mksh).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from agents.remotes.remote import FaultKind, RemoteFault
+from controller.platform.processes import ATTEMPT_MARKER
+
+TERMINAL = ""
+NOTHING = "/dev/null"
+_LAUNCH = """
+trap 'kill -s KILL -- -$$' HUP TERM
+token=$1
+echo "<$token:$$>"
+case $2 in
+  '') exec 3<&0 ;;
+  /dev/null) exec 3</dev/null ;;
+  *) exec 3<"$2"; rm -f "$2" ;;
+esac
+shift 2
+"$@" <&3 3<&- &
+exec 3<&- </dev/null 2>/dev/null
+wait $!
+echo "<$token=$?>"
+kill -s KILL -- -$$
+"""
+# Repeats until none is left, since what dies may still start another. $2, if given, is a group
+# that is certainly still the token's: the others are known by the token.
+_END = """
+ended= passes=0
+[ -z "$2" ] || kill -s KILL -- "-$2" 2>/dev/null
+while
+  found=$(grep -l -e "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null)
+  [ -n "$found" ]
+do
+  passes=$((passes + 1))
+  [ "$passes" -le 100 ] || exit 9
+  for file in $found; do
+    pid=${file#/proc/}
+    pid=${pid%%/*}
+    kill -s KILL -- "-$pid" "$pid" 2>/dev/null
+    case " $ended " in
+      *" $pid "*) ;;
+      *) ended="$ended $pid" ;;
+    esac
+  done
+done
+set -- $ended
+echo "$#"
+"""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BEGIN_DIGITS = re.compile(rb"(\d{1,10})>(\r?)\n")
+_END_DIGITS = re.compile(rb"(\d{1,10})>")
+_DIGITS_BYTES = 16
+"""Of either at most, with what follows."""
+BEFORE_BYTES = 1 << 16
+"""What a shell may say before the program that it was to start."""
+
+
+def owner_tag(owner: str) -> str:
+    """Return what all tokens of an owner begin with."""
+    return sha256(owner.encode()).hexdigest()[:16]
+
+
+def others_tags(owner: str) -> str:
+    """Return what the environment of every program has whose owner is another: patterns of lines.
+
+    Each is for a tag that is as this owner's up to one character: grep can't say "any but this".
+    """
+    tag = owner_tag(owner)
+    return "\n".join(f"{ATTEMPT_MARKER}={tag[:n]}[^{tag[n]}]" for n in range(len(tag)))
+
+
+def new_token(owner: str) -> str:
+    """Return a name for one start of one program, which nothing else on the phone contains."""
+    return owner_tag(owner) + secrets.token_hex(8)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program to be started."""
+
+    token: str
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    stdin: str
+    """A file on the phone, which is removed; NOTHING; or TERMINAL for what the daemon gives."""
+
+    def line(self) -> str:
+        """Return the line for adbd's shell; raises RemoteFault for what a shell can't carry."""
+        everything = {**self.environment, ATTEMPT_MARKER: self.token}
+        words = [*self.argv, *everything.values()]
+        if not self.argv or any("\0" in word for word in words):
+            raise _unsayable(self.token, "an empty command, or one with a NUL in it")
+        if unfit := [name for name in everything if not _NAME.fullmatch(name)]:
+            raise _unsayable(self.token, f"{unfit} can't be names in an environment")
+        exports = [f"export {name}={shlex.quote(value)}" for name, value in everything.items()]
+        script = "\n".join(exports) + _LAUNCH
+        arguments = ("sh", "-c", script, "benchfarm", self.token, self.stdin, *self.argv)
+        return f"exec {shlex.join(arguments)}"
+
+
+def end_line(pattern: str, group: int | None = None) -> str:
+    """Return the line that ends every program whose command line or environment has a text.
+
+    `pattern` is as grep takes it, one a line; it begins with a character that stands for itself.
+    `group` is a process group that surely still belongs to it. The line prints how many processes
+    there were; it exits with 9 if some survive SIGKILL.
+    """
+    # The brackets keep a pattern from finding itself among the arguments of grep and sh.
+    bracketed = "\n".join(f"[{line[0]}]{line[1:]}" for line in pattern.split("\n"))
+    known = "" if group is None else str(group)
+    return f"exec {shlex.join(('sh', '-c', _END, 'benchfarm-end', bracketed, known))}"
+
+
+class Framing:
+    """Takes what a launched program's shell says, and gives what the program says."""
+
+    def __init__(self, token: str) -> None:
+        self.group: int | None = None
+        """The program's process group, once it runs."""
+        self.exit_code: int | None = None
+        """The program's, once it has ended."""
+        self.before = b""
+        """What was said before the program ran: the complaints of a shell."""
+        self._begin = f"<{token}:".encode()
+        self._end = f"<{token}=".encode()
+        self._held = b""
+        self._translated = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Return what of it, and of what was held back before, the program has said."""
+        if self.exit_code is not None:
+            return b""
+        if self.group is None:
+            data = self._find_begin(data)
+            if self.group is None:
+                return b""
+        else:
+            data = self._held + data
+        return self._find_end(data)
+
+    def _find_begin(self, data: bytes) -> bytes:
+        self.before += data
+        at = self.before.find(self._begin)
+        match = _BEGIN_DIGITS.match(self.before, at + len(self._begin)) if at >= 0 else None
+        if match is None:
+            if len(self.before) > BEFORE_BYTES:
+                raise _nonsense(f"{len(self.before)} bytes before its program began")
+            return b""
+        rest = self.before[match.end() :]
+        self.before = self.before[:at]
+        self.group, self._translated = int(match[1]), bool(match[2])
+        return rest
+
+    def _find_end(self, data: bytes) -> bytes:
+        if self._translated:
+            # A terminal has put a CR before each LF: taking it away again gives what was written.
+            data = data.replace(b"\r\n", b"\n")
+        at = data.find(self._end)
+        if at >= 0:
+            self._held = data[at:]
+            if match := _END_DIGITS.match(data, at + len(self._end)):
+                self.exit_code = int(match[1])
+            elif len(self._held) > len(self._end) + _DIGITS_BYTES:
+                raise _nonsense("no exit code where one is announced")
+            return data[:at]
+        keep = self._undecided(data)
+        self._held = data[len(data) - keep :]
+        return data[: len(data) - keep]
+
+    def _undecided(self, data: bytes) -> int:
+        """Return how many of the last bytes may be the begin of something not to be given."""
+        longest = min(len(data), len(self._end) - 1)
+        for n in range(longest, 0, -1):
+            if data.endswith(self._end[:n]):
+                return n
+        return 1 if self._translated and data.endswith(b"\r") else 0
+
+
+def _nonsense(what: str) -> RemoteFault:
+    return RemoteFault("a phone's shell", FaultKind.PROTOCOL, f"it said {what}")
+
+
+def _unsayable(place: str, message: str) -> RemoteFault:
+    return RemoteFault(place, FaultKind.PROTOCOL, message)

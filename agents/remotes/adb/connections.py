@@ -1,0 +1,148 @@
+"""Getting to phones that are connected over TCP, and back to phones that adb calls offline."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from agents.remotes.adb.addresses import Address
+from agents.remotes.adb.refusals import DEVICE, fault_of_refusal, fault_of_state
+from agents.remotes.adb.smart_socket import ask, opened
+from agents.remotes.remote import FaultKind, RemoteFault
+from controller.contracts.errors import PhoneClaimedTwice
+
+TRIES = 3
+RETURN_S = 5.0
+"""How long a phone may take to come back after each try."""
+_TCP_SERIAL = re.compile(r".+:\d{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to a phone: the server that lists it, and the serial it lists it by."""
+
+    server: Address
+    serial: str
+
+    def __str__(self) -> str:
+        return f"{self.serial} of the adb server at {self.server}"
+
+
+def is_tcp(serial: str) -> bool:
+    """Tell whether a serial is a HOST:PORT, which can be connected to anew."""
+    return _TCP_SERIAL.fullmatch(serial) is not None
+
+
+def is_networked(serial: str) -> bool:
+    """Tell whether a phone is reached over a network, also by a name that adb found by mDNS."""
+    return is_tcp(serial) or "._adb" in serial
+
+
+def parse_devices(text: str) -> dict[str, str]:
+    """Read `host:devices` or a message of `host:track-devices`: serial → state."""
+    pairs = (line.rstrip("\r").partition("\t") for line in text.split("\n"))
+    return {serial: state for serial, tab, state in pairs if tab}
+
+
+def without_doubles(found: Iterable[tuple[str, Route]]) -> Mapping[str, Route]:
+    """Return each device id's one route; raises PhoneClaimedTwice naming both."""
+    routes: dict[str, Route] = {}
+    for device_id, route in found:
+        if (other := routes.setdefault(device_id, route)) != route:
+            raise PhoneClaimedTwice(
+                f"reach phone {device_id}",
+                f"it is both {other} and {route}",
+                "disconnect one of them, so that no two runs share the phone",
+            )
+    return routes
+
+
+async def state_of(server: Address, serial: str) -> str | None:
+    """Return how the server lists a serial, None if it does not; raises RemoteFault."""
+    return parse_devices(await ask(server, "host:devices")).get(serial)
+
+
+async def connect(server: Address, address: str, return_s: float = RETURN_S) -> None:
+    """Have the server connect to a phone's HOST:PORT; raises RemoteFault."""
+    try:
+        async with asyncio.timeout(return_s):
+            said = await ask(server, f"host:connect:{address}", address)
+    except TimeoutError as error:
+        raise RemoteFault(address, FaultKind.HUNG, f"no connection in {return_s:g} s") from error
+    if not said.startswith(("connected to", "already connected")):
+        fault = fault_of_refusal(address, said)
+        unknown = fault.kind is FaultKind.PROTOCOL
+        raise RemoteFault(address, FaultKind.OFFLINE, said) if unknown else fault
+
+
+async def disconnect(server: Address, address: str) -> None:
+    """Have the server let go of a phone's HOST:PORT; raises RemoteFault."""
+    await ask(server, f"host:disconnect:{address}", address)
+
+
+async def let_go_of(server: Address, serial: str) -> None:
+    """End a TCP connection on which nothing comes, so that the next one is a new one.
+
+    adb lists as well what has left the network without a word, for as long as TCP lasts.
+    """
+    if is_tcp(serial):
+        with suppress(RemoteFault):  # adb, too, has noticed
+            await disconnect(server, serial)
+
+
+async def recover(server: Address, serial: str, return_s: float = RETURN_S) -> None:
+    """Bring an offline phone back; raises RemoteFault with its state if it stays away.
+
+    adb's own attempts end after a while, and a serial that has gone offline stays so until it is
+    disconnected and connected anew. Nobody can bring back a cable that has been pulled.
+    """
+    state = await state_of(server, serial)
+    fault = fault_of_state(serial, state)
+    for _ in range(TRIES if is_tcp(serial) or state is not None else 0):
+        if fault is None or fault.kind is not FaultKind.OFFLINE:
+            break
+        fault = await _try(server, serial, return_s)
+    if fault is not None:
+        raise fault
+
+
+async def _try(server: Address, serial: str, return_s: float) -> RemoteFault | None:
+    try:
+        async with asyncio.timeout(return_s):
+            if is_tcp(serial):
+                await _reconnect_tcp(server, serial)
+            else:
+                await _request(server, "host:reconnect-offline", serial)
+            await _wait_for_device(server, serial)
+    except RemoteFault as fault:
+        return fault
+    except TimeoutError:
+        state = await state_of(server, serial)
+        listed = "does not list it" if state is None else f"lists it as {state}"
+        message = f"it stays offline: not back in {return_s:g} s, adb {listed}"
+        seen = fault_of_state(serial, state)
+        if seen is not None and seen.kind is FaultKind.OFFLINE:
+            return RemoteFault(serial, FaultKind.OFFLINE, message)
+        return seen
+    return None
+
+
+async def _reconnect_tcp(server: Address, serial: str) -> None:
+    if await state_of(server, serial) is not None:
+        await disconnect(server, serial)
+    await connect(server, serial)
+
+
+async def _request(server: Address, request: str, serial: str) -> None:
+    async with opened(server) as connection:
+        await connection.request(request, serial)
+
+
+async def _wait_for_device(server: Address, serial: str) -> None:
+    """Return when the phone's state is `device`; the server tells."""
+    async with opened(server) as connection:
+        await connection.request(f"host-serial:{serial}:wait-for-any-{DEVICE}", serial)
+        await connection.read_exactly(4)

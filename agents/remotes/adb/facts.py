@@ -1,0 +1,136 @@
+"""What a phone is: read over adb, as the Device that is announced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from agents.remotes.remote import FaultKind, Remote, RemoteFault
+from controller.contracts.device import EMULATED, HOST_PREFIX, ID, Device, DeviceKind, Fact
+
+VIRTUAL: Final = "ro.benchfarm.virtual"
+"""1 on virtual phones, which no one is to take for others."""
+EMULATOR: Final = "ro.benchfarm.emulated"
+"""Of a virtual phone: what does the work of its processor, which is then not its host's."""
+HOST_CORES: Final = "ro.benchfarm.host_cores"
+"""Of a virtual phone: the cores of its host that it computes on, such as 0,2-3."""
+READ_S: Final = 20.0
+_PROPERTY = re.compile(r"^\[([^\]\n]+)\]: \[", re.MULTILINE)
+"""Where one begins; it ends before the next."""
+MAX_CORES: Final = 4096
+"""More than any phone has: what a broken one says is not made a set of."""
+MAX_CHARACTERS: Final = 200
+"""Of a fact that is words."""
+MAX_SAID: Final = 1 << 20
+"""Bytes of an answer that a description is made of; a phone has some thousand properties."""
+_MEMORY = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
+_RELEASE = re.compile(r"\d{1,4}(\.\d{1,4})?")
+_SDK = re.compile(r"\d{1,6}", re.ASCII)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read the output of `getprop`; a value may hold line ends."""
+    _, *found = _PROPERTY.split(text)
+    values = (value.rpartition("]") for value in found[1::2])
+    return {name: value for name, (value, end, _) in zip(found[::2], values, strict=True) if end}
+
+
+def parse_cores(text: str) -> frozenset[int]:
+    """Read a list of cores such as 0,2-3, the kernel's way; raises ValueError."""
+    cores: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        first, dash, last = part.partition("-")
+        low, high = int(first), int(last if dash else first)
+        if not 0 <= low <= high < MAX_CORES:
+            raise ValueError(f"no cores are numbered {part[:MAX_CHARACTERS]}")
+        cores.update(range(low, high + 1))
+    return frozenset(cores)
+
+
+def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_v2: bool) -> Device:
+    """Describe a phone from its properties, /sys/…/cpu/present and /proc/meminfo.
+
+    Raises ValueError if it does not say which phone it is, or what it says can't be read.
+    """
+    serial = properties.get("ro.serialno") or properties.get("ro.boot.serialno")
+    if not serial:
+        raise ValueError("it has no ro.serialno, by which its results would be known")
+    if not re.fullmatch(ID, serial):
+        shown = one_line(repr(serial[:MAX_CHARACTERS]))
+        raise ValueError(f"its ro.serialno {shown} can't be an id: it has to match {ID}")
+    if serial.startswith(HOST_PREFIX):
+        raise ValueError(f"its ro.serialno {serial} is a server's: theirs begin with {HOST_PREFIX}")
+    facts: dict[str, Fact] = {
+        **_named(properties),
+        **_numbers(properties),
+        "cores": len(parse_cores(cores)),
+        "shell_v2": shell_v2,
+    }
+    if emulator := one_line(properties.get(EMULATOR, "")):
+        facts |= {EMULATED: True, "emulator": emulator}
+    if memory := _MEMORY.search(meminfo):
+        facts["memory_bytes"] = int(memory[1]) * 1024
+    return Device(
+        id=serial,
+        kind=DeviceKind.ANDROID,
+        virtual=properties.get(VIRTUAL) == "1" or EMULATED in facts,
+        facts=facts,
+        host_cores=parse_cores(properties.get(HOST_CORES, "")),
+    )
+
+
+async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
+    """Describe the phone behind a remote; raises RemoteFault."""
+    properties = parse_properties(await _said(remote, serial, "getprop"))
+    cores = await _said(remote, serial, "cat", "/sys/devices/system/cpu/present")
+    meminfo = await _said(remote, serial, "cat", "/proc/meminfo")
+    try:
+        return device_of(properties, cores, meminfo, shell_v2=shell_v2)
+    except ValueError as error:
+        message = f"it can't be described: {' '.join(str(error).split())[:MAX_CHARACTERS]}"
+        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message) from error
+
+
+async def _said(remote: Remote, serial: str, *argv: str) -> str:
+    """Return all that a command says; raises RemoteFault if it was cut short or failed."""
+    done = await remote.run(argv, READ_S)
+    if done.exit_code != 0:
+        words = one_line((done.stderr or done.stdout).decode(errors="replace"))
+        message = f"{' '.join(argv)} ended with {done.exit_code}{f': {words}' if words else ''}"
+        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
+    if len(done.stdout) > MAX_SAID:
+        message = f"{' '.join(argv)} said {len(done.stdout)} bytes, at most {MAX_SAID} are read"
+        raise RemoteFault(serial, FaultKind.PROTOCOL, message)
+    return done.stdout.decode(errors="replace")
+
+
+def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
+    """Return the facts that are words; what the phone does not say is left out."""
+    sources = {
+        "manufacturer": ("ro.product.manufacturer",),
+        "model": ("ro.product.model",),
+        "soc": ("ro.soc.model", "ro.board.platform"),
+        "abi": ("ro.product.cpu.abi",),
+        "fingerprint": ("ro.build.fingerprint",),
+    }
+    found = {
+        fact: next((properties[name] for name in names if properties.get(name)), "")
+        for fact, names in sources.items()
+    }
+    return {fact: one_line(value) for fact, value in found.items() if value}
+
+
+def one_line(text: str) -> str:
+    """Return what a phone says on one line, for tables, labels and logs."""
+    shown = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(shown.split())[:MAX_CHARACTERS]
+
+
+def _numbers(properties: Mapping[str, str]) -> dict[str, Fact]:
+    facts: dict[str, Fact] = {}
+    if release := _RELEASE.match(properties.get("ro.build.version.release", "")):
+        facts["android"] = float(release[0])
+    if sdk := _SDK.fullmatch(properties.get("ro.build.version.sdk", "")):
+        facts["sdk"] = int(sdk[0])
+    return facts

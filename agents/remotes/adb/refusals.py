@@ -1,0 +1,60 @@
+"""What the words of adb servers and phones mean; pure.
+
+The words are those of AOSP packages/modules/adb (transport.cpp, client and daemon) and of strerror.
+"""
+
+from __future__ import annotations
+
+from agents.remotes.remote import FaultKind, RemoteFault
+
+DEVICE = "device"
+"""The state of a phone that can be used."""
+_OF_WORDS = (
+    ("unauthorized", FaultKind.UNAUTHORIZED),
+    ("authorizing", FaultKind.OFFLINE),  # keys are still being tried: not refused yet
+    ("failed to authenticate", FaultKind.UNAUTHORIZED),
+    ("insufficient permissions", FaultKind.UNAUTHORIZED),
+    ("no permissions", FaultKind.UNAUTHORIZED),
+    ("offline", FaultKind.OFFLINE),
+    ("still connecting", FaultKind.OFFLINE),
+    ("not found", FaultKind.OFFLINE),
+    ("no devices", FaultKind.OFFLINE),
+    ("no such device", FaultKind.OFFLINE),
+    ("connection reset", FaultKind.OFFLINE),
+    ("no space left on device", FaultKind.STORAGE_FULL),
+    ("disk quota exceeded", FaultKind.STORAGE_FULL),
+    ("read-only file system", FaultKind.READ_ONLY),
+    ("no such file or directory", FaultKind.MISSING_FILE),
+    ("permission denied", FaultKind.NO_PERMISSION),
+    ("operation not permitted", FaultKind.NO_PERMISSION),
+)
+_NOT_OPENED = "closed"
+"""All that a server says when it can't open a service; those asked for here, every phone has."""
+_REMEDIES = {
+    FaultKind.UNAUTHORIZED: "allow this computer on the phone's screen, or give adb its key",
+    FaultKind.STORAGE_FULL: "free space on the phone",
+}
+
+
+def fault_of_refusal(serial: str, words: str) -> RemoteFault:
+    """Return the fault that an adb server's or a phone's refusal tells of."""
+    said = " ".join(words.split())
+    lower = said.lower()
+    kind = next((kind for part, kind in _OF_WORDS if part in lower), FaultKind.PROTOCOL)
+    # Two lines of advice follow, about adb's own environment.
+    said = said.partition(" This adb server's")[0]
+    if lower == _NOT_OPENED:
+        kind, said = FaultKind.OFFLINE, f"the link broke, or the phone refused ({said})"
+    remedy = _REMEDIES.get(kind)
+    return RemoteFault(serial, kind, f"{said}; {remedy}" if remedy else said)
+
+
+def fault_of_state(serial: str, state: str | None) -> RemoteFault | None:
+    """Return the fault that a state of `adb devices` is; None if the phone can be used."""
+    if state == DEVICE:
+        return None
+    if state is None:
+        return RemoteFault(serial, FaultKind.OFFLINE, "not attached to the adb server")
+    if state in ("offline", "connecting", "detached", "bootloader", "recovery", "sideload"):
+        return RemoteFault(serial, FaultKind.OFFLINE, f"adb lists it as {state}")
+    return fault_of_refusal(serial, f"adb lists it as {state}")

@@ -1,0 +1,203 @@
+"""A phone behind an adb server as a Remote."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from agents.remotes.adb import device_tree
+from agents.remotes.adb.commands import others_tags
+from agents.remotes.adb.programs import Link, Programs
+from agents.remotes.adb.refusals import fault_of_refusal
+from agents.remotes.adb.sync import Budget, receive_tree
+from agents.remotes.outputs import RunsPrograms
+from agents.remotes.remote import (
+    NO_ENVIRONMENT,
+    NOT_STARTED,
+    Completed,
+    Ended,
+    FaultKind,
+    Pushed,
+    RemoteFault,
+)
+from agents.remotes.tree import Tree, differences
+
+FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
+QUICK_S = 20.0
+"""How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
+THOROUGH_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class AdbRemote(RunsPrograms[Programs]):
+    """See Remote; files go below a folder of its own, whatever else lies there is left alone."""
+
+    _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _verified: dict[PurePosixPath, str] = field(default_factory=dict)
+    """Tree → its stamps when its checksums were right; forgotten when the phone's link breaks."""
+
+    @classmethod
+    def of(cls, link: Link, owner: str, folder: PurePosixPath = FOLDER) -> AdbRemote:
+        """Return the remote of an agent; `owner` marks its programs, over its restarts."""
+        return cls(Programs(link, owner, folder))
+
+    @property
+    def link(self) -> Link:
+        """How the phone is reached."""
+        return self.programs.link
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Where it keeps its files on the phone."""
+        return self.programs.folder
+
+    async def require_alone(self) -> None:
+        """Raise RemoteFault `offline` if another agent's run is on the phone: it is not ours now.
+
+        An agent that has not heard of the controller for a while may have lost it to another.
+        """
+        others = others_tags(self.programs.owner)
+        found = await self._own(device_tree.find_runs(self.folder, others), QUICK_S)
+        if device_tree.is_shared(found.exit_code):
+            raise self.link.fault(FaultKind.OFFLINE, "another host's run is on it")
+        if found.exit_code:
+            raise self._unable("look for other hosts' runs", found)
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        """See Remote.stream; what measures does not begin beside another agent's run."""
+        await self.require_alone()
+        return await RunsPrograms.stream(self, argv, deadline_s, on_line, environment)
+
+    async def push_tree(self, tree: Tree) -> Pushed:
+        """See Remote.push_tree."""
+        path = self.folder / tree.digest
+        async with self._pushing:
+            await self._do("make a folder", device_tree.prepare(self.folder), QUICK_S)
+            stamps = await self._stamps(path)
+            known = stamps is not None and self._verified.pop(path, None) == stamps
+            if known or not await self._differences(path, tree):
+                await self._check_programs(path, tree)
+                self._remember(path, stamps)
+                return Pushed(path, 0)
+            pushed = await self._push(tree, path)
+        return Pushed(path, pushed)
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        """See Remote.pull; links are followed, a folder is merged into what is there."""
+        await self.programs.end_left()
+        try:
+            async with asyncio.timeout(THOROUGH_S), self.link.sync() as sync:
+                found = await sync.look(source)
+                if found is None:
+                    raise self.link.fault(FaultKind.MISSING_FILE, f"there is no {source}")
+                await receive_tree(sync, source, found, target, Budget(self.link.serial))
+        except TimeoutError as error:  # a byte now and then is no end of patience
+            message = f"{source} was not pulled in {THOROUGH_S:g} s"
+            raise self.link.fault(FaultKind.HUNG, message) from error
+
+    async def clean(self) -> int:
+        """See Remote.clean; while something of this agent runs, only what was left is ended.
+
+        Nothing is removed while another agent's programs run: the phone may be that one's.
+        Raises RemoteFault, too, if the phone takes no files: then nothing can run there.
+        """
+        busy = self.programs.busy
+        ended = await self.programs.clean()
+        if not busy:
+            others = others_tags(self.programs.owner)
+            sweep = device_tree.sweep(self.folder, others)
+            await self._do("clean up and write a file", sweep, QUICK_S)
+        return ended
+
+    async def remove_all(self) -> int:
+        """Remove all trees and runs from the phone, of every agent; return the bytes that freed."""
+        answer = await self._do("remove a folder", device_tree.remove(self.folder), THOROUGH_S)
+        return device_tree.parse_size(self.link.serial, answer)
+
+    async def free_bytes(self) -> int:
+        """Return how much the phone's storage still takes; raises RemoteFault."""
+        df = ("df", str(self.folder.parent))
+        answer = await self._do("tell its free storage by df", df, QUICK_S)
+        return device_tree.parse_free_bytes(self.link.serial, answer)
+
+    async def _stamps(self, path: PurePosixPath) -> str | None:
+        """Return what changes with the tree; None if there is none, or its phone can't tell."""
+        listed = await self._own(device_tree.stamp_tree(path), THOROUGH_S)
+        return None if listed.exit_code else hashlib.sha256(listed.stdout).hexdigest()
+
+    def _remember(self, path: PurePosixPath, stamps: str | None) -> None:
+        if stamps is not None:
+            self._verified[path] = stamps
+
+    async def _differences(self, path: PurePosixPath, tree: Tree) -> list[str]:
+        listed = await self._own(device_tree.list_tree(path), THOROUGH_S)
+        if device_tree.is_absent(listed.exit_code):
+            return ["absent"]
+        if listed.exit_code:
+            raise self._unable("list a tree", listed)
+        text = listed.stdout.decode(errors="surrogateescape")
+        return differences(tree.listing, device_tree.parse_listing(self.link.serial, text))
+
+    async def _push(self, tree: Tree, path: PurePosixPath) -> int:
+        free = await self.free_bytes()
+        need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing))
+        if free < need:
+            message = f"{free} bytes are free, {need} are needed; free space on the phone"
+            raise self.link.fault(FaultKind.STORAGE_FULL, message)
+        name = f"incoming-{secrets.token_hex(8)}"
+        archive, unpacked = self.folder / f"{name}.tar", self.folder / name
+        async with self.link.sync() as sync:
+            with tree.archive.open("rb") as source:
+                pushed = await sync.send(source, archive)
+        unpack = device_tree.unpack(archive, unpacked)
+        await self._do("unpack an archive", unpack, THOROUGH_S)
+        stamps = await self._stamps(unpacked)  # renaming the folder changes nothing below it
+        if wrong := await self._differences(unpacked, tree):
+            message = f"what was pushed arrived changed: {'; '.join(wrong[:3])}"
+            raise self.link.fault(FaultKind.CORRUPT, message)
+        await self._check_programs(unpacked, tree)
+        await self._do("rename a folder", device_tree.install(unpacked, path), QUICK_S)
+        self._remember(path, stamps)
+        return pushed
+
+    async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
+        if tree.programs:
+            # One stands for all: their permissions have been compared, the mount is the same.
+            unusable = device_tree.unusable(path, tree.programs[:1])
+            refused = await self._do("look at a program", unusable, QUICK_S)
+            if refused:
+                message = f"{path} holds programs that can't be executed: is it mounted noexec?"
+                raise self.link.fault(FaultKind.NO_EXEC, message)
+
+    async def _do(self, what: str, argv: Sequence[str], deadline_s: float) -> str:
+        """Return what a command of ours says that does this; raises RemoteFault if it fails."""
+        completed = await self._own(argv, deadline_s)
+        if completed.exit_code:
+            raise self._unable(what, completed)
+        return completed.stdout.decode(errors="surrogateescape")
+
+    async def _own(self, argv: Sequence[str], deadline_s: float) -> Completed:
+        """Run a command of ours; that it takes too long is not the workload's fault."""
+        try:
+            return await self.run(argv, deadline_s)
+        except RemoteFault as fault:
+            if fault.kind is FaultKind.DEADLINE:
+                raise self.link.fault(FaultKind.HUNG, fault.message) from fault
+            raise
+
+    def _unable(self, what: str, completed: Completed) -> RemoteFault:
+        words = (completed.stderr or completed.stdout).decode(errors="replace").strip()
+        if completed.exit_code in NOT_STARTED:
+            return self.link.fault(FaultKind.UNSUPPORTED, f"can't {what}: {words}")
+        said = words or f"exit status {completed.exit_code}"
+        return fault_of_refusal(self.link.serial, f"can't {what}: {said}")

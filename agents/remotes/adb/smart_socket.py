@@ -1,0 +1,145 @@
+"""Conversations with an adb server (AOSP OVERVIEW.TXT, SERVICES.TXT), in asyncio.
+
+Our own rather than adbutils': that client blocks a thread for as long as a program runs, sleeps
+20 ms a call, sends without looking how much was sent, and starts a server on port 5037 whenever its
+own does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
+from agents.remotes.adb.addresses import Address
+from agents.remotes.adb.refusals import fault_of_refusal
+from agents.remotes.remote import FaultKind, RemoteFault
+
+MAX_REQUEST = 0xFFFF
+"""Bytes: its length is told in four hexadecimal digits."""
+MAX_READ = 1 << 20
+"""Bytes of one piece of any protocol: whoever tells of more is not read to its end."""
+ANSWER_S = 10.0
+"""How long a server may take to answer a question."""
+_BUFFER = 1 << 20
+_LENGTH = re.compile(rb"[0-9A-Fa-f]{4}")
+
+
+class Connection:
+    """One connection to the server; what it is for is said by the first request."""
+
+    def __init__(
+        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.address = address
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, address: Address) -> Self:
+        """Connect; raises RemoteFault `adb_server` if no server is there."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                reader, writer = await address.connect(_BUFFER)
+        except TimeoutError as error:
+            message = f"the adb server took no connection for {ANSWER_S:g} s"
+            raise _gone(address, message) from error
+        except OSError as error:
+            raise _gone(address, f"no adb server answers: {error.strerror or error}") from error
+        return cls(address, reader, writer)
+
+    def close(self) -> None:
+        """Let go at once, whatever is still to be sent; safe to call again."""
+        self._writer.transport.abort()
+
+    async def request(self, text: str, place: str) -> None:
+        """Make a request about a place; raises RemoteFault if it is refused."""
+        data = text.encode(errors="surrogateescape")
+        if len(data) > MAX_REQUEST:
+            message = f"a request of {len(data)} bytes, adb takes {MAX_REQUEST}"
+            raise RemoteFault(place, FaultKind.PROTOCOL, message)
+        await self.write(f"{len(data):04x}".encode() + data)
+        answer = await self.read_exactly(4)
+        if answer == b"FAIL":
+            raise fault_of_refusal(place, (await self.read_block()).decode(errors="replace"))
+        if answer != b"OKAY":
+            raise RemoteFault(place, FaultKind.PROTOCOL, f"the adb server answered {answer!r}")
+
+    async def write(self, data: bytes) -> None:
+        """Send; raises RemoteFault `adb_server` if the connection has ended."""
+        try:
+            self._writer.write(data)
+            await self._writer.drain()
+        except OSError as error:
+            raise _gone(self.address, f"the adb server hung up: {error}") from error
+
+    async def read(self) -> bytes:
+        """Return what comes next, b"" at the end: closed, or its host is silent or unreachable."""
+        try:
+            return await self._reader.read(_BUFFER)
+        except OSError:
+            return b""
+
+    async def read_exactly(self, n: int) -> bytes:
+        """Return n bytes; raises RemoteFault `adb_server` at the connection's end.
+
+        Raises RemoteFault `protocol`, and reads nothing, if these are more than MAX_READ.
+        """
+        if n > MAX_READ:
+            message = f"a piece of {n} bytes was announced, at most {MAX_READ} are taken"
+            raise RemoteFault(str(self.address), FaultKind.PROTOCOL, message)
+        try:
+            return await self._reader.readexactly(n)
+        except (asyncio.IncompleteReadError, OSError) as error:
+            raise _gone(self.address, "the adb server closed the connection") from error
+
+    async def read_block(self) -> bytes:
+        """Return a text that comes after its length; raises RemoteFault.
+
+        A service may still be refused here, after its OKAY.
+        """
+        length = await self.read_exactly(4)
+        if length == b"FAIL":
+            words = (await self.read_block()).decode(errors="replace")
+            raise fault_of_refusal(str(self.address), words)
+        if not _LENGTH.fullmatch(length):
+            raise _gone(self.address, f"{length!r} instead of a length")
+        return await self.read_exactly(int(length, 16))
+
+
+@asynccontextmanager
+async def opened(address: Address) -> AsyncIterator[Connection]:
+    """Have a connection for a block; raises RemoteFault."""
+    connection = await Connection.open(address)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def open_service(address: Address, serial: str, name: str) -> Connection:
+    """Connect to a service of a phone; raises RemoteFault."""
+    connection = await Connection.open(address)
+    try:
+        await connection.request(f"host:transport:{serial}", serial)
+        await connection.request(name, serial)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def ask(address: Address, request: str, place: str = "") -> str:
+    """Return the server's answer to a question; raises RemoteFault."""
+    try:
+        async with asyncio.timeout(ANSWER_S), opened(address) as connection:
+            await connection.request(request, place or str(address))
+            return (await connection.read_block()).decode(errors="replace")
+    except TimeoutError as error:
+        raise _gone(address, f"the adb server did not answer for {ANSWER_S:g} s") from error
+
+
+def _gone(address: Address, message: str) -> RemoteFault:
+    return RemoteFault(str(address), FaultKind.ADB_SERVER, message)

@@ -1,0 +1,220 @@
+"""Files over adb: the first version of the sync protocol (AOSP SYNC.TXT), which all phones speak.
+
+A request is four letters, a 32-bit little-endian length and a path; content comes as DATA packets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from agents.remotes.adb.refusals import fault_of_refusal
+from agents.remotes.adb.smart_socket import Connection
+from agents.remotes.remote import FaultKind, RemoteFault
+
+SERVICE = "sync:"
+_HEAD = struct.Struct("<4sI")
+_ENTRY = struct.Struct("<III")
+_LISTED = struct.Struct("<4s4I")
+_DATA_MAX = 64 << 10
+_BLOCK = 16 * _DATA_MAX
+_NAME_MAX = 255
+"""Bytes of a file's name, on this host as on a phone."""
+PULL_BYTES = 4 << 30
+"""Of all files of a pull; LoadGen's log of a class map for each of 2,000 images takes 1 GiB."""
+PULL_FILES = 10_000
+"""Files and folders of a pull."""
+PULL_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies at a path of a phone."""
+
+    mode: int
+    size: int
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder itself, not a link to one."""
+        return stat.S_ISDIR(self.mode)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a phone may still send: it says what there is, and could go on for ever."""
+
+    serial: str
+    bytes_left: int = PULL_BYTES
+    files_left: int = PULL_FILES
+
+    def spend(self, *, size: int = 0, files: int = 0) -> None:
+        """Count what comes; raises RemoteFault when it is too much."""
+        self.bytes_left -= size
+        self.files_left -= files
+        if min(self.bytes_left, self.files_left) < 0:
+            message = f"a pull of more than {PULL_BYTES} bytes or {PULL_FILES} files"
+            raise RemoteFault(self.serial, FaultKind.TOO_MUCH_OUTPUT, message)
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """A sync session; gives the phone up as hung when nothing has moved for `patience_s`."""
+
+    connection: Connection
+    serial: str
+    patience_s: float
+
+    async def send(self, source: BinaryIO, target: PurePosixPath, mode: int = 0o644) -> int:
+        """Write a file, and return its size; missing folders are made.
+
+        Raises RemoteFault; of a file that could not be sent completely nothing is left, unless the
+        link broke on an old phone.
+        """
+        await self._ask(b"SEND", os.fsencode(target) + f",{stat.S_IFREG | mode}".encode())
+        refused = asyncio.create_task(self._answer())
+        sending = asyncio.create_task(self._send_content(source))
+        try:
+            # A refusal comes early, and only if it is read: a full disk stops a long transfer.
+            await asyncio.wait({refused, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if refused.done():
+                refused.result()
+            size = await sending
+            with self._moving():
+                async with asyncio.timeout(self.patience_s):
+                    await refused
+        finally:
+            for task in (refused, sending):
+                task.cancel()
+            await asyncio.gather(refused, sending, return_exceptions=True)
+        return size
+
+    async def receive(self, source: PurePosixPath, target: BinaryIO, budget: Budget) -> int:
+        """Read a file, and return its size; raises RemoteFault."""
+        await self._ask(b"RECV", os.fsencode(source))
+        size, held = 0, bytearray()
+        while True:
+            kind, length = _HEAD.unpack(await self._read(_HEAD.size))
+            if kind == b"DONE":
+                await asyncio.to_thread(target.write, held)
+                return size
+            if kind == b"FAIL":
+                raise fault_of_refusal(self.serial, f"{source}: {await self._words(kind, length)}")
+            if kind != b"DATA" or not 0 < length <= _DATA_MAX:  # nothing would go on for ever
+                raise self._nonsense(kind, length)
+            budget.spend(size=length)
+            held += await self._read(length)
+            size += length
+            if len(held) >= _DATA_MAX:
+                await asyncio.to_thread(target.write, held)
+                held = bytearray()
+
+    async def look(self, path: PurePosixPath) -> Found | None:
+        """Return what lies at a path, None if nothing does; raises RemoteFault."""
+        await self._ask(b"STAT", os.fsencode(path))
+        answer = await self._read(4 + _ENTRY.size)
+        mode, size, _ = _ENTRY.unpack_from(answer, 4)
+        return Found(mode, size) if mode else None
+
+    async def list(self, folder: PurePosixPath, budget: Budget) -> dict[str, Found]:
+        """Return what is in a folder, by name; raises RemoteFault."""
+        await self._ask(b"LIST", os.fsencode(folder))
+        found: dict[str, Found] = {}
+        while True:
+            kind, mode, size, _, length = _LISTED.unpack(await self._read(_LISTED.size))
+            if kind not in (b"DENT", b"DONE") or length > _NAME_MAX:
+                raise self._nonsense(kind, length)
+            name = os.fsdecode(await self._read(length))
+            if kind == b"DONE":
+                return found
+            if not name or "/" in name or "\0" in name:
+                raise self._nonsense(kind, length)
+            budget.spend(files=1)
+            if name not in (".", ".."):
+                found[name] = Found(mode, size)
+
+    async def _ask(self, request: bytes, path: bytes) -> None:
+        await self._write(_HEAD.pack(request, len(path)) + path)
+
+    async def _send_content(self, source: BinaryIO) -> int:
+        size = 0
+        while block := await asyncio.to_thread(source.read, _BLOCK):
+            parts = (block[at : at + _DATA_MAX] for at in range(0, len(block), _DATA_MAX))
+            await self._write(b"".join(_HEAD.pack(b"DATA", len(p)) + p for p in parts))
+            size += len(block)
+        await self._write(_HEAD.pack(b"DONE", int(time.time())))
+        return size
+
+    async def _answer(self) -> None:
+        # Patience is the sender's: no answer is due before all has been sent.
+        kind, length = _HEAD.unpack(await self._read_whenever(_HEAD.size))
+        if kind == b"FAIL":
+            raise fault_of_refusal(self.serial, await self._words(kind, length))
+        if kind != b"OKAY":
+            raise self._nonsense(kind, length)
+
+    async def _words(self, kind: bytes, length: int) -> str:
+        if length > _DATA_MAX:
+            raise self._nonsense(kind, length)
+        return (await self._read(length)).decode(errors="replace")
+
+    async def _write(self, data: bytes) -> None:
+        with self._moving():
+            async with asyncio.timeout(self.patience_s):
+                await self.connection.write(data)
+
+    async def _read(self, n: int) -> bytes:
+        with self._moving():
+            async with asyncio.timeout(self.patience_s):
+                return await self._read_whenever(n)
+
+    async def _read_whenever(self, n: int) -> bytes:
+        return await self.connection.read_exactly(n)
+
+    @contextmanager
+    def _moving(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            message = f"no byte of a file moved for {self.patience_s:g} s"
+            raise RemoteFault(self.serial, FaultKind.HUNG, message) from error
+
+    def _nonsense(self, kind: bytes, length: int) -> RemoteFault:
+        message = f"the phone's sync service said {kind!r} with length {length}"
+        return RemoteFault(self.serial, FaultKind.PROTOCOL, message)
+
+
+async def receive_to(sync: Sync, source: PurePosixPath, target: Path, budget: Budget) -> None:
+    """Copy a phone's file to this host, whole or not at all; raises RemoteFault."""
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("wb") as file:
+            await sync.receive(source, file, budget)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def receive_tree(
+    sync: Sync, source: PurePosixPath, found: Found, target: Path, budget: Budget, depth: int = 0
+) -> None:
+    """Copy a phone's file or folder to this host; raises RemoteFault."""
+    if not found.is_folder:
+        await receive_to(sync, source, target, budget)
+        target.chmod(0o755 if found.mode & stat.S_IXUSR else 0o644)
+        return
+    if depth > PULL_DEPTH:
+        message = f"folders in more than {PULL_DEPTH} others: {str(source)[:200]}"
+        raise RemoteFault(sync.serial, FaultKind.TOO_MUCH_OUTPUT, message)
+    target.mkdir(exist_ok=True)
+    for name, entry in (await sync.list(source, budget)).items():
+        await receive_tree(sync, source / name, entry, target / name, budget, depth + 1)

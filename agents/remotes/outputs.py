@@ -1,0 +1,133 @@
+"""What becomes of a program's standard output: collected, or cut into lines; for every Remote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from agents.remotes.remote import (
+    MAX_OUTPUT_BYTES,
+    NO_ENVIRONMENT,
+    STREAM_BYTES,
+    STREAM_LINES,
+    Completed,
+    Ended,
+    FaultKind,
+    RemoteFault,
+)
+
+
+class Executor(Protocol):
+    """What a Remote runs its programs with."""
+
+    @property
+    def place(self) -> str:
+        """What its faults are said to happen at."""
+        ...
+
+    async def execute(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        deadline_s: float,
+        stdin: bytes | None,
+        take: Callable[[bytes], None],
+    ) -> Ended:
+        """Run a program, and hand on what it says; without stdin, its input stays open.
+
+        Raises RemoteFault, and what `take` raises. No process of the program is left, or it is
+        ended before anything else is started.
+        """
+        ...
+
+
+Programs = TypeVar("Programs", bound=Executor)
+
+
+class Lines:
+    """Cuts what comes into lines, up to so many bytes a line and so many of both in all."""
+
+    def __init__(
+        self, limit: int, most_bytes: int = STREAM_BYTES, most_lines: int = STREAM_LINES
+    ) -> None:
+        self._limit = limit
+        self._most_bytes = most_bytes
+        self._most_lines = most_lines
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that are now complete, without their ends; raises OverflowError."""
+        self._most_bytes -= len(data)
+        self._most_lines -= data.count(b"\n")
+        if min(self._most_bytes, self._most_lines) < 0:
+            raise OverflowError("far more than a run has to tell")
+        *complete, rest = data.split(b"\n")
+        lines = []
+        for piece in complete:
+            self._keep(piece)
+            lines.append(self.rest())
+        self._keep(rest)
+        return lines
+
+    def rest(self) -> bytes:
+        """Return what has come of the last line."""
+        line = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return line
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise OverflowError(f"a line of more than {self._limit} bytes")
+        if piece:
+            self._parts.append(piece)
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPrograms(Generic[Programs]):
+    """The half of a Remote that runs programs; the same wherever an Executor is."""
+
+    programs: Programs
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
+        said = bytearray()
+
+        def take(data: bytes) -> None:
+            said.extend(data)
+            if len(said) > MAX_OUTPUT_BYTES:
+                raise self._too_much(f"{argv[0]!r} said more than {MAX_OUTPUT_BYTES} bytes")
+
+        ended = await self.programs.execute(argv, NO_ENVIRONMENT, deadline_s, stdin, take)
+        if ended.past_deadline:
+            message = f"{' '.join(argv)[:200]!r} was not done after {deadline_s:g} s"
+            raise RemoteFault(self.programs.place, FaultKind.DEADLINE, message)
+        return Completed(ended.exit_code, bytes(said), ended.stderr, ended.merged)
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        """See Remote.stream."""
+        lines = Lines(MAX_OUTPUT_BYTES)
+
+        def take(data: bytes) -> None:
+            try:
+                complete = lines.feed(data)
+            except OverflowError as error:
+                raise self._too_much(f"{argv[0]!r} said {error}") from error
+            for line in complete:
+                on_line(line)
+
+        ended = await self.programs.execute(argv, environment, deadline_s, None, take)
+        if rest := lines.rest():
+            on_line(rest)
+        return ended
+
+    def _too_much(self, message: str) -> RemoteFault:
+        return RemoteFault(self.programs.place, FaultKind.TOO_MUCH_OUTPUT, message)

@@ -1,0 +1,73 @@
+"""A short look at a remote: whether it takes, keeps and gives back files, and runs programs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from agents.remotes.adb.refusals import fault_of_refusal
+from agents.remotes.remote import RUNS, FaultKind, Remote, RemoteFault
+
+BYTES = 4 << 20
+LEAST_FREE_BYTES = 64 << 20
+"""Below that no bundle can be pushed, and no run keep its logs."""
+ASK_S = 60.0
+_SCRIPT = """
+mkdir -p "$1" && cd "$1" || exit 1
+cat >data || { rm -f data; exit 1; }
+IFS=:
+for folder in $PATH; do [ -x "$folder/sh" ] && break; done
+printf '#!%s/sh\\nsha256sum data\\n' "$folder" >program && chmod 700 program && ./program
+"""
+"""The program is executed in the place of a run's: it may be mounted noexec. Not every shell
+tells by `command -v` where one is: busybox's does not."""
+
+
+class Examined(Remote, Protocol):
+    """A remote that can be looked at."""
+
+    async def free_bytes(self) -> int:
+        """Return how much its storage still takes; raises RemoteFault."""
+        ...
+
+
+async def examine(remote: Examined, folder: PurePosixPath, place: str) -> str:
+    """Use a remote as a run would, and return what was seen; raises RemoteFault.
+
+    folder: where the remote keeps what is ours. place: what faults are said to happen at.
+    """
+    free = await remote.free_bytes()
+    if free < LEAST_FREE_BYTES:
+        message = f"{free >> 20} MiB are free, a run needs {LEAST_FREE_BYTES >> 20}"
+        raise RemoteFault(place, FaultKind.STORAGE_FULL, message)
+    data, own = os.urandom(BYTES), folder / RUNS / "probe"
+    try:
+        await _write_and_run(remote, own, place, data)
+        await _read_back(remote, own, place, data)
+    finally:
+        with suppress(RemoteFault):
+            await remote.run(("rm", "-rf", str(own)), ASK_S)
+    return f"{BYTES >> 20} MiB written and read, a program run, {free >> 20} MiB free"
+
+
+async def _write_and_run(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:
+    done = await remote.run(("sh", "-c", _SCRIPT, "benchfarm", str(own)), ASK_S, data)
+    if done.exit_code:
+        words = (done.stderr or done.stdout).decode(errors="replace")
+        raise fault_of_refusal(place, f"can't write and run a program: {words}")
+    if done.stdout.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
+        raise RemoteFault(place, FaultKind.CORRUPT, "what was written has another checksum there")
+
+
+async def _read_back(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as here:
+        copy = Path(here) / "data"
+        await remote.pull(own / "data", copy)
+        if copy.read_bytes() != data:
+            raise RemoteFault(
+                place, FaultKind.CORRUPT, "what was written is read as something else"
+            )

@@ -1,0 +1,41 @@
+"""What a scenario is: a module of this folder that has these functions, named as the scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from controller.contracts.base import Scalar
+from controller.contracts.result import Result
+from controller.contracts.wire import Progress, StepBatch
+
+
+class Scenario(Protocol):
+    """Drives a workload on a backend, in a worker."""
+
+    def run(
+        self,
+        workload: Any,  # noqa: ANN401 - of the kind that the scenario drives
+        backend: Any,  # noqa: ANN401 - of the kind that the workload needs
+        knobs: Mapping[str, Scalar],
+        on_progress: Callable[[Progress], None],
+        /,
+    ) -> Result:
+        """Measure; raises WorkerFault."""
+        ...
+
+
+class BatchedScenario(Scenario, Protocol):
+    """A scenario whose cells can be compared, in batches of steps."""
+
+    def run_batches(
+        self,
+        workload: Any,  # noqa: ANN401 - as of run
+        backend: Any,  # noqa: ANN401 - as of run
+        knobs: Mapping[str, Scalar],
+        orders: Iterable[int],
+        say: Callable[[StepBatch], None],
+        /,
+    ) -> Result:
+        """Measure a batch for each order, and say each; raises WorkerFault."""
+        ...

@@ -1,0 +1,62 @@
+"""The part of the host a phone gets: which cores, and what it shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from agents.virtual_phone.errors import PhoneOptionsInvalid
+
+HOST_CPUS = Path("/sys/devices/system/cpu")
+
+
+def parse_cores(text: str) -> tuple[int, ...]:
+    """Read a kernel-style list such as `0,2-3`; raises PhoneOptionsInvalid."""
+    try:
+        ranges = [part.partition("-")[::2] for part in text.split(",")]
+        cores = {c for low, high in ranges for c in range(int(low), int(high or low) + 1)}
+    except ValueError as error:
+        raise PhoneOptionsInvalid(f"read cores {text!r}", str(error), "write 0,2-3") from error
+    return tuple(sorted(cores))
+
+
+def choose_cores(
+    wanted: Sequence[int] | None, count: int, free: Collection[int]
+) -> tuple[int, ...]:
+    """Return the cores named, else the first `count` of those this process may use.
+
+    Raises PhoneOptionsInvalid if this process may not use them, or too few.
+    """
+    cores = tuple(wanted) if wanted else tuple(sorted(free))[:count]
+    if missing := sorted(set(cores) - set(free)):
+        seen = f"this process may use only {sorted(free)}"
+        raise PhoneOptionsInvalid(f"pin a virtual phone to cores {missing}", seen, "name others")
+    if not wanted and len(cores) < count:
+        seen = f"this process may use {len(cores)}"
+        remedy = "name the cores to use, or take a smaller profile"
+        raise PhoneOptionsInvalid(f"give a virtual phone {count} cores", seen, remedy)
+    return cores
+
+
+def sysfs_of(cores: Sequence[int], host: Path = HOST_CPUS) -> dict[Path, str]:
+    """Return the files of a phone's /sys/devices/system/cpu, by their path below it.
+
+    Cores keep their numbers on the host, so that they agree with the phone's affinity, and the
+    host's topology and caches.
+    """
+    listed = ",".join(map(str, sorted(cores)))
+    files = {Path(name): listed for name in ("present", "possible", "online")}
+    for core in cores:
+        files[Path(f"cpu{core}/online")] = "1"
+        for part in ("topology", "cache"):
+            files |= {p.relative_to(host): text for p, text in _texts(host / f"cpu{core}/{part}")}
+    return files
+
+
+def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            try:
+                yield path, path.read_text().rstrip("\n")
+            except (OSError, UnicodeDecodeError):  # some of sysfs can't be read by everybody
+                continue

@@ -1,0 +1,69 @@
+"""A phone's Android properties (`getprop`)."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+
+from agents.virtual_phone.emulation import ABIS, Emulator
+from agents.virtual_phone.profiles import Profile
+
+VIRTUAL = "ro.benchfarm.virtual"
+"""The property by which a virtual phone is known; its value is 1."""
+HOST_CORES = "ro.benchfarm.host_cores"
+"""The property that tells which cores of the host it computes on, such as 0,1."""
+EMULATED = "ro.benchfarm.emulated"
+"""The property that tells what emulates its processor; a phone on its host's own has none."""
+_IN_BANNER = ("ro.product.name", "ro.product.model", "ro.product.device")
+
+
+def properties_of(
+    profile: Profile,
+    serial: str,
+    cores: Iterable[int] = (),
+    emulator: Emulator | None = None,
+    *,
+    locked: bool,
+) -> dict[str, str]:
+    """Return all properties; the ABI is what programs really run on, emulated or not."""
+    abi = profile.abi or ABIS.get(platform.machine(), platform.machine())
+    build = f"benchfarm-virtual-{profile.api_level}"
+    name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
+    usual = {
+        VIRTUAL: "1",
+        HOST_CORES: ",".join(map(str, sorted(cores))),
+        "ro.serialno": serial,
+        "ro.boot.serialno": serial,
+        "ro.product.manufacturer": profile.manufacturer,
+        "ro.product.brand": profile.manufacturer,
+        "ro.product.model": profile.model,
+        "ro.product.name": profile.device,
+        "ro.product.device": profile.device,
+        "ro.product.board": profile.device,
+        "ro.product.cpu.abi": abi,
+        "ro.product.cpu.abilist": abi,
+        "ro.soc.manufacturer": profile.soc_manufacturer,
+        "ro.soc.model": profile.soc_model,
+        "ro.board.platform": profile.soc_model.lower().replace(" ", "_"),
+        "ro.hardware": "virtual",
+        "ro.build.id": build,
+        "ro.build.type": "user",
+        "ro.build.tags": "test-keys",
+        "ro.build.version.release": profile.android,
+        "ro.build.version.sdk": str(profile.api_level),
+        "ro.build.fingerprint": f"{name}:{profile.android}/{build}/1:user/test-keys",
+        "ro.debuggable": "0",
+        "ro.secure": "1",
+        "ro.adb.secure": "1" if locked else "0",
+        "sys.boot_completed": "1",
+    }
+    emulated = {EMULATED: emulator.words} if emulator else {}
+    return usual | emulated | profile.properties
+
+
+def banner(properties: dict[str, str], features: tuple[str, ...]) -> bytes:
+    """Return what a CNXN tells an adb server about the phone."""
+    facts = [f"{name}={properties[name]}" for name in _IN_BANNER]
+    if features:
+        facts.append(f"features={','.join(features)}")
+    return f"device::{';'.join(facts)}".encode()

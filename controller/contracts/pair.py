@@ -1,0 +1,24 @@
+"""A pair of a paired comparison, as it is measured and stored."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from controller.contracts.base import Contract
+
+Samples = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=1)]
+
+
+class Pair(Contract):
+    """A turn of A and a turn of B, one right after the other."""
+
+    a: Samples
+    """Raw samples in the order they were measured, in the unit of the metric."""
+    b: Samples
+    a_first: bool
+
+    def swapped(self) -> Pair:
+        """Return the pair with the sides' names exchanged."""
+        return Pair(a=self.b, b=self.a, a_first=not self.a_first)

@@ -1,0 +1,129 @@
+"""Whether a dashboard asks only for what is exported: metrics, labels, variables, PromQL.
+
+This reads the finished JSON with a PromQL parser of its own, so that it also judges dashboards
+that were written or edited by hand. The labels that a part of a query can have are taken to be
+all labels of all metrics in it, and those it makes; the functions of promql.py are stricter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import promql_parser
+from promql_parser import AggregateExpr, BinaryExpr, Call, Expr, StringLiteral, VectorSelector
+
+from controller.dashboards.alerts import alert_group
+from controller.dashboards.queries import (
+    Question,
+    alert_questions,
+    names_of_variables,
+    questions_of,
+    used_variables,
+    variables_of,
+)
+from controller.dashboards.variables import SOURCE_UID
+from controller.metrics.names import all_metrics
+
+_MAKES_LABEL = ("label_replace", "label_join")
+
+
+@dataclass(frozen=True, slots=True)
+class LintFinding:
+    """Something a dashboard gets wrong."""
+
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.problem}"
+
+
+def findings_in(dashboard: Mapping[str, Any]) -> Iterator[LintFinding]:
+    """Yield what is wrong with the queries of a dashboard."""
+    try:
+        variables = list(variables_of(dashboard))
+    except ValueError as error:
+        yield LintFinding(dashboard["title"], str(error))
+        return
+    known = names_of_variables(dashboard)
+    for question in [*(variable.question for variable in variables), *questions_of(dashboard)]:
+        for name in sorted(used_variables(question.promql) - known):
+            yield LintFinding(question.place, f"there is no variable {name}")
+        yield from findings_about(question)
+
+
+def findings_in_alerts() -> Iterator[LintFinding]:
+    """Yield what is wrong with the queries of our alerts."""
+    for question in alert_questions(alert_group(SOURCE_UID)):
+        yield from findings_about(question)
+
+
+def findings_about(question: Question) -> Iterator[LintFinding]:
+    """Yield what is wrong with one query; its variables are the caller's."""
+    try:
+        root = promql_parser.parse(without_macros(question.promql))
+    except ValueError as error:
+        yield LintFinding(question.place, f"not PromQL: {error}: {question.promql}")
+        return
+    problems: list[str] = []
+    promql_parser.walk(root, lambda node: problems.extend(_problems(node)))
+    yield from (LintFinding(question.place, problem) for problem in dict.fromkeys(problems))
+    for label in sorted(set(question.labels) - _labels_under(root)):
+        yield LintFinding(question.place, f"no metric in it has the label {label} that is shown")
+
+
+def without_macros(promql: str, window: str = "5m") -> str:
+    """Return a query with a window in the place of Grafana's own variables."""
+    return re.sub(r"\$__(rate_interval|interval|range)\b", window, promql)
+
+
+def _problems(node: Expr) -> Iterator[str]:
+    if isinstance(node, VectorSelector):
+        yield from _selector_problems(node)
+    elif isinstance(node, AggregateExpr) and node.modifier:
+        yield from _unknown(node.modifier.labels, node.expr)
+    elif isinstance(node, BinaryExpr) and node.modifier:
+        matching = node.modifier.matching.labels if node.modifier.matching else []
+        yield from _unknown(matching, node.lhs)
+        yield from _unknown([*matching, *(node.modifier.group_labels or [])], node.rhs)
+
+
+def _selector_problems(selector: VectorSelector) -> Iterator[str]:
+    labels = _LABELS.get(selector.name or "")
+    if labels is None:
+        yield f"there is no metric {selector.name}"
+        return
+    for matcher in selector.matchers.matchers:
+        if matcher.name not in labels:
+            yield f"{selector.name} has no label {matcher.name}"
+
+
+def _unknown(labels: list[str], under: Expr) -> Iterator[str]:
+    for label in sorted(set(labels) - _labels_under(under)):
+        yield f"no metric in it has the label {label}: {under.prettify()}"
+
+
+def _labels_under(root: Expr) -> frozenset[str]:
+    found: set[str] = set()
+
+    def visit(node: Expr) -> None:
+        if isinstance(node, VectorSelector):
+            found.update(_LABELS.get(node.name or "", ()))
+        elif isinstance(node, Call) and node.func.name in _MAKES_LABEL:
+            made = node.args[1]
+            assert isinstance(made, StringLiteral)  # the parser has seen to it
+            found.add(made.val)
+
+    promql_parser.walk(root, visit)
+    return frozenset(found)
+
+
+# `up` is Prometheus's own, of every target.
+_LABELS = {"up": frozenset({"job", "instance"})} | {
+    series: frozenset(metric.labels) | ({"le"} if series.endswith("_bucket") else set())
+    for metric in all_metrics()
+    for series in metric.series_names
+}

@@ -1,0 +1,82 @@
+"""Secrets on disk: taken only from files that nobody else could have written, kept to ourselves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from controller.contracts.errors import UserError
+from controller.platform.terminal import say
+
+MAX_CHARACTERS = 4096
+
+
+def read_private(path: Path, tried: str, remedy: str) -> str:
+    """Return a secret file's text without the white space around it.
+
+    A file that others can read is made private, and that is said in a line. Raises UserError for
+    what is no such file: a link, another user's, one that others can write, or an unreadable one.
+    """
+    try:
+        # Not blocking, for it may be a FIFO.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags), encoding="utf-8") as file:
+            status = os.fstat(file.fileno())
+            if seen := _objection(status):
+                raise UserError(tried, seen, f"{remedy}, and chmod 600 it")
+            if status.st_mode & 0o077:
+                os.fchmod(file.fileno(), 0o600)
+                _tell_of(path, status)
+            return file.read(MAX_CHARACTERS).strip()
+    except OSError as error:
+        is_link = error.errno == errno.ELOOP
+        seen = "it is a symbolic link" if is_link else error.strerror or str(error)
+        raise UserError(tried, seen, remedy) from error
+    except UnicodeDecodeError as error:
+        raise UserError(tried, "it is not text", remedy) from error
+
+
+def require_private_folder(folder: Path, tried: str) -> None:
+    """Make a folder private, which is said in a line; raises UserError if it may not be trusted.
+
+    That is one of another user's, or with something in it where others could have put it.
+    """
+    remedy = "name a folder of your own that only you can write to"
+    if os.lstat(folder).st_uid not in (os.geteuid(), 0):  # a link of another's leads anywhere
+        raise UserError(tried, _of_another(os.lstat(folder)), remedy)
+    status = folder.stat()
+    if status.st_uid != os.geteuid():
+        raise UserError(tried, _of_another(status), remedy)
+    if not status.st_mode & 0o077:
+        return
+    if status.st_mode & 0o022 and any(folder.iterdir()):
+        seen = f"others can write to it (mode {_mode(status)})"
+        remedy = f"see what is in it, then: chmod 700 {folder}"
+        raise UserError(tried, seen, remedy)
+    folder.chmod(0o700)
+    _tell_of(folder, status)
+
+
+def _objection(status: os.stat_result) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no regular file"
+    if status.st_uid != os.geteuid():
+        return _of_another(status)
+    if status.st_mode & 0o022:
+        return f"others can write to it (mode {_mode(status)})"
+    return ""
+
+
+def _of_another(status: os.stat_result) -> str:
+    return f"it belongs to another user (uid {status.st_uid})"
+
+
+def _mode(status: os.stat_result) -> str:
+    return f"{stat.S_IMODE(status.st_mode):03o}"
+
+
+def _tell_of(path: Path, status: os.stat_result) -> None:
+    said = f"{path} was open to other users (mode {_mode(status)}) and is private now"
+    say(f"{said}; replace what was secret in it if others have used this machine", err=True)

@@ -1,0 +1,95 @@
+"""Whose turn it is: priorities of sweeps, then fair shares of device time between users. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from controller.contracts.records import ADMIN, Spent
+from controller.contracts.run import Run
+
+HALF_LIFE_S = 3600.0
+"""Device time spent so long ago counts half: yesterday's sweep costs nobody today's turn."""
+GRANT_S = 60.0
+"""What a lease counts at least, so that many devices that come free at once are shared out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Whose a sweep is, and its priority."""
+
+    user: str = ADMIN
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All that decides whose turn it is."""
+
+    of_sweep: Mapping[str, Claim] = field(default_factory=dict)
+    spent_s: Mapping[str, float] = field(default_factory=dict)
+    """Device seconds each user has had lately, as `Shares` counts them."""
+    reserved_for: Mapping[str, str | None] = field(default_factory=dict)
+    """Booked device → who may run on it; None: nobody."""
+
+    def of(self, run: Run) -> Claim:
+        """Return the claim of a run's sweep."""
+        return self.of_sweep.get(run.sweep_id, Claim())
+
+    def admits(self, run: Run, device_id: str) -> bool:
+        """Tell whether a booking lets a run on a device."""
+        return (
+            device_id not in self.reserved_for or self.reserved_for[device_id] == self.of(run).user
+        )
+
+
+class FairShare:
+    """Gives queued runs out one by one; told of each that got a device."""
+
+    def __init__(self, queued: Iterable[Run], claims: Claims) -> None:
+        """queued: in queue order, which each user's runs of one priority keep."""
+        self._claims = claims
+        self._spent = defaultdict(float, claims.spent_s)
+        self._lines: dict[Claim, deque[tuple[int, Run]]] = defaultdict(deque)
+        for position, run in enumerate(queued):
+            self._lines[claims.of(run)].append((position, run))
+
+    def take(self) -> Run | None:
+        """Return the run whose turn it is: of the highest priority, of who has had least."""
+        waiting = [claim for claim, line in self._lines.items() if line]
+        if not waiting:
+            return None
+        first = min(waiting, key=lambda c: (-c.priority, self._spent[c.user], self._lines[c][0][0]))
+        return self._lines[first].popleft()[1]
+
+    def granted(self, run: Run) -> None:
+        """Count a lease for the user who got it."""
+        self._spent[self._claims.of(run).user] += GRANT_S
+
+
+class Shares:
+    """Device time that users have had, older time counting less; on a clock that nobody sets."""
+
+    def __init__(self, spent: Iterable[Spent]) -> None:
+        self._spent: dict[str, tuple[float, float]] = {}
+        """User → (seconds, as of when)."""
+        for each in spent:
+            self.add(each)
+
+    def add(self, spent: Spent) -> None:
+        """Count an ended attempt."""
+        at = max(spent.ended_at, self._spent.get(spent.user, (0.0, spent.ended_at))[1])
+        self._spent[spent.user] = (self.of(spent.user, at) + spent.seconds, at)
+
+    def of(self, user: str, now: float) -> float:
+        """Return a user's device seconds as they count now."""
+        seconds, at = self._spent.get(user, (0.0, now))
+        return float(seconds * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S))
+
+    def now(self, now: float, leased: Iterable[tuple[str, float]]) -> dict[str, float]:
+        """Return every user's; leased: the user and the beginning of each lease there is."""
+        counted = defaultdict(float, {user: self.of(user, now) for user in self._spent})
+        for user, since in leased:
+            counted[user] += max(GRANT_S, now - since)
+        return counted

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pytest
+
+from agents.attempts import on_device
+from agents.attempts.on_device import LoadGenRunner, modes_of, runner_spec
+from agents.attempts.phone import still_fits
+from agents.inference.bundle import from_source
+from agents.inference.bundle.requirements import Requirements
+from agents.inference.content import Content, Ready, Runtime
+from agents.inference.on_device_result import LATENCIES, merged
+from agents.inference.quality import delegated, in_room_of, judged, rules_missed
+from agents.inference.run_length import OFFLINE, run_length
+from agents.inference.runner.spec import RunSpec
+from agents.phones.conditions import battery_facts, environment_of, thermal_facts
+from agents.phones.policy import load_policy
+from agents.remotes.remote import (
+    KILLED,
+    NO_ENVIRONMENT,
+    Completed,
+    Ended,
+    FaultKind,
+    Pushed,
+    RemoteFault,
+)
+from agents.remotes.tree import Tree
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import UserError
+from controller.contracts.manifests import QualityTarget
+from controller.contracts.mobile import OnDevice, RunLengths
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
+from controller.contracts.units import Unit
+from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
+from models.mobile.preparation import Scored
+from tests.support import builders
+
+SHAPES = load_catalog().workloads["shapes_classifier"]
+BATTERY = """Current Battery Service state:
+  AC powered: false
+  USB powered: true
+  level: 83
+  temperature: 287
+"""
+BUILDING = Content.runtime
+THERMAL = """IsStatusOverride: false
+Thermal Status: 3
+Cached temperatures:
+\tTemperature{mValue=99.0, mType=3, mName=skin, mStatus=0}
+HAL Ready: true
+Current temperatures from HAL:
+\tTemperature{mValue=36.5, mType=3, mName=skin, mStatus=0}
+"""
+
+
+def result(metrics: dict[str, float], *reasons: str) -> Result:
+    return Result(
+        validity=Validity.INVALID if reasons else Validity.VALID,
+        reasons=reasons,
+        metrics={n: Measurement(value=v, unit=Unit.FRACTION) for n, v in metrics.items()},
+        environment={"mode": "performance"},
+        artefacts={f"log_{name}": name for name in metrics},
+    )
+
+
+def test_a_submission_has_every_metric_and_every_reason() -> None:
+    performance = result({"latency_p90": 1.0, "peak_memory": 5.0}, "too short")
+    accuracy = result({"top1": 0.9, "peak_memory": 7.0})
+    both = merged([performance, accuracy], pushed_bytes=3)
+    assert (both.validity, both.reasons) == (Validity.INVALID, ("too short",))
+    values = {name: m.value for name, m in both.metrics.items()}
+    assert values == {"latency_p90": 1.0, "top1": 0.9, "peak_memory": 5.0}
+    assert both.environment["pushed_bytes"] == 3
+    assert set(both.artefacts) == {"log_latency_p90", "log_peak_memory", "log_top1"}
+
+
+@pytest.mark.parametrize(("top1", "verdict"), [(0.8, Validity.VALID), (0.79, Validity.INVALID)])
+def test_accuracy_below_the_quality_target_is_invalid_with_both_numbers(
+    top1: float, verdict: Validity
+) -> None:
+    found = judged(result({"top1": top1}), QualityTarget(metric="top1", value=0.8))
+    assert found.validity is verdict
+    expected = ("top1 0.7900 is below the quality target 0.8000",)
+    assert found.reasons == (() if verdict is Validity.VALID else expected)
+
+
+@pytest.mark.parametrize(
+    ("used", "wanted", "reasons"),
+    [
+        ("xnnpack", "xnnpack", ()),
+        ("none", "none", ()),
+        ("none", "auto", ()),
+        ("none", "xnnpack", ("delegate none ran it, not xnnpack",)),
+        ("xnnpack", "none", ("delegate xnnpack ran it, not none",)),
+    ],
+)
+def test_a_delegate_that_was_not_asked_for_is_invalid(
+    used: str, wanted: str, reasons: tuple[str, ...]
+) -> None:
+    measured = result({"top1": 0.9}).model_copy(update={"environment": {"delegate": used}})
+    found = delegated(measured, wanted)
+    assert found.reasons == reasons
+    assert found.validity is (Validity.INVALID if reasons else Validity.VALID)
+    assert merged([found, found], pushed_bytes=0).reasons == reasons
+
+
+def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:
+    performance = result({"latency_p90": 1.0})
+    target = QualityTarget(metric="top1", value=0.8)
+    assert judged(performance, target).validity is Validity.VALID
+    assert judged(performance, None) == performance
+
+
+WELL = Ended(0, False, b"")
+
+
+class FakePhone:
+    """Answers every run with a result at once, and notes how long it was given."""
+
+    def __init__(
+        self,
+        breaks_with: BaseException | None = None,
+        ended: Ended = WELL,
+        says: Sequence[bytes] = (),
+    ) -> None:
+        self.breaks_with = breaks_with
+        self.says = says
+        self.ended = ended
+        self.deadlines: list[float] = []
+        self.commands: list[tuple[str, ...]] = []
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        self.commands.append(tuple(argv))
+        return Completed(0, b"", b"")
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        self.deadlines.append(deadline_s)
+        if self.breaks_with:
+            raise self.breaks_with
+        self.commands.append(tuple(argv))
+        metric = "top1" if "accuracy" in argv[-1] else "throughput"
+        for line in self.says or [result({metric: 0.9}).model_dump_json().encode()]:
+            on_line(line)
+        return self.ended
+
+    async def push_tree(self, tree: Tree) -> Pushed:
+        return Pushed(PurePosixPath("/there") / tree.digest, 7)
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        target.mkdir()
+        np.save(target / LATENCIES, np.arange(1, 65) * 1_000_000)
+
+    async def clean(self) -> int:
+        return 0
+
+
+def ready_task(folder: Path = Path("/nowhere"), *, truth: bool = True) -> Ready:
+    assert SHAPES.on_device
+    tree = Tree(folder, 0, {"model.tflite": "file"})
+    return Ready(tree, SHAPES.on_device, folder, 1024, truth)
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
+    """A submission, for which no bundle need be built."""
+
+    async def runtime(self: Content, name: str, arch: str) -> Runtime:
+        needs = Requirements(kernel=(3, 7, 0), page_bytes=16384, storage_bytes=200 << 20)
+        tree, starter = Tree(tmp_path, 0, {"run": name}), Tree(tmp_path, 0, {"libc.so.6": ""})
+        return Runtime(f"{name}-{arch}", tree, starter, "ld.so", needs)
+
+    async def task(
+        self: Content, name: str, workload: OnDevice, numerics: str, dataset: str | None
+    ) -> Ready:
+        return ready_task(tmp_path)
+
+    async def score(ready: Ready, answers: Path) -> Scored:
+        return Scored(metrics=result({"top1": 0.9}).metrics, objections=())
+
+    monkeypatch.setattr(Content, "runtime", runtime)
+    monkeypatch.setattr(Content, "task", task)
+    monkeypatch.setattr(on_device, "score_answers", score)
+    assert SHAPES.on_device
+    program = OnDeviceProgram(
+        bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
+    )
+    knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"}
+    update = {"program": program, "knobs": knobs, "scenario": "offline"}
+    job = builders.job(deadline_s=50.0).model_copy(update=update)
+    return WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
+
+
+async def outcome_on(phone: FakePhone, spec: WorkerSpec) -> Outcome:
+    folder = Path(spec.artefact_dir)
+    runner = LoadGenRunner(lambda _: phone, Content(folder / "content", folder / "bundles"))
+    return await runner.run(spec, lambda _: None)
+
+
+async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) -> None:
+    phone = FakePhone()
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Result), outcome
+    predicted = {f"predicted_throughput{end}" for end in ("", "_low", "_high")}
+    assert set(outcome.metrics) == {"throughput", "top1"} | predicted
+    assert outcome.environment["meets_run_rules"] is False
+    assert outcome.environment["pushed_bytes"] == 21  # bundle, the part that is tried first, task
+    first, second = phone.deadlines
+    assert 0 < second < first <= 50.0
+
+
+@pytest.mark.parametrize(
+    ("out_of_memory", "blame", "kind"),
+    [(True, Blame.WORKLOAD, "out_of_memory"), (False, Blame.HARNESS, "signal")],
+)
+async def test_a_runner_that_is_killed_for_want_of_memory_is_not_run_again(
+    spec: WorkerSpec, out_of_memory: bool, blame: Blame, kind: str
+) -> None:
+    phone = FakePhone(ended=Ended(KILLED, False, b"", out_of_memory=out_of_memory))
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (blame, kind)
+
+
+async def test_the_runner_is_started_by_a_shell_of_the_device_s_choice(spec: WorkerSpec) -> None:
+    phone = FakePhone()
+    assert isinstance(await outcome_on(phone, spec), Result)
+    started = [argv for argv in phone.commands if argv[1].endswith("/run")]
+    assert [argv[0] for argv in started] == ["sh", "sh"]
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("x86_64", "apt-get update: E: Could not resolve deb.example; apt on this host needs"),
+        ("riscv64", "its compiler runs on x86_64 only, and this host is riscv64; connect the"),
+    ],
+)
+async def test_an_arm64_phone_whose_bundle_can_not_be_built_is_one_line(
+    spec: WorkerSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str, words: str
+) -> None:
+    """The blame is the user's, so that the run is not tried again and the sweep goes on."""
+    monkeypatch.setattr(Content, "runtime", BUILDING)
+    monkeypatch.setattr(from_source, "machine", lambda: host)
+    apt = tmp_path / "apt-get"
+    apt.write_text("#!/bin/sh\necho 'E: Could not resolve deb.example' >&2\nexit 100\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    device = spec.device.model_copy(update={"facts": {"abi": "arm64-v8a"}})
+    phone = FakePhone()
+    outcome = await outcome_on(phone, spec.model_copy(update={"device": device}))
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.USER, "setup")
+    assert words in outcome.message
+    assert "\n" not in outcome.message
+    assert phone.commands == []
+
+
+NOT_FOUND = b"/data/local/tmp/x/run: line 1: /x/lib/ld.so: not found"
+REFUSED = b"/data/local/tmp/x/run[20]: /x/lib/ld.so: can't execute: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("ended", "says", "words"),
+    [
+        (Ended(127, False, b"warning\n" + NOT_FOUND), (), NOT_FOUND),
+        (Ended(126, False, REFUSED + b"\n"), (), REFUSED),
+        (Ended(126, False, b"", merged=True), (REFUSED,), REFUSED),
+        (Ended(127, False, b""), (), b"exit status 127"),
+    ],
+)
+async def test_a_runner_that_does_not_start_is_the_device_s_fault_in_its_own_words(
+    spec: WorkerSpec, ended: Ended, says: Sequence[bytes], words: bytes
+) -> None:
+    outcome = await outcome_on(FakePhone(ended=ended, says=says or (b"",)), spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.DEVICE, "no_exec")
+    assert outcome.message == f"the device could not start the runner: {words.decode()}"
+
+
+@pytest.mark.parametrize("code", [126, 127])
+async def test_a_runner_that_has_begun_is_not_excused_by_its_exit_status(
+    spec: WorkerSpec, code: int
+) -> None:
+    begun = Progress(phase="load", done=0, total=1).model_dump_json().encode()
+    phone = FakePhone(ended=Ended(code, False, b"a child of it is missing"), says=(begun,))
+    outcome = await outcome_on(phone, spec)
+    assert isinstance(outcome, Failure)
+    assert (outcome.blame, outcome.kind) == (Blame.WORKLOAD, "exit")
+
+
+def fault(kind: FaultKind) -> RemoteFault:
+    return RemoteFault("phone-1", kind, "it broke")
+
+
+@pytest.mark.parametrize(
+    ("breaks_with", "removed"),
+    [
+        (None, True),
+        (fault(FaultKind.TOO_MUCH_OUTPUT), True),
+        (asyncio.CancelledError(), True),
+        (fault(FaultKind.HUNG), False),
+        (fault(FaultKind.ADB_SERVER), False),
+    ],
+)
+async def test_a_runs_folder_goes_with_it_unless_the_phone_is_in_trouble(
+    spec: WorkerSpec, breaks_with: BaseException | None, removed: bool
+) -> None:
+    phone = FakePhone(breaks_with)
+    with suppress(asyncio.CancelledError):
+        await outcome_on(phone, spec)
+    made = [argv[-1] for argv in phone.commands if argv[:2] == ("mkdir", "-p")]
+    gone = [argv[-1] for argv in phone.commands if argv[:2] == ("rm", "-rf")]
+    assert made == ["/there/runs/run-1-1"]
+    assert gone == (made if removed else [])
+
+
+@pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "offline", "server"])
+@pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
+def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
+    knobs = {"length": length, "threads": 2, "target_qps": 3.0}
+    job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
+    files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
+    spec = RunSpec.of(runner_spec(job, ready_task(), files, logs, "performance"))
+    assert spec.min_query_count == run_length(scenario, length, RunLengths()).queries
+    assert (spec.threads, spec.scenario, spec.die_with_stdin) == (2, scenario, True)
+    assert (spec.performance_sample_count, spec.answer, spec.target_qps) == (1024, "top1", 3.0)
+
+
+def test_lengths_are_the_rules_and_those_of_the_99th_percentile_can_be_estimated() -> None:
+    assert OFFLINE["normal"].queries == 24_576
+    normal = run_length("single_stream", "normal", RunLengths())
+    assert (normal.queries, normal.seconds) == (1024, 60)
+    assert run_length("server", "rapid", RunLengths()).queries == 662
+
+
+@pytest.mark.parametrize(
+    ("mode", "truth", "expected"),
+    [
+        ("submission", True, ("performance", "accuracy")),
+        ("submission", False, ("performance",)),
+        ("performance", False, ("performance",)),
+        ("accuracy", True, ("accuracy",)),
+    ],
+)
+def test_accuracy_is_measured_where_it_can_be_told(
+    mode: str, truth: bool, expected: tuple[str, ...]
+) -> None:
+    job = builders.job().model_copy(update={"knobs": {"mode": mode}})
+    assert modes_of(job, ready_task(truth=truth)) == expected
+
+
+def test_accuracy_that_nobody_can_tell_is_refused() -> None:
+    job = builders.job().model_copy(update={"knobs": {"mode": "accuracy"}})
+    with pytest.raises(UserError, match="knob mode=accuracy: its data set does not tell"):
+        modes_of(job, ready_task(truth=False))
+
+
+def test_a_target_of_the_sweeps_own_is_shown_beside_the_tasks() -> None:
+    target = QualityTarget.model_validate({"metric": "top1", "fp32": 0.8, "fraction": 0.98})
+    lenient = judged(result({"top1": 0.5}), target, own=0.4)
+    assert lenient.validity is Validity.VALID
+    assert lenient.environment["quality_target"] == 0.784
+    assert lenient.environment["own_quality_target"] == 0.4
+    strict = judged(result({"top1": 0.9}), target, own=0.95)
+    assert strict.reasons == ("top1 0.9000 is below the sweep's own quality target 0.9500",)
+
+
+def test_only_a_run_by_all_the_rules_meets_them(spec: WorkerSpec) -> None:
+    program = spec.job.program
+    assert isinstance(program, OnDeviceProgram)
+    suite = load_catalog().workloads["mobilenet_edgetpu"]
+    assert suite.on_device
+    program = program.model_copy(update={"workload": suite.on_device})
+    knobs = {"dataset": "full", "length": "normal", "policy": "mlperf", "mode": "submission"}
+    job = spec.job.model_copy(update={"knobs": knobs, "scenario": "single_stream"})
+    real = spec.device.model_copy(update={"virtual": False})
+    host = builders.cpu().model_copy(update={"labels": {"room_celsius": "22"}})
+    (phone,) = in_room_of(host, [real])
+    measured = result({"top1": 0.9})
+    assert rules_missed(job, program, phone, measured) == ()
+    own = job.model_copy(update={"knobs": {**knobs, "quality_target": 0.5}})
+    assert rules_missed(own, program, phone, measured) == ("a quality target of the sweep's own",)
+    assert rules_missed(job, program, real, measured) == (
+        "room temperature not between 20 and 25 °C",
+    )
+    virtual = phone.model_copy(update={"virtual": True})
+    assert rules_missed(job, program, virtual, measured) == ("virtual device",)
+    server = phone.model_copy(update={"kind": DeviceKind.CPU_HOST})
+    assert rules_missed(job, program, server, measured) == ("not a phone",)
+    scored = job.model_copy(update={"knobs": {**knobs, "mode": "accuracy"}})
+    assert rules_missed(scored, program, phone, measured) == ("mode accuracy",)
+
+
+def test_battery_as_android_tells_it() -> None:
+    expected = {"battery_percent": 83, "battery_celsius": 28.7, "charging": True}
+    assert battery_facts(BATTERY) == expected
+    assert battery_facts("Can't find service: battery") == {}
+    wireless = BATTERY.replace("USB powered: true", "USB powered: false\n  Wireless powered: true")
+    assert battery_facts(wireless) == expected
+
+
+def test_a_phone_that_charges_after_a_run_is_told_where_it_must_not() -> None:
+    measured = result({"top1": 0.9})
+    strict, lenient = load_policy("mlperf"), load_policy("ci")
+    assert still_fits(strict, measured, {"charging": False}) is measured
+    assert still_fits(lenient, measured, {"charging": True}) is measured
+    found = still_fits(strict, measured, {"charging": True})
+    assert found.reasons == ("policy mlperf: the phone was charging after the run",)
+
+
+def test_thermal_status_and_present_temperatures() -> None:
+    assert thermal_facts(THERMAL) == {"thermal_status": "SEVERE", "celsius_skin": 36.5}
+    assert thermal_facts("Can't find service: thermalservice") == {}
+
+
+def test_conditions_are_told_apart_by_their_moment() -> None:
+    found = environment_of({"battery_percent": 83}, {"battery_percent": 82})
+    assert found == {"battery_percent_before": 83, "battery_percent_after": 82}

@@ -1,0 +1,94 @@
+"""A program that gets a task ready, killed, fails no run for good; it is offered to the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agents.host import helper_process
+from agents.host.oom import OOM_SCORE_ADJ
+from agents.inference import content
+from agents.inference.content import Content
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import WorkerFault
+from controller.contracts.mobile import OnDevice
+from controller.contracts.result import Blame, Failure
+from tests.support.waiting import until
+
+
+@pytest.fixture
+def task() -> OnDevice:
+    task = load_catalog().workloads["shapes_classifier"].on_device
+    assert task is not None
+    return task
+
+
+async def fault_of(
+    tmp_path: Path, task: OnDevice, then: Callable[[psutil.Process], None]
+) -> Failure:
+    """Return what comes of a run when something happens to what makes its model ready."""
+    making = Content(tmp_path, tmp_path)
+    waiting = asyncio.create_task(making.task("shapes_classifier", task, "int8", None))
+    await until(lambda: _helpers() or waiting.done(), "models.mobile has been started")
+    (helper,) = _helpers()
+    await until(
+        lambda: Path(f"/proc/{helper.pid}/oom_score_adj").read_text() == f"{OOM_SCORE_ADJ}\n",
+        "it is offered to the kernel",
+    )
+    then(helper)
+    with pytest.raises(WorkerFault) as caught:
+        await waiting
+    assert not psutil.pid_exists(helper.pid)
+    return caught.value.failure
+
+
+def _helpers() -> list[psutil.Process]:
+    children = psutil.Process().children()
+    return [child for child in children if "models.mobile" in child.cmdline()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_killed_it_is_tried_again(tmp_path: Path, task: OnDevice, number: int) -> None:
+    failure = await fault_of(tmp_path, task, lambda helper: helper.send_signal(number))
+    assert (failure.blame, failure.kind, failure.signal) == (Blame.HARNESS, "signal", number)
+    assert failure.message == (
+        f"prepare by models.mobile: killed from outside by {signal.Signals(number).name}"
+    )
+
+
+async def test_killed_for_memory_it_is_the_workloads_fault(
+    tmp_path: Path, task: OnDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter([3, 4])
+    monkeypatch.setattr(helper_process, "oom_kills", lambda: next(kills))
+    failure = await fault_of(tmp_path, task, psutil.Process.kill)
+    assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "out_of_memory")
+
+
+async def test_it_has_a_deadline(
+    tmp_path: Path, task: OnDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "DEADLINE_S", 1.0)
+    failure = await fault_of(tmp_path, task, psutil.Process.suspend)
+    assert (failure.blame, failure.kind) == (Blame.HARNESS, "deadline")
+    assert failure.message == "prepare by models.mobile was not done after 1 s"
+
+
+async def test_a_bundle_whose_program_is_killed_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apt = tmp_path / "apt-get"
+    apt.write_text("#!/bin/sh\nkill -KILL $$\n")
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(WorkerFault) as caught:
+        await Content(tmp_path, tmp_path / "bundles").runtime("litert", "x86_64")
+    failure = caught.value.failure
+    assert (failure.blame, failure.kind) == (Blame.HARNESS, "signal")
+    assert "apt-get update: it was killed by SIGKILL" in failure.message

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from agents.phones.recovery.policy import CURABLE
+from agents.remotes.adb.facts import device_of, parse_cores, parse_properties, read_device
+from agents.remotes.remote import Completed, FaultKind, Remote, RemoteFault
+from controller.contracts.device import DeviceKind
+
+PIXEL = """[persist.sys.note]: [two
+lines]
+[ro.serialno]: [29131FDH2000AB]
+[ro.product.manufacturer]: [Google]
+[ro.product.model]: [Pixel 7]
+[ro.soc.model]: [GS201]
+[ro.board.platform]: [gs201]
+[ro.product.cpu.abi]: [arm64-v8a]
+[ro.build.version.release]: [14]
+[ro.build.version.sdk]: [34]
+[ro.empty]: []
+"""
+MEMINFO = "MemTotal:        7642536 kB\nMemFree:          210128 kB\n"
+
+
+def test_properties() -> None:
+    properties = parse_properties(PIXEL)
+    assert properties["persist.sys.note"] == "two\nlines"
+    assert properties["ro.empty"] == ""
+    assert properties["ro.product.model"] == "Pixel 7"
+
+
+def test_a_phone() -> None:
+    device = device_of(parse_properties(PIXEL), "0-7\n", MEMINFO, shell_v2=True)
+    assert (device.id, device.kind, device.virtual) == (
+        "29131FDH2000AB",
+        DeviceKind.ANDROID,
+        False,
+    )
+    assert device.host_cores == frozenset()
+    assert device.facts == {
+        "manufacturer": "Google",
+        "model": "Pixel 7",
+        "soc": "GS201",
+        "abi": "arm64-v8a",
+        "android": 14.0,
+        "sdk": 34,
+        "cores": 8,
+        "memory_bytes": 7642536 * 1024,
+        "shell_v2": True,
+    }
+
+
+def test_a_virtual_phone_occupies_cores_of_its_host() -> None:
+    properties = {
+        "ro.serialno": "VIRTUAL1",
+        "ro.benchfarm.virtual": "1",
+        "ro.benchfarm.host_cores": "2,4-5",
+        "ro.board.platform": "virtual_soc",
+        "ro.build.version.release": "5.1.1",
+    }
+    device = device_of(properties, "0", "", shell_v2=False)
+    assert device.virtual
+    assert device.host_cores == frozenset({2, 4, 5})
+    assert device.facts["soc"] == "virtual_soc"
+    assert device.facts["android"] == 5.1
+    assert "memory_bytes" not in device.facts
+
+
+@pytest.mark.parametrize(
+    ("properties", "cores"),
+    [({}, "0"), ({"ro.serialno": "R58M"}, "many"), ({"ro.serialno": "; reboot"}, "0")],
+)
+def test_a_phone_that_does_not_say_what_it_is(properties: dict[str, str], cores: str) -> None:
+    with pytest.raises(ValueError, match=r"serialno|invalid literal"):
+        device_of(properties, cores, MEMINFO, shell_v2=True)
+
+
+@pytest.mark.parametrize(
+    ("serial", "seen"),
+    [
+        ("", "has no ro.serialno"),
+        ("cpu-8d14a2f2", "ro.serialno cpu-8d14a2f2 is a server's: theirs begin with cpu-"),
+        ("../../../etc/shadow", "can't be an id"),
+        ("a/b", "can't be an id"),
+        (".", "can't be an id"),
+        ("-rf", "can't be an id"),
+        ('x" or kind == "cpu_host', "can't be an id"),
+        ("R58M\n", "can't be an id"),
+        ("R58M\x1b]0;title\x07", "can't be an id"),
+        ("R58M\u202e", "can't be an id"),
+        ("٣٤", "can't be an id"),
+        ("x" * 129, "can't be an id"),
+        ("x" * 10_000_000, "can't be an id"),
+    ],
+)
+def test_a_serial_number_that_is_no_phones_id(serial: str, seen: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(seen)) as refused:
+        device_of({"ro.serialno": serial}, "0", MEMINFO, shell_v2=True)
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize("serial", ["VIRTUALFLAGSHIP1", "R58M123ABC", "a.b_c:d-e", "CPU", "cpu"])
+def test_a_serial_number_is_the_phones_id(serial: str) -> None:
+    assert device_of({"ro.serialno": serial}, "0", MEMINFO, shell_v2=True).id == serial
+
+
+def test_cores() -> None:
+    assert parse_cores("0,2-4\n") == frozenset({0, 2, 3, 4})
+    assert parse_cores("\n") == frozenset()
+
+
+class Answers:
+    """The remote of a phone that says one thing to everything."""
+
+    def __init__(self, *, exit_code: int, stderr: bytes) -> None:
+        self.answer = Completed(exit_code, b"", stderr)
+
+    async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
+        return self.answer
+
+
+@pytest.mark.parametrize("code", [1, 126, 127])
+async def test_a_program_that_a_phone_lacks_is_no_fault_of_the_way_to_it(code: int) -> None:
+    remote = Answers(exit_code=code, stderr=b"sh: getprop: not\x1b found\n")
+    with pytest.raises(RemoteFault) as caught:
+        await read_device(cast(Remote, remote), "R58M", shell_v2=True)
+    assert caught.value.kind is FaultKind.UNSUPPORTED
+    assert caught.value.message == f"getprop ended with {code}: sh: getprop: not found"
+    assert caught.value.kind not in CURABLE, "restarting adb would not help"

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from agents.remotes.adb.refusals import fault_of_refusal, fault_of_state
+from agents.remotes.remote import FaultKind, RemoteFault, failure_of
+from controller.contracts.errors import UserError
+from controller.contracts.result import Blame
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "blame"),
+    [
+        ("device offline", FaultKind.OFFLINE, Blame.DEVICE),
+        ("device 'R58M' not found", FaultKind.OFFLINE, Blame.DEVICE),
+        ("device still connecting", FaultKind.OFFLINE, Blame.DEVICE),
+        ("closed", FaultKind.OFFLINE, Blame.DEVICE),
+        ("device still authorizing", FaultKind.OFFLINE, Blame.DEVICE),
+        ("failed to authenticate to 10.0.0.2:5555", FaultKind.UNAUTHORIZED, Blame.DEVICE),
+        ("insufficient permissions for device: user in plugdev?", "unauthorized", Blame.DEVICE),
+        ("write failed: No space left on device", FaultKind.STORAGE_FULL, Blame.DEVICE),
+        ("couldn't create file: Read-only file system", FaultKind.READ_ONLY, Blame.DEVICE),
+        ("mkdir: /x: Permission denied", FaultKind.NO_PERMISSION, Blame.DEVICE),
+        ("open failed: No such file or directory", FaultKind.MISSING_FILE, Blame.WORKLOAD),
+        ("unknown host service", FaultKind.PROTOCOL, Blame.HARNESS),
+        ("", FaultKind.PROTOCOL, Blame.HARNESS),
+    ],
+)
+def test_words_have_a_meaning(words: str, kind: FaultKind, blame: Blame) -> None:
+    fault = fault_of_refusal("R58M", words)
+    assert (fault.kind, fault.blame) == (kind, blame)
+    assert words in fault.message
+    failure = failure_of(fault)
+    assert (failure.blame, failure.kind, failure.message) == (blame, kind, str(fault))
+
+
+def test_adb_s_advice_gives_way_to_ours() -> None:
+    fault = fault_of_refusal(
+        "R58M",
+        "device unauthorized.\nThis adb server's $ADB_VENDOR_KEYS is not set\n"
+        "Try 'adb kill-server' if that seems wrong.\nOtherwise check for a confirmation dialog",
+    )
+    assert str(fault) == (
+        "R58M: device unauthorized.; allow this computer on the phone's screen, or give adb its key"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        ("device", None),
+        (None, FaultKind.OFFLINE),
+        ("offline", FaultKind.OFFLINE),
+        ("recovery", FaultKind.OFFLINE),
+        ("unauthorized", FaultKind.UNAUTHORIZED),
+        ("authorizing", FaultKind.OFFLINE),
+        ("no permissions (user in plugdev group?)", FaultKind.UNAUTHORIZED),
+        ("something new", FaultKind.PROTOCOL),
+    ],
+)
+def test_states_have_a_meaning(state: str | None, kind: FaultKind | None) -> None:
+    fault = fault_of_state("R58M", state)
+    assert (fault.kind if fault else None) == kind
+
+
+def test_a_fault_survives_pickle() -> None:
+    fault = RemoteFault("R58M", FaultKind.HUNG, "no answer")
+    again = pickle.loads(pickle.dumps(fault))
+    assert (again.place, again.kind, again.message) == ("R58M", FaultKind.HUNG, "no answer")
+    assert str(again) == "R58M: no answer"
+
+
+def test_a_user_s_error_is_the_user_s() -> None:
+    failure = failure_of(UserError("find adb", "none", "install it"))
+    assert (failure.blame, failure.message) == (Blame.USER, "find adb: none; install it")
