@@ -59,14 +59,20 @@ class BenchfarmError(Exception):
 
 @dataclass(eq=False)
 class UserError(BenchfarmError):
-    """What was tried, what was seen, what to do: printed as one line, exit status 2."""
+    """What failed, why, and what to do; the command line prints it and exits with status 2.
+
+    It reads as one line: `cannot read sweep.yaml: line 3: key "name" appears twice. Remove one.`
+    """
 
     tried: str
+    """What could not be done, as it follows "cannot": `read sweep.yaml`."""
     seen: str
+    """Why; no full stop at its end."""
     remedy: str
+    """What to do, as one sentence."""
 
     def __str__(self) -> str:
-        return " ".join(f"{self.tried}: {self.seen}; {self.remedy}".split())
+        return " ".join(f"cannot {self.tried}: {self.seen}. {self.remedy}".split())
 
 
 class SweepInvalid(UserError):
