@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
+from rich.table import Table
 
 from controller.cli.common import (
     Json,
@@ -22,7 +26,17 @@ from controller.cli.common import (
     show_table,
     warn_of_clocks,
 )
+from controller.contracts.administration import Count, Reason
+from controller.contracts.errors import UserError
+from controller.metrics.exporter import LOOPBACK, listening
+from controller.platform.processes import FARM_MARKER
+from controller.platform.programs import this_program
 from controller.platform.terminal import say
+from controller.runtime.addresses import Address, adb_server_address
+from controller.runtime.client import FarmClient
+from controller.runtime.fleet import agents_now
+from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
+from controller.runtime.lifetime import start_agent
 from controller.runtime.options import RECONNECT_TIMEOUT_S
 
 AgentId = Annotated[str, typer.Argument(help="Agent id, as agent list shows it.")]
@@ -65,8 +79,6 @@ def start(
     With --head it stays in the foreground and brings Ray's node and the agent back when they end;
     SIGTERM lets it finish what runs.
     """
-    from controller.contracts.errors import UserError
-
     labels = parse_labels(label)
     command = parse_command("--phone-power-cycle", phone_power_cycle)
     meter_command = parse_command("--meter", meter)
@@ -90,9 +102,6 @@ def start(
             "--head and --token-file go together, --adb-server and --no-cpu with them",
             "see: benchfarm agent start --help",
         )
-    from controller.metrics.exporter import LOOPBACK
-    from controller.runtime.lifetime import start_agent
-
     started = start_agent(home(), labels, metrics_address or LOOPBACK, command, meter_command)
     say(started.revoked or f"agent {started.id} has registered")
 
@@ -110,15 +119,6 @@ def join(
     meter: tuple[str, ...],
 ) -> None:
     """Be this host's supervisor until SIGTERM."""
-    import asyncio
-    import os
-
-    from controller.metrics.exporter import listening
-    from controller.platform.processes import FARM_MARKER
-    from controller.platform.programs import this_program
-    from controller.runtime.addresses import Address, adb_server_address
-    from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
-
     address = Address.parse("--head", head)
     servers = tuple(adb_server_address("--adb-server", server) for server in adb_servers)
     if metrics_address:
@@ -140,10 +140,6 @@ def join(
 @app.command("list")
 def list_agents(json: Json = False) -> None:
     """List all agents that ever registered."""
-    from rich.table import Table
-
-    from controller.runtime.fleet import agents_now
-
     with reading() as store:
         agents = agents_now(home(), store)
     warn_of_clocks(agents)
@@ -176,10 +172,5 @@ def admit(agent: AgentId) -> None:
 
 
 def _do(agent: str, verb: str, why: str) -> int:
-    from urllib.parse import quote
-
-    from controller.contracts.administration import Count, Reason
-    from controller.runtime.client import FarmClient
-
     path = f"agents/{quote(agent, safe='')}/{verb}"
     return FarmClient(home()).administer(Count, path, checked(Reason, why=why)).runs

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, show_json, show_table
+from controller.contracts.bench import PlantedTrials
 from controller.platform.terminal import say
+from controller.reports.overhead import overhead_of
+from controller.reports.planted import judged, judged_table
+from controller.runtime.api_bench import measure_api
+from controller.runtime.overhead import measure_overhead
+from controller.runtime.planted import run_planted
 
 app = typer.Typer(
     help="What benchfarm itself costs, and how far to trust it.", no_args_is_help=True
@@ -24,9 +31,6 @@ def harness(
     json: Json = False,
 ) -> None:
     """Measure our overhead on a query of about 5 ms against a bare loop of `invoke`."""
-    from controller.reports.overhead import overhead_of
-    from controller.runtime.overhead import measure_overhead
-
     samples = measure_overhead(workload, numerics, pairs)
     found = overhead_of(samples.pairs)
     if json:
@@ -61,12 +65,6 @@ def compare(
 
     Planted are 0, 2, 5 and 10 % unless told otherwise.
     """
-    import os
-
-    from controller.contracts.bench import PlantedTrials
-    from controller.reports.planted import judged, judged_table
-    from controller.runtime.planted import run_planted
-
     wanted = PlantedTrials(
         effects=tuple(effect or (0.0, 0.02, 0.05, 0.10)),
         trials=trials,
@@ -95,8 +93,6 @@ def api(
 
     The controller's core runs in a process and on a store of its own; no farm is needed.
     """
-    from controller.runtime.api_bench import measure_api
-
     found = measure_api(seconds)
     if json:
         show_json(found)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+from rich.table import Table
 
 from controller.cli.common import console, home, reading, show_json, show_table
+from controller.cli.progress import show_progress
+from controller.contracts.capability import Capability
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.device import Device, build_of
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.models import ModelStatus
+from controller.contracts.sweep import Sweep
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.capability import Capability
-    from controller.contracts.catalog import Catalog
-    from controller.contracts.device import Device
-    from controller.contracts.sweep import Sweep
+from controller.reports.capabilities import capabilities
+from controller.runtime.client import FarmClient
+from controller.runtime.watch import follow, runs_of
+from controller.scheduling.runtimes import lacks_runtime
 
 DEADLINE_S = 600.0
 """Of a run of a probe."""
@@ -25,12 +33,6 @@ def probe(device: Device) -> None:
 
     Raises UserError if none can run on the device. What comes of it is in the store.
     """
-    from controller.cli.progress import show_progress
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.errors import UserError
-    from controller.runtime.client import FarmClient
-    from controller.runtime.watch import follow, runs_of
-
     client = FarmClient(home())
     sweeps = list(probes(device, load_catalog(), _models_there()))
     if not sweeps:
@@ -43,9 +45,6 @@ def probe(device: Device) -> None:
 
 def probes(device: Device, catalog: Catalog, there: Iterable[str]) -> Iterator[Sweep]:
     """Yield a sweep for each task and runtime; there: WORKLOAD/models/NUMERICS of the store."""
-    from controller.contracts.sweep import Sweep
-    from controller.scheduling.runtimes import lacks_runtime
-
     known = set(there)
     for workload in catalog.workloads.values():
         models = workload.on_device.models if workload.on_device else {}
@@ -74,10 +73,6 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
 
     Raises NotFound for a build on which nothing was measured.
     """
-    from controller.contracts.device import build_of
-    from controller.contracts.errors import NotFound
-    from controller.reports.capabilities import capabilities
-
     with reading() as store:
         results, failures = store.results(), store.failures()
     found = [one for one in capabilities((*results, *failures)) if one.device == device.id]
@@ -99,8 +94,6 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
 
 
 def _show_table(found: Iterable[Capability], device: Device, *, all_builds: bool) -> None:
-    from rich.table import Table
-
     kind = ("task", "stack", "delegate", "numerics")
     build = ("build",) if all_builds else ()
     title = f"{device.id}{device.likeness}"
@@ -117,15 +110,9 @@ def _named(build: str) -> str:
 
 
 def _models_there() -> list[str]:
-    from pydantic import TypeAdapter
-
-    from controller.contracts.models import ModelStatus
-
     command = python_module("models.mobile", "list")
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 2:
-        from controller.contracts.error_payload import ErrorPayload
-
         raise ErrorPayload.model_validate_json(done.stdout).error()
     statuses = TypeAdapter(list[ModelStatus]).validate_json(done.stdout)
     return [status.key for status in statuses if status.there]

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
 
-from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from controller.contracts.base import Contract
-    from controller.contracts.device import RegisteredAgent
-    from controller.runtime.home import Home
-    from controller.store.protocol import StoreReader
+from controller.cli.visible_console import VisibleConsole
+from controller.contracts.base import Contract
+from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent
+from controller.contracts.errors import UserError
+from controller.platform.terminal import LONGEST, say
+from controller.runtime.fleet import wrong_clocks
+from controller.runtime.health import FARM_DOWN, why_away, why_silent
+from controller.runtime.home import Home
+from controller.runtime.options import URL_VARIABLE
+from controller.runtime.phones import complaints_here
+from controller.store.protocol import StoreReader
+from controller.store.sqlite import SqliteStore
 
 Model = TypeVar("Model", bound="Contract")
-
-LONGEST = 80
-"""So many characters of what a user has typed are said back."""
 
 DAMAGES_SAID = 10
 """Of damages of the store, so many are named by a command that is about something else."""
@@ -63,16 +71,12 @@ MeterCommand = Annotated[
 
 def home() -> Home:
     """Return the home this call is about."""
-    from controller.runtime.home import Home
-
     return Home.from_environment()
 
 
 @contextmanager
 def unwound() -> Iterator[None]:
     """Have SIGTERM and a terminal's end raise SystemExit, so that what was begun is ended."""
-    import signal
-
     former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     caught = [number for number, was in former.items() if was is not signal.SIG_IGN]  # nohup
     for number in caught:
@@ -85,8 +89,6 @@ def unwound() -> Iterator[None]:
 
 
 def _exit(number: int, _: object) -> None:
-    import signal
-
     for other in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(other) is _exit:
             signal.signal(other, lambda *_: None)  # what was begun is ended first
@@ -95,10 +97,6 @@ def _exit(number: int, _: object) -> None:
 
 def farm_elsewhere() -> str | None:
     """Return the address of the farm this call is about if it is another host's."""
-    import os
-
-    from controller.runtime.options import URL_VARIABLE
-
     return os.environ.get(URL_VARIABLE) or None
 
 
@@ -108,10 +106,6 @@ def reading() -> Iterator[StoreReader]:
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
-    from controller.contracts.errors import UserError
-    from controller.runtime.options import URL_VARIABLE
-    from controller.store.sqlite import SqliteStore
-
     if url := farm_elsewhere():
         remedy = "do this on the head, or follow a sweep from here: benchfarm sweep watch SWEEP_ID"
         tried = f"reading the store of {home().path}"
@@ -134,8 +128,6 @@ def console(*, stderr: bool = False) -> Console:
 
     What it prints comes from anywhere: it is no markup, and its control characters are shown.
     """
-    from controller.cli.visible_console import VisibleConsole
-
     plain = VisibleConsole(stderr=stderr, markup=False, emoji=False)
     if stderr or plain.is_terminal:
         return plain
@@ -149,10 +141,6 @@ def show_table(table: Table) -> None:
 
 def show_json(records: Sequence[Contract] | Contract) -> None:
     """Print contracts as JSON: an array, or one object."""
-    import json
-
-    from controller.contracts.base import Contract
-
     if isinstance(records, Contract):
         say(records.model_dump_json(indent=2), lines=True)
         return
@@ -162,8 +150,6 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
 
 def warn_if_away() -> None:
     """Say on standard error, in a line, that the farm of this home can't answer now, and why."""
-    from controller.runtime.health import FARM_DOWN, why_away, why_silent
-
     why = why_away(home()) or why_silent(home())
     if why and why != FARM_DOWN:  # after `down` there is nothing to warn of
         say(f"benchfarm: {why}", err=True)
@@ -171,8 +157,6 @@ def warn_if_away() -> None:
 
 def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:
     """Say on standard error which hosts' clocks are far off, in a line each."""
-    from controller.runtime.fleet import wrong_clocks
-
     for line in wrong_clocks(agents):
         say(line, err=True)
 
@@ -182,16 +166,12 @@ def warn_of_phones(shown: Collection[str]) -> None:
 
     shown: ids of devices that are shown, and so are their states.
     """
-    from controller.runtime.phones import complaints_here
-
     for error in complaints_here(home(), shown):
         say(f"benchfarm: {error}", err=True)
 
 
 def write_file(path: Path, text: str) -> None:
     """Write what a user asked for to a file, UTF-8; raises UserError."""
-    from controller.contracts.errors import UserError
-
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -202,8 +182,6 @@ def write_file(path: Path, text: str) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder with those above it, unless it is there; raises UserError."""
-    from controller.contracts.errors import UserError
-
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -218,11 +196,6 @@ def parse_labels(
     remedy: str = "write a name, '=' and a value, such as --label rack=b2",
 ) -> dict[str, str]:
     """Return labels KEY=VALUE as a mapping; raises UserError."""
-    import re
-
-    from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME
-    from controller.contracts.errors import UserError
-
     parsed: dict[str, str] = {}
     for label in labels or ():
         key, found, value = label.partition("=")
@@ -239,11 +212,6 @@ def parse_command(option: str, text: str | None) -> tuple[str, ...]:
 
     Raises UserError, also if there is no such program: rather now than when it is needed.
     """
-    import shlex
-    import shutil
-
-    from controller.contracts.errors import UserError
-
     if text is None:
         return ()
     try:
@@ -262,8 +230,6 @@ def parse_command(option: str, text: str | None) -> tuple[str, ...]:
 
 def parse_seconds(option: str, text: str) -> float:
     """Return a length of time such as 90m, 2h or 3d in seconds; raises UserError."""
-    from controller.contracts.errors import UserError
-
     number, unit = text[:-1], text[-1:]
     units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     try:
@@ -281,10 +247,6 @@ def checked(
 
     typed: of a field, what the user has typed for it, such as `--for -1h`.
     """
-    from pydantic import ValidationError
-
-    from controller.contracts.errors import UserError
-
     try:
         return kind(**fields)
     except ValidationError as error:

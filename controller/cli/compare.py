@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from controller.cli.common import Json, home, reading, show_json, show_table
+from controller.cli.common import Json, console, home, reading, show_json, show_table
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.cli.progress import show_progress
+from controller.contracts.catalog import load_catalog
+from controller.contracts.result import Validity
+from controller.contracts.sweep import PairedComparison, Stopping, Sweep
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.sweep import Stopping, Sweep
-    from controller.reports.comparison import Comparison
-    from controller.reports.result_selection import Wanted
+from controller.reports.comparison import Comparison, compare_pairs
+from controller.reports.result_selection import Wanted
+from controller.reports.tables import comparison_table
+from controller.runtime.client import FarmClient
+from controller.runtime.watch import follow, runs_of
+from controller.scheduling.expansion import cells_of
 
 SETTING_UP_S = 1800.0
 """What an attempt may take beyond its turns: to start both sides, build and compile."""
@@ -42,11 +47,6 @@ def compare(
 
     Exit status 0 if the comparison is VALID, whatever it shows.
     """
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.sweep import Stopping
-    from controller.runtime.client import FarmClient
-    from controller.scheduling.expansion import cells_of
-
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     sweep = _sweep(wanted, Stopping(width=width, time_limit_s=time_limit))
@@ -56,8 +56,6 @@ def compare(
 
 
 def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
-    from controller.contracts.sweep import PairedComparison, Sweep
-
     return Sweep(
         name="compare",
         workload=(wanted.workload,),
@@ -71,11 +69,6 @@ def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
 
 def _follow(sweep_id: str, *, json: bool) -> int:
     """Follow a comparison to its end and show what came out; return the exit status."""
-    from controller.cli.common import console
-    from controller.cli.progress import show_progress
-    from controller.runtime.client import FarmClient
-    from controller.runtime.watch import follow, runs_of
-
     runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
     shown_on = console(stderr=json)
     try:
@@ -88,10 +81,6 @@ def _follow(sweep_id: str, *, json: bool) -> int:
 
 
 def _show(sweep_id: str, *, json: bool) -> int:
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.result import Validity
-    from controller.reports.comparison import compare_pairs
-
     with reading() as store:
         results, failures = store.results(sweep_id), store.failures(sweep_id)
     results = [result for result in results if result.counted]
@@ -108,8 +97,6 @@ def _show(sweep_id: str, *, json: bool) -> int:
 
 def show_comparison(found: Comparison, *, json: bool) -> None:
     """Print a comparison: as JSON, or in a few lines."""
-    from controller.reports.tables import comparison_table
-
     if json:
         show_json(found)
         return

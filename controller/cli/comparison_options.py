@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
-if TYPE_CHECKING:
-    from controller.contracts.base import Scalar
-    from controller.contracts.catalog import Catalog
-    from controller.contracts.sweep import Side
-    from controller.reports.result_selection import Wanted
+from controller.contracts.base import Scalar
+from controller.contracts.catalog import Catalog
+from controller.contracts.errors import UserError
+from controller.contracts.sweep import Side, knob_of
+from controller.reports.result_selection import Wanted
 
 SideA = Annotated[str, typer.Argument(metavar="A", help="STACK, or STACK:KNOB=VALUE,KNOB=VALUE")]
 SideB = Annotated[str, typer.Argument(metavar="B", help="The same of the other side.")]
@@ -37,8 +38,6 @@ def wanted_of(
     device: str | None,
 ) -> Wanted:
     """Return what the options mean; raises UserError."""
-    from controller.reports.result_selection import Wanted
-
     return Wanted(
         a=_side("A", a),
         b=_side("B", b),
@@ -50,11 +49,6 @@ def wanted_of(
 
 
 def _side(name: str, text: str) -> Side:
-    from pydantic import ValidationError
-
-    from controller.contracts.errors import UserError
-    from controller.contracts.sweep import Side
-
     try:
         return Side.model_validate(text)
     except ValidationError as error:
@@ -67,9 +61,6 @@ def _side(name: str, text: str) -> Side:
 
 def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
     """Return what options --knob say; raises UserError."""
-    from controller.contracts.errors import UserError
-    from controller.contracts.sweep import knob_of
-
     try:
         return dict(knob_of(text) for text in given)
     except ValueError as error:
@@ -78,8 +69,6 @@ def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
 
 
 def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
-    from controller.contracts.errors import UserError
-
     known = catalog.workloads.get(workload)
     if known is None:
         names = ", ".join(sorted(catalog.workloads))

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import webbrowser
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from controller.cli.common import make_folder, write_file
+from controller.contracts.documents import DocumentRefused, load_json, read_limited
+from controller.contracts.errors import UserError
+from controller.dashboards.board import Json
+from controller.dashboards.files import (
+    DASHBOARDS_PATH,
+    PROMETHEUS_URL,
+    Place,
+    built_dashboards,
+    provisioning_files,
+)
+from controller.dashboards.grafana import Address, Credential, connected
+from controller.dashboards.links import FLEET
+from controller.dashboards.lint import findings_in, findings_in_alerts
+from controller.dashboards.probing import Probe
+from controller.dashboards.push import Wish
+from controller.dashboards.push import push as push_all
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.dashboards.board import Json
-    from controller.dashboards.grafana import Credential
+from controller.runtime.addresses import web_address
+from controller.runtime.prometheus import Prometheus as Server
 
 app = typer.Typer(help="Grafana dashboards of the fleet.", no_args_is_help=True)
 
@@ -39,15 +54,6 @@ def build(
     ] = None,
 ) -> None:
     """Write dashboards and provisioning files, for those who don't push."""
-    from controller.contracts.errors import UserError
-    from controller.dashboards.files import (
-        DASHBOARDS_PATH,
-        PROMETHEUS_URL,
-        Place,
-        provisioning_files,
-    )
-    from controller.runtime.addresses import web_address
-
     server = web_address(f"option --prometheus {prometheus!r}", prometheus or PROMETHEUS_URL)
     place = Place(server, path or DASHBOARDS_PATH)
     if not Path(place.dashboards_path).is_absolute():
@@ -74,9 +80,6 @@ def check(
     With --prometheus every query of every panel, variable and annotation is asked; those without
     data are listed, which is no error: a fleet without phones has no batteries.
     """
-    from controller.dashboards.files import built_dashboards
-    from controller.dashboards.lint import findings_in, findings_in_alerts
-
     dashboards = [_read(file) for file in files] if files else built_dashboards()
     findings = [finding for dashboard in dashboards for finding in findings_in(dashboard)]
     findings += [] if files else findings_in_alerts()
@@ -115,11 +118,6 @@ def push(
 
     A dashboard that was changed there is saved as a copy first, named `… (edited, version N)`.
     """
-    from controller.dashboards.grafana import connected
-    from controller.dashboards.links import FLEET
-    from controller.dashboards.push import Wish
-    from controller.dashboards.push import push as push_all
-
     wish = Wish(prometheus, data_source, alerts, overwrite)
     with connected(url, _credential(token_file, user)) as grafana:
         for step in push_all(grafana, wish):
@@ -135,11 +133,6 @@ def open_dashboards(
     ] = False,
 ) -> None:
     """Print the address of the fleet's overview, and open it in a browser."""
-    import webbrowser
-
-    from controller.dashboards.grafana import Address
-    from controller.dashboards.links import FLEET
-
     address = Address.of(url).dashboard(FLEET)
     say(address)
     if not show:
@@ -148,9 +141,6 @@ def open_dashboards(
 
 def _read(file: Path) -> Json:
     """Return a dashboard from a file; raises UserError."""
-    from controller.contracts.documents import DocumentRefused, load_json, read_limited
-    from controller.contracts.errors import UserError
-
     tried, remedy = f"reading {file}", "give a dashboard as Grafana exports it"
     try:
         read = load_json(read_limited(file, MAX_DASHBOARD_BYTES), MAX_DASHBOARD_BYTES)
@@ -165,9 +155,6 @@ def _read(file: Path) -> Json:
 
 
 def _ask(dashboards: Sequence[Json], url: str) -> None:
-    from controller.dashboards.probing import Probe
-    from controller.runtime.prometheus import Prometheus as Server
-
     probe = Probe(Server(url.rstrip("/")))
     answers = [answer for dashboard in dashboards for answer in probe.dashboard(dashboard)]
     slowest = max(answers, key=lambda answer: answer.seconds)
@@ -183,10 +170,6 @@ def _ask(dashboards: Sequence[Json], url: str) -> None:
 
 def _credential(token_file: Path | None, user: str | None) -> Credential:
     """Return what a push signs in with; no value of it is ever printed. Raises UserError."""
-    import os
-
-    from controller.contracts.errors import UserError
-
     if user:
         if password := os.environ.get("GRAFANA_PASSWORD"):
             return user, password
@@ -200,8 +183,6 @@ def _credential(token_file: Path | None, user: str | None) -> Credential:
 
 
 def _token(file: Path) -> str:
-    from controller.contracts.errors import UserError
-
     remedy = "write a service account token of Grafana into it"
     try:
         token = file.read_text().strip()

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from controller.cli import demo_metrics
 from controller.cli.common import home, unwound
+from controller.cli.report import write_report
+from controller.cli.sweep import watch_to_end
+from controller.contracts.errors import FarmUnavailable, PhoneUnavailable
+from controller.contracts.sweep_file import parse_sweep
+from controller.platform.processes import adopt_orphans
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.runtime.lifetime import FarmUp
+from controller.runtime.client import FarmClient
+from controller.runtime.lifetime import FarmUp, UpOptions, bring_down, bring_up
+from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
 
 PHONES = ("flagship", "midrange")
 
@@ -27,10 +31,6 @@ def demo() -> None:
 
     A farm that is already up is used and left up.
     """
-    from controller.cli.sweep import watch_to_end
-    from controller.platform.processes import adopt_orphans
-    from controller.runtime.lifetime import UpOptions, bring_down, bring_up
-
     adopt_orphans()
     say("starting Ray, the controller and an agent on this machine …")
     farm = bring_up(home(), UpOptions())
@@ -53,9 +53,6 @@ def demo() -> None:
 
 def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
     """Start virtual phones and have them register; False, and said why, where they can't run."""
-    from controller.contracts.errors import FarmUnavailable, PhoneUnavailable
-    from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
-
     say(f"starting two virtual phones: {', '.join(PHONES)} …")
     serials = []
     try:
@@ -74,9 +71,6 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
 
 def _submit(names: Sequence[str]) -> list[str]:
     """Submit embedded sweeps; return their ids."""
-    from controller.contracts.sweep_file import parse_sweep
-    from controller.runtime.client import FarmClient
-
     folder = files("controller.cli")
     sweeps = [parse_sweep(folder.joinpath(name).read_bytes(), name) for name in names]
     submitted = [FarmClient(home()).submit(sweep, again=True) for sweep in sweeps]
@@ -87,8 +81,6 @@ def _submit(names: Sequence[str]) -> list[str]:
 
 def _report(sweep_id: str) -> Path:
     """Write a sweep's report into the home; return where."""
-    from controller.cli.report import write_report
-
     path = home().reports / f"{sweep_id}.html"
     path.parent.mkdir(exist_ok=True)
     write_report([sweep_id], path)

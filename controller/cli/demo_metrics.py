@@ -6,14 +6,20 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from controller.cli.common import home, reading
+from controller.contracts.records import NewestResult
+from controller.metrics.names import RESULT, RUN_PROGRESS, RUN_QUERIES, RUN_STEPS
+from controller.metrics.newest import NewestResults
+from controller.metrics.prometheus_config import Intervals
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.records import NewestResult
-    from controller.runtime.prometheus import Prometheus, Series
+from controller.runtime.prometheus import (
+    Prometheus,
+    PrometheusUnavailable,
+    Series,
+    running_beside,
+    start_beside,
+)
 
 PATIENCE_S = 30.0
 """For Prometheus's next scrape of the controller; on a farm that was up it may be 15 s away."""
@@ -32,9 +38,6 @@ class Watch:
 
 def begin(stack: ExitStack) -> Watch | None:
     """Have Prometheus look on until the stack is left; None, and said why, where it can't."""
-    from controller.metrics.prometheus_config import Intervals
-    from controller.runtime.prometheus import PrometheusUnavailable, running_beside, start_beside
-
     server = running_beside(home())
     if server is None:
         try:
@@ -51,8 +54,6 @@ def begin(stack: ExitStack) -> Watch | None:
 
 def conclude(watch: Watch) -> int:
     """Say what Prometheus has seen; 1 if it is not what happened, else 0."""
-    from controller.metrics.names import RUN_PROGRESS, RUN_QUERIES, RUN_STEPS
-
     live = {
         metric: watch.server.query_range(metric.name, watch.since, time.time())
         for metric in (RUN_PROGRESS, RUN_STEPS, RUN_QUERIES)
@@ -87,8 +88,6 @@ def span(found: Iterable[Series]) -> str:
 
 def values_of(found: Sequence[Series]) -> Values:
     """Return results as Prometheus shows them."""
-    from controller.metrics.names import RESULT
-
     return {
         tuple(series["metric"][label] for label in RESULT.labels): float(series["value"][1])
         for series in found
@@ -97,8 +96,6 @@ def values_of(found: Sequence[Series]) -> Values:
 
 def stored_values(newest: Iterable[NewestResult]) -> Values:
     """Return results as the store has them."""
-    from controller.metrics.newest import NewestResults
-
     return {
         (*key, metric): measured.value
         for key, it in NewestResults(newest).snapshot().items()
@@ -109,8 +106,6 @@ def stored_values(newest: Iterable[NewestResult]) -> Values:
 
 def _await_results(server: Prometheus) -> Values | None:
     """Return the newest results once Prometheus shows those stored and no run that is over."""
-    from controller.metrics.names import RESULT, RUN_PROGRESS
-
     give_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         with reading() as store:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
+from urllib.parse import quote
 
 import typer
+from rich.table import Table
 
+from controller.cli import capabilities as known
 from controller.cli.common import (
     Json,
     checked,
     home,
+    parse_labels,
+    parse_seconds,
     reading,
     show_json,
     show_table,
@@ -17,10 +22,15 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.contracts.administration import BookRequest, LabelRequest, Reason
+from controller.contracts.base import Contract
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import DeviceStatus
+from controller.contracts.errors import NotFound, UserError
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.base import Contract
+from controller.runtime.client import FarmClient
+from controller.runtime.fleet import agents_now, devices_now
+from controller.scheduling.runtimes import without_runtime
 
 DeviceId = Annotated[str, typer.Argument(help="Device id.")]
 Why = Annotated[str, typer.Option("--why", help="Kept in the device's history.")]
@@ -31,12 +41,6 @@ app = typer.Typer(help="What can be measured on.", no_args_is_help=True)
 @app.command("list")
 def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, and what they do now."""
-    from rich.table import Table
-
-    from controller.contracts.catalog import load_catalog
-    from controller.runtime.fleet import agents_now, devices_now
-    from controller.scheduling.runtimes import without_runtime
-
     with reading() as store:
         warn_if_away()
         devices = devices_now(home(), store)
@@ -66,11 +70,6 @@ def list_devices(json: Json = False) -> None:
 @app.command()
 def show(device: Annotated[str, typer.Argument(help="Device id.")], json: Json = False) -> None:
     """Show all that is known of a device."""
-    from rich.table import Table
-
-    from controller.contracts.errors import NotFound
-    from controller.runtime.fleet import devices_now
-
     with reading() as store:
         found = {status.device.id: status for status in devices_now(home(), store)}
     if device not in found:
@@ -109,9 +108,6 @@ def capabilities(
     json: Json = False,
 ) -> None:
     """Show which tasks run on a device, and how much of each graph a delegate really takes."""
-    from controller.cli import capabilities as known
-    from controller.contracts.errors import NotFound, UserError
-
     if build is not None and all_builds:
         raise UserError("choosing builds", "--build and --all-builds are both given", "give one")
 
@@ -129,10 +125,6 @@ def capabilities(
 @app.command()
 def history(device: DeviceId, json: Json = False) -> None:
     """Show what became of a device: since when, by whom and why; its runs among it."""
-    from rich.table import Table
-
-    from controller.contracts.errors import NotFound
-
     with reading() as store:
         known = [d.device.id for d in store.fleet()[1]]
         if device not in known:
@@ -152,24 +144,18 @@ def history(device: DeviceId, json: Json = False) -> None:
 @app.command()
 def quarantine(device: DeviceId, why: Why) -> None:
     """Take a device out of the fleet; a run it has is finished."""
-    from controller.contracts.administration import Reason
-
     _do(device, "quarantine", checked(Reason, why=why))
 
 
 @app.command()
 def release(device: DeviceId, why: Why = "by hand") -> None:
     """Let a device out of quarantine, and end its bookings."""
-    from controller.contracts.administration import Reason
-
     _do(device, "release", checked(Reason, why=why))
 
 
 @app.command()
 def probe(device: DeviceId, why: Why = "by hand") -> None:
     """Probe a device at once that failures have put in quarantine; it is let out if it passes."""
-    from controller.contracts.administration import Reason
-
     _do(device, "probe", checked(Reason, why=why))
     say(f"what comes of it: benchfarm device history {device}")
 
@@ -205,9 +191,6 @@ def label(
     ],
 ) -> None:
     """Label a device; from then on selectors match it by its new labels."""
-    from controller.cli.common import parse_labels
-    from controller.contracts.administration import LabelRequest
-
     gone = dict.fromkeys(word[:-1] for word in labels if word.endswith("-") and "=" not in word)
     words = [word for word in labels if "=" in word or not word.endswith("-")]
     remedy = "write rack=b2 to set a label, rack- to take it away"
@@ -216,9 +199,6 @@ def label(
 
 
 def _book(device: str, length: str, starts_in: str, user: str | None, why: str) -> None:
-    from controller.cli.common import parse_seconds
-    from controller.contracts.administration import BookRequest
-
     starts_in_s, for_s = parse_seconds("--in", starts_in), parse_seconds("--for", length)
     typed = {
         "for_s": f"option --for {length}",
@@ -234,11 +214,6 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
 
 
 def _do(device: str, verb: str, body: Contract) -> None:
-    from urllib.parse import quote
-
-    from controller.contracts.device import DeviceStatus
-    from controller.runtime.client import FarmClient
-
     path = f"devices/{quote(device, safe='')}/{verb}"
     now = FarmClient(home()).administer(DeviceStatus, path, body)
     say(f"device {device}: {now.state} ({now.why})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,13 +17,16 @@ from controller.cli.common import (
     parse_labels,
     unwound,
 )
+from controller.contracts.errors import UserError
 from controller.contracts.quota import Quota
+from controller.metrics.exporter import LOOPBACK
 from controller.platform.terminal import say
+from controller.runtime.addresses import Address
+from controller.runtime.cluster import Head
+from controller.runtime.lifetime import FarmUp, UpOptions, be_supervisor, bring_down, bring_up
 from controller.runtime.options import QUARANTINE_AFTER
-
-if TYPE_CHECKING:
-    from controller.runtime.cluster import Head
-    from controller.runtime.lifetime import FarmUp
+from controller.runtime.prometheus import find_program, running_beside
+from controller.runtime.redis import RedisServer
 
 AWAY_S = 600
 """Suggested to the hosts of a farm with Redis: for so long they measure on without the head."""
@@ -76,10 +79,6 @@ def up(
 
     A supervisor starts the farm again when a part of it ends, until `benchfarm down`.
     """
-    from controller.metrics.exporter import LOOPBACK
-    from controller.runtime.lifetime import UpOptions, be_supervisor, bring_up
-    from controller.runtime.prometheus import find_program, running_beside
-
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
 
@@ -130,11 +129,6 @@ def head_of(
     listen: str | None, autoscaling: Path | None, redis: str | None, password_file: Path | None
 ) -> Head:
     """Return how the head is to be started; raises UserError."""
-    from controller.contracts.errors import UserError
-    from controller.runtime.addresses import Address
-    from controller.runtime.cluster import Head
-    from controller.runtime.redis import RedisServer
-
     if (redis and not listen) or (password_file and not redis):
         raise UserError(
             "benchfarm up",
@@ -150,8 +144,6 @@ def head_of(
 
 def down() -> None:
     """End this home's farm; open runs stay queued and go on at the next `up`."""
-    from controller.runtime.lifetime import bring_down
-
     ended = bring_down(home())
     if ended is None:
         say(f"no farm is up in {home().path}")

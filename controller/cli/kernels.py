@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 import typer
+import yaml
+from rich.table import Table
 
 from controller.cli.common import Json, show_json, show_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.contracts.kernels import KernelBench, KernelOperator, KernelRow
+from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import UserError
+from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
+from controller.runtime.kernels import run_kernels
 
 app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
 
@@ -26,11 +28,6 @@ Variant = Annotated[
 @app.command()
 def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Json = False) -> None:
     """Compare each operator's results with the reference's; exit status 1 if one is wrong."""
-    from rich.table import Table
-
-    from controller.contracts.kernels import KernelCheck
-    from controller.runtime.kernels import run_kernels
-
     wanted = _wanted("check", op, dtype, variant)
     found = [row for row in run_kernels(wanted) if isinstance(row, KernelCheck)]
     if json:
@@ -63,9 +60,6 @@ def bench(
 
     Times are of forward and backward together; both sides have the same threads and malloc.
     """
-    from controller.contracts.kernels import KernelRow
-    from controller.runtime.kernels import run_kernels
-
     wanted = _wanted("bench", op, dtype, variant, width, time_limit)
     found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
     if json:
@@ -85,11 +79,6 @@ def sweep(
 
     Submit it with: benchfarm kernels sweep | benchfarm sweep submit -
     """
-    import yaml
-
-    from controller.contracts.kernels import KernelOperator
-    from controller.runtime.kernels import run_kernels
-
     found = [row for row in run_kernels(_wanted("sweep")) if isinstance(row, KernelOperator)]
     sys.stdout.write(yaml.safe_dump(sweep_of(found, compiled=compiled), sort_keys=False))
 
@@ -126,10 +115,6 @@ def _wanted(
     time_limit_s: float = 20.0,
 ) -> KernelBench:
     """Return what is asked for; raises UserError for names that don't exist."""
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.errors import UserError
-    from controller.contracts.kernels import KernelBench
-
     knobs = load_catalog().workloads["kernels"].knobs
     for name, value in (("op", op), ("dtype", dtype), ("variant", variant)):
         allowed = knobs[name].choices or ()
@@ -147,8 +132,6 @@ def _wanted(
 
 
 def _show(rows: list[KernelRow]) -> None:
-    from rich.table import Table
-
     table = Table("operator", "shape", "variant", "against", "faster", "ms p20/p50/p80", "GB/s")
     table.add_column("of a copy's")
     table.add_column("memory")

@@ -6,9 +6,12 @@ import subprocess
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.comparison_options import Knobs, knobs_of
+from controller.contracts.base import canonical_json
+from controller.contracts.profile import Peaks
 from controller.platform.programs import python_module
 
 app = typer.Typer(help="What this host can do at best.", no_args_is_help=True)
@@ -32,11 +35,6 @@ def peaks(
 
     Knobs are launch settings (threads, cores …). Profiles draw their roofline from the same.
     """
-    from rich.table import Table
-
-    from controller.contracts.base import canonical_json
-    from controller.contracts.profile import Peaks
-
     settings = canonical_json(knobs_of(knob or ()))
     which = "again" if again else "kept"
     command = python_module("agents.machine_peaks", str(home().path), stack, settings, which)

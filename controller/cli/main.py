@@ -1,44 +1,32 @@
-"""The `benchfarm` command. Nouns are groups, one file each; importing this loads neither ray nor
-torch, and verbs import what they need when they run."""
+"""The `benchfarm` command. Nouns are groups, one module each, imported when one of its verbs is
+called: importing this loads neither them nor ray nor torch."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
-from controller.cli import (
-    agent,
-    bench,
-    bundle,
-    compare,
-    dashboards,
-    demo,
-    device,
-    farm,
-    kernels,
-    machine,
-    models,
-    phone,
-    profile,
-    prometheus,
-    results,
-    stacks,
-    store,
-    sweep,
-    token,
-)
-from controller.cli.common import LONGEST
+from controller.cli.commands import commands
+from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
-from controller.platform.terminal import make_visible, say
+from controller.platform.terminal import LONGEST, make_visible, say
+
+
+class _Benchfarm(LazyGroup):
+    """All groups, and the verbs that have none."""
+
+    def __init__(self, **attrs: Any) -> None:  # noqa: ANN401 - what typer passes on
+        super().__init__(**(attrs | {"commands": commands()}))
+
 
 app = typer.Typer(
     name="benchfarm",
     help="Run AI workload sweeps on a fleet of servers and phones; see which is best, and why.",
+    cls=_Benchfarm,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -48,6 +36,7 @@ app = typer.Typer(
 
 def _say_version(asked: bool) -> None:
     if asked:
+        # Late: the metadata of packages takes longer to read than help to print.
         from controller.contracts.version import installed_version
 
         say(f"benchfarm {installed_version()}")
@@ -69,33 +58,9 @@ def options(
     """Have an option besides the verbs."""
 
 
-app.command("up")(farm.up)
-app.command("down")(farm.down)
-app.command("demo")(demo.demo)
-app.command("compare")(compare.compare)
-app.add_typer(agent.app, name="agent")
-app.add_typer(device.app, name="device")
-app.add_typer(sweep.app, name="sweep")
-app.add_typer(results.app, name="results")
-app.add_typer(phone.app, name="phone")
-app.add_typer(prometheus.app, name="prometheus")
-app.add_typer(dashboards.app, name="dashboards")
-app.add_typer(bundle.app, name="bundle")
-app.add_typer(models.app, name="models")
-app.add_typer(stacks.app, name="stacks")
-app.add_typer(bench.app, name="bench")
-app.add_typer(kernels.app, name="kernels")
-app.add_typer(profile.app, name="profile")
-app.add_typer(machine.app, name="machine")
-app.add_typer(token.app, name="token")
-app.add_typer(store.app, name="store")
-
-
-def _complain(error: UsageError) -> None:
-    if isinstance(error, NoArgsIsHelpError):
-        error.show()
-        return
-    command = error.ctx.command_path if error.ctx else "benchfarm"
+def _complain(error: typer.TyperException) -> None:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "benchfarm"
     said = " ".join(error.format_message().split())
     say(f"benchfarm: {said.rstrip('.')}; see: {command} --help", err=True)
 
@@ -106,6 +71,7 @@ def _require_text(arguments: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
+            # Late: pydantic takes longer to load than help to print.
             from controller.contracts.errors import UserError
 
             remedy = "write it in UTF-8; a file may be renamed"
@@ -122,10 +88,11 @@ def main() -> None:
         if status == INTERRUPTED:
             say("benchfarm: interrupted", err=True)
         sys.exit(status)
-    except UsageError as error:
+    except typer.TyperException as error:
         _complain(error)
         sys.exit(error.exit_code)
     except Exception as error:
+        # Late, as above.
         from controller.contracts.errors import BenchfarmError, StoreDamaged, UserError
 
         if not isinstance(error, BenchfarmError):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
+from rich.table import Table
 
 from controller.cli.common import Json, show_json, show_table
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.models import Added, ModelStatus
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.models import ModelStatus
 
 app = typer.Typer(help="Models and data sets of mobile tasks.", no_args_is_help=True)
 
@@ -42,10 +43,6 @@ def add(
     ] = None,
 ) -> None:
     """Take a model, a data set, or a task of your own into the store."""
-    from pydantic import TypeAdapter
-
-    from controller.contracts.models import Added
-
     said = _asked("add", str(path.absolute()), *([key] if key else []))
     for one in TypeAdapter(list[Added]).validate_json(said):
         say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
@@ -54,8 +51,6 @@ def add(
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:
-    from rich.table import Table
-
     if json:
         show_json(statuses)
         return
@@ -69,17 +64,11 @@ def _show(statuses: list[ModelStatus], json: bool) -> None:
 
 
 def _statuses(verb: str) -> list[ModelStatus]:
-    from pydantic import TypeAdapter
-
-    from controller.contracts.models import ModelStatus
-
     return TypeAdapter(list[ModelStatus]).validate_json(_asked(verb))
 
 
 def _asked(*arguments: str) -> str:
     """Return what the models' side prints; raises UserError with its complaint."""
-    from controller.contracts.error_payload import ErrorPayload
-
     command = python_module("models.mobile", *arguments)
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode == 2:

@@ -7,15 +7,30 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
+from controller.contracts.adb_status import Check, Health, Offer
+from controller.contracts.errors import UserError
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.adb_status import Check, Offer
+from controller.runtime.phone_doctor import (
+    examined_phone,
+    kept_settings,
+    restored_phone,
+    set_up_phone,
+)
+from controller.runtime.phones import (
+    clean_phone,
+    connect_phone,
+    disconnect_phone,
+    key_to_let_in,
+    phones_here,
+    started_phone,
+)
+from controller.runtime.wireless import nearby_phones, pair_phone
 
 
 class RunPolicy(StrEnum):
@@ -52,11 +67,6 @@ def list_phones(
     json: Json = False,
 ) -> None:
     """List the phones that this host's agent sees, and why it doesn't use some."""
-    from rich.table import Table
-
-    from controller.runtime.phones import phones_here
-    from controller.runtime.wireless import nearby_phones
-
     found = phones_here(home())
     if nearby:
         found += nearby_phones(home(), {phone.serial for phone in found})
@@ -74,8 +84,6 @@ def list_phones(
 @app.command()
 def connect(address: Address, adb_server: AdbServer = None) -> None:
     """Have this host's agent reach a phone over TCP; it then registers by itself."""
-    from controller.runtime.phones import connect_phone
-
     _say_joined(connect_phone(home(), address, adb_server), address)
 
 
@@ -90,8 +98,6 @@ def pair(
     adb_server: AdbServer = None,
 ) -> None:
     """Pair with a phone for wireless debugging (Android 11 or later), before phone connect."""
-    from controller.runtime.wireless import pair_phone
-
     if code == "-":
         asked = sys.stdin.isatty()
         code = typer.prompt("Pairing code", hide_input=True) if asked else sys.stdin.readline(100)
@@ -105,8 +111,6 @@ def pair(
 @app.command()
 def disconnect(phone: Phone) -> None:
     """Let go of a phone over TCP, and forget it until it is connected again."""
-    from controller.runtime.phones import disconnect_phone
-
     say(f"{disconnect_phone(home(), phone)}: disconnected")
     _say_kept()
 
@@ -114,8 +118,6 @@ def disconnect(phone: Phone) -> None:
 @app.command()
 def clean(device: Annotated[str, typer.Argument(help="Device id; see device list.")]) -> None:
     """Remove what runs have put on a phone: bundles, models, data; the next run pushes anew."""
-    from controller.runtime.phones import clean_phone
-
     say(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
 
 
@@ -132,9 +134,6 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Say what would fail a phone's runs or make them INVALID, and how to mend it."""
-    from controller.contracts.errors import UserError
-    from controller.runtime.phone_doctor import examined_phone, set_up_phone
-
     if set_ and not yes and (json or not sys.stdin.isatty()):
         raise UserError("option --set", "nobody can be asked here", "add --yes")
     found = examined_phone(home(), phone, policy)
@@ -158,16 +157,12 @@ def restore(
     json: Json = False,
 ) -> None:
     """Put back what phone doctor --set has set, unless it was changed since."""
-    from controller.runtime.phone_doctor import restored_phone
-
     checks = restored_phone(home(), phone).checks
     _show_checks(checks, json=json)
     _exit_if_to_mend(checks)
 
 
 def _say_kept() -> None:
-    from controller.runtime.phone_doctor import kept_settings
-
     for device in kept_settings(home()):
         say(f"{device}: settings are still changed; benchfarm phone restore {device}", err=True)
 
@@ -177,8 +172,6 @@ def _keys(offers: Sequence[Offer]) -> str:
 
 
 def _show_checks(checks: Sequence[Check], *, json: bool) -> None:
-    from rich.table import Table
-
     if json:
         return show_json(checks)
     table = Table("", "what", "seen", "what to do")
@@ -188,8 +181,6 @@ def _show_checks(checks: Sequence[Check], *, json: bool) -> None:
 
 
 def _exit_if_to_mend(checks: Sequence[Check]) -> None:
-    from controller.contracts.adb_status import Health
-
     if any(check.health is Health.MEND for check in checks):
         raise typer.Exit(1)
 
@@ -220,9 +211,6 @@ def virtual(
     ] = False,
 ) -> None:
     """Be a virtual phone until Ctrl-C; what it measures is marked virtual everywhere."""
-    from controller.contracts.errors import UserError
-    from controller.runtime.phones import connect_phone, key_to_let_in, started_phone
-
     if key and any_key:
         raise UserError("starting a virtual phone", "--key and --any-key", "give one of them")
     options = [f"--serial={serial}"] if serial else []

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+from rich.table import Table
 
 from controller.cli.common import show_table
+from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.contracts.sweep import Sweep
-    from controller.scheduling.planning import SweepPlan
+from controller.scheduling.planning import SweepPlan
 
 
 def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
     """Print cells, runs and hours of each device, devices left out, then cells that match none."""
-    from rich.table import Table
-
     table = Table("device", "cells", "runs", "hours", "cells without history")
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"

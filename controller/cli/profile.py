@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
+from controller.cli.profile_run import profiled_folder
+from controller.contracts.errors import UserError
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.profiles.model import Profile
+from controller.profiles.benchdnn import benchdnn_batches
+from controller.profiles.exports import chrome_trace, collapsed_stacks
+from controller.profiles.files import read, write
+from controller.profiles.importing import import_file
+from controller.profiles.model import Profile
+from controller.reports.profile_lines import kind_lines, module_lines, op_lines, primitive_lines
+from controller.reports.profile_tables import lines_table, summary_lines
 
 app = typer.Typer(
     help="Profile training steps: where the time goes, and how much is left.",
@@ -32,10 +41,6 @@ def import_(
     json: Json = False,
 ) -> None:
     """Read a oneDNN verbose log (1.x to 3.x) or a CPU trace of torch.profiler, of any size."""
-    import time
-
-    from controller.profiles.importing import import_file
-
     wall, core = time.perf_counter(), time.process_time()
     profile = import_file(file)
     wall, core = time.perf_counter() - wall, time.process_time() - core
@@ -49,8 +54,6 @@ def import_(
 @app.command()
 def show(folder: Folder, top: Top = 12, json: Json = False) -> None:
     """Show a profile: top ops, primitives and modules."""
-    from controller.profiles.files import read
-
     _show(read(folder), top, json=json)
 
 
@@ -70,11 +73,6 @@ def run(
 
     Needs a farm: benchfarm up. Exit status 0 if there is a profile.
     """
-    import sys
-
-    from controller.cli.profile_run import profiled_folder
-    from controller.profiles.files import read
-
     folder = profiled_folder(workload, stack, knob, device, quiet=json)
     if folder is None:
         sys.exit(1)
@@ -101,9 +99,6 @@ def export(
     ],
 ) -> None:
     """Write a profile for flamegraph.pl or speedscope, for Perfetto, or for benchdnn."""
-    from controller.profiles.exports import chrome_trace, collapsed_stacks
-    from controller.profiles.files import read
-
     profile = read(folder)
     if form is Form.BENCHDNN:
         _export_batches(profile, output)
@@ -114,8 +109,6 @@ def export(
 
 
 def _export_batches(profile: Profile, folder: Path) -> None:
-    from controller.profiles.benchdnn import benchdnn_batches
-
     batches = benchdnn_batches(profile)
     make_folder(folder)
     for driver, text in batches.texts.items():
@@ -134,7 +127,7 @@ def report(
     ] = None,
 ) -> None:
     """Write a profile as one HTML page that needs no network: shares, roofline, tables."""
-    from controller.profiles.files import read
+    # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
     from controller.reports.html.profile import profile_html
 
     path = output or Path(f"{folder.absolute().name}.html")
@@ -147,8 +140,6 @@ def _reading_line(size: int, wall_s: float, core_s: float) -> str:
 
     The rate is that of a core: others may have had it for a part of the time.
     """
-    import resource
-
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts in KiB
     rate = size / max(core_s, 1e-9)
     return (
@@ -158,9 +149,6 @@ def _reading_line(size: int, wall_s: float, core_s: float) -> str:
 
 
 def _write(profile: Profile, folder: Path) -> None:
-    from controller.contracts.errors import UserError
-    from controller.profiles.files import write
-
     try:
         write(profile, folder)
     except OSError as error:
@@ -170,9 +158,6 @@ def _write(profile: Profile, folder: Path) -> None:
 
 
 def _show(profile: Profile, top: int, *, json: bool) -> None:
-    from controller.reports.profile_lines import kind_lines, module_lines, op_lines, primitive_lines
-    from controller.reports.profile_tables import lines_table, summary_lines
-
     if json:
         show_json(profile.summary)
         return

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from controller.cli.common import console, home, reading
 from controller.cli.comparison_options import knobs_of
+from controller.cli.progress import show_progress
+from controller.contracts.catalog import load_catalog
+from controller.contracts.device import DeviceKind, RegisteredDevice
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.device import RegisteredDevice
-    from controller.contracts.sweep import Sweep
-    from controller.store.protocol import StoreReader
+from controller.runtime.client import FarmClient
+from controller.runtime.watch import follow, runs_of
+from controller.scheduling.expansion import cells_of
+from controller.store.protocol import StoreReader
 
 
 def profiled_folder(
@@ -23,14 +27,6 @@ def profiled_folder(
 
     None, with the reason on standard error, if nothing was profiled. Raises UserError.
     """
-    import os
-
-    from controller.cli.progress import show_progress
-    from controller.contracts.catalog import load_catalog
-    from controller.runtime.client import FarmClient
-    from controller.runtime.watch import follow, runs_of
-    from controller.scheduling.expansion import cells_of
-
     catalog = load_catalog()
     # Complain before asking the farm, and first of what is wrong on any host.
     cells_of(_sweep(workload, stack, knob, "any"), catalog, "profile run")
@@ -51,8 +47,6 @@ def profiled_folder(
 
 
 def _sweep(workload: str, stack: str, knob: Sequence[str] | None, devices: str) -> Sweep:
-    from controller.contracts.sweep import Sweep
-
     return Sweep(
         name="profile",
         workload=(workload,),
@@ -69,8 +63,6 @@ def device_here(store: StoreReader, device: str | None, host: str) -> str:
 
     A profile stays where it was measured. Raises UserError if that would be elsewhere.
     """
-    from controller.contracts.errors import NotFound, UserError
-
     agents, devices = store.fleet()
     host_of = {known.agent.id: known.agent.host for known in agents}
     if device is None:
@@ -89,9 +81,6 @@ def device_here(store: StoreReader, device: str | None, host: str) -> str:
 
 
 def _own(devices: Sequence[RegisteredDevice], host: str) -> str:
-    from controller.contracts.device import DeviceKind
-    from controller.contracts.errors import UserError
-
     cpus = [known for known in devices if known.device.kind is DeviceKind.CPU_HOST]
     if not cpus:
         raise UserError(

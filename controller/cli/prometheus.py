@@ -8,7 +8,12 @@ from typing import Annotated
 import typer
 
 from controller.cli.common import home
+from controller.contracts.errors import UserError
+from controller.metrics.discovery import TARGETS_PATH
+from controller.metrics.prometheus_config import Intervals, http_discovery, prometheus_files
 from controller.platform.terminal import say
+from controller.runtime.addresses import web_address
+from controller.runtime.prometheus import write_files
 
 app = typer.Typer(help="Metrics for a Prometheus of your own.", no_args_is_help=True)
 
@@ -24,12 +29,6 @@ def config(
     ] = None,
 ) -> None:
     """Write prometheus.yml with recording rules and alerts; see docs/metrics.md."""
-    from controller.contracts.errors import UserError
-    from controller.metrics.discovery import TARGETS_PATH
-    from controller.metrics.prometheus_config import Intervals, http_discovery, prometheus_files
-    from controller.runtime.addresses import web_address
-    from controller.runtime.prometheus import write_files
-
     token = token_file or home().metrics_token
     if controller:
         controller = web_address(f"option --controller {controller!r}", controller)

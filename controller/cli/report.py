@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from controller.cli.common import reading, write_file
+from controller.cli.sweep_view import record_of
+from controller.contracts.catalog import load_catalog
+from controller.contracts.version import installed_version
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.reports.views.common import Made
-    from controller.reports.views.model import ReportView
-    from controller.store.protocol import StoreReader
+from controller.reports.views.common import Made
+from controller.reports.views.comparison import comparison_view
+from controller.reports.views.model import ReportView
+from controller.reports.views.sweep import SweepData, sweep_view
+from controller.store.protocol import StoreReader
 
 Subjects = Annotated[
     list[str],
@@ -38,6 +42,7 @@ def report(subjects: Subjects, output: Output = None) -> None:
 
 def write_report(subjects: list[str], path: Path) -> None:
     """Write the report of a sweep, or of a comparison; raises NotFound, Incomparable, UserError."""
+    # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
     from controller.reports.html.report import report_html
 
     with reading() as store:
@@ -46,10 +51,6 @@ def write_report(subjects: list[str], path: Path) -> None:
 
 
 def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
-    from controller.cli.sweep_view import record_of
-    from controller.contracts.catalog import load_catalog
-    from controller.reports.views.sweep import SweepData, sweep_view
-
     data = SweepData(
         record=record_of(store, sweep_id),
         runs=store.runs(sweep_id),
@@ -60,16 +61,8 @@ def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
 
 
 def _comparison(store: StoreReader, subjects: list[str]) -> ReportView:
-    from controller.contracts.catalog import load_catalog
-    from controller.reports.views.comparison import comparison_view
-
     return comparison_view(subjects, store.results(), store.failures(), load_catalog(), _made())
 
 
 def _made() -> Made:
-    import time
-
-    from controller.contracts.version import installed_version
-    from controller.reports.views.common import Made
-
     return Made(time.time(), installed_version())

@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+from pydantic import TypeAdapter
 
 from controller.cli import report
 from controller.cli.common import Json, reading, show_json, show_table, write_file
+from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.cli.sweep_view import record_of
+from controller.contracts.catalog import load_catalog
+from controller.contracts.documents import read_json
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from controller.contracts.records import StoredFailure, StoredResult
-    from controller.store.protocol import StoreReader
+from controller.reports.comparability import difference
+from controller.reports.comparison import compare_pairs, compare_runs
+from controller.reports.export import as_csv, as_json
+from controller.reports.result_selection import choose, stray_knob
+from controller.reports.tables import failures_table, op_profile_table, outcome_table, results_table
+from controller.store.protocol import StoreReader
 
 app = typer.Typer(help="What was measured.", no_args_is_help=True)
 app.command()(report.report)
@@ -36,9 +46,6 @@ def list_results(
     json: Json = False,
 ) -> None:
     """List results, oldest first; failures are listed apart."""
-    from controller.contracts.catalog import load_catalog
-    from controller.reports.tables import failures_table, results_table
-
     with _reading_of(sweep) as store:
         failed, measured = store.failures(sweep), store.results(sweep)
     if json:
@@ -55,10 +62,6 @@ def list_results(
 @app.command()
 def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = False) -> None:
     """Show everything a run left: results and failures of all its attempts."""
-    from controller.contracts.errors import NotFound
-    from controller.contracts.records import StoredResult
-    from controller.reports.tables import outcome_table
-
     with reading() as store:
         outcomes: list[StoredResult | StoredFailure] = [*store.results(), *store.failures()]
     found = [record for record in outcomes if record.run_id == run_id]
@@ -77,12 +80,6 @@ def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = Fa
 
 def _show_operators(path: str) -> None:
     """Show an operator profile, or say where it is: artefacts stay on the host that ran the run."""
-    from pydantic import TypeAdapter
-
-    from controller.contracts.documents import read_json
-    from controller.contracts.unreadable import UNREADABLE, reason
-    from controller.reports.tables import op_profile_table
-
     kind = TypeAdapter(list[dict[str, str]])
     try:
         rows = read_json(kind, Path(path), OP_PROFILE_BYTES)
@@ -111,13 +108,6 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare two cells by what is stored: VALID results, interleaved ones where there are any."""
-    from controller.cli.compare import show_comparison
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.errors import UserError
-    from controller.reports.comparability import difference
-    from controller.reports.comparison import compare_pairs, compare_runs
-    from controller.reports.result_selection import choose, stray_knob
-
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     with _reading_of(sweep) as store:
@@ -146,8 +136,6 @@ def export(
     ] = "json",
 ) -> None:
     """Write results to a file."""
-    from controller.reports.export import as_csv, as_json
-
     with _reading_of(sweep) as store:
         results = store.results(sweep)
     write_file(output, as_csv(results) if form == "csv" else as_json(results))
@@ -157,8 +145,6 @@ def export(
 @contextmanager
 def _reading_of(sweep: str | None) -> Iterator[StoreReader]:
     """Give the store to read; raises NotFound, also for a sweep that there is not."""
-    from controller.cli.sweep_view import record_of
-
     with reading() as store:
         if sweep is not None:
             record_of(store, sweep)

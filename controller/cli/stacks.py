@@ -7,8 +7,12 @@ import sys
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
+from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
+from controller.contracts.catalog import load_catalog
+from controller.contracts.stacks import StackDetails, StackStatus
 from controller.platform.programs import python_module
 
 app = typer.Typer(help="Software stacks of this host.", no_args_is_help=True)
@@ -19,11 +23,6 @@ Name = Annotated[str, typer.Argument(help="A stack, see: benchfarm stacks list."
 @app.command("list")
 def list_stacks(json: Json = False) -> None:
     """List the stacks there are, and whether this host can run them."""
-    from pydantic import TypeAdapter
-    from rich.table import Table
-
-    from controller.contracts.stacks import StackStatus
-
     stacks = TypeAdapter(list[StackStatus]).validate_json(_asked("list"))
     if json:
         show_json(stacks)
@@ -38,11 +37,6 @@ def list_stacks(json: Json = False) -> None:
 @app.command()
 def show(name: Name, json: Json = False) -> None:
     """Show what a stack is made of: packages, oneDNN and its instruction set, knobs."""
-    from rich.table import Table
-
-    from controller.contracts.catalog import load_catalog
-    from controller.contracts.stacks import StackDetails
-
     stack = StackDetails.model_validate_json(_asked("show", name))
     if json:
         show_json(stack)

@@ -10,6 +10,7 @@ import typer
 
 from controller.cli.common import home
 from controller.platform.terminal import say
+from controller.store import integrity
 
 app = typer.Typer(help="The store: find damage, save what is whole.", no_args_is_help=True)
 
@@ -17,10 +18,8 @@ app = typer.Typer(help="The store: find damage, save what is whole.", no_args_is
 @app.command()
 def check() -> None:
     """Read all that is stored and name what is damaged; exit status 1 if anything is."""
-    from controller.store.integrity import check
-
     path = home().store
-    found = check(path)
+    found = integrity.check(path)
     counts = ", ".join(f"{number} {noun}" for noun, number in found.sound.items())
     for line in found.damage:
         say(line)
@@ -38,10 +37,8 @@ def salvage(
     output: Annotated[Path, typer.Argument(help="Store to make; there must be no such file yet.")],
 ) -> None:
     """Copy all that is sound into a new store."""
-    from controller.store.integrity import salvage
-
     path = home().store
-    found = salvage(path, output)
+    found = integrity.salvage(path, output)
     for line in found.damage:
         say(f"lost: {line}")
     counts = ", ".join(f"{number} {noun}" for noun, number in found.sound.items() if number)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from controller.cli.common import (
     Json,
@@ -17,15 +19,21 @@ from controller.cli.common import (
     show_json,
     show_table,
 )
+from controller.cli.plan_view import show_plan
+from controller.cli.progress import show_progress
+from controller.cli.sweep_view import all_valid, show_status, show_summary
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.device import Device
+from controller.contracts.errors import SweepInvalid
+from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from controller.contracts.catalog import Catalog
-    from controller.contracts.device import Device
-    from controller.contracts.sweep import Cell, Sweep
-    from controller.runtime.client import FarmClient
+from controller.runtime.client import FarmClient
+from controller.runtime.fleet import devices_now
+from controller.runtime.watch import follow, follow_from_elsewhere, runs_of
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.planning import plan_sweep
+from controller.scheduling.runtimes import without_runtime
 
 app = typer.Typer(help="Sweeps: many cells, submitted as one.", no_args_is_help=True)
 
@@ -36,11 +44,6 @@ SweepId = Annotated[str, typer.Argument(help="Sweep id, as submit printed it.")]
 @app.command()
 def validate(file: File, json: Json = False) -> None:
     """Check a sweep file without a farm; list its cells, and known devices without a runtime."""
-    from rich.table import Table
-
-    from controller.contracts.catalog import load_catalog
-    from controller.scheduling.expansion import cells_of
-
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     if json:
@@ -67,10 +70,6 @@ def submit(
     ] = False,
 ) -> None:
     """Queue a sweep's runs on the farm; the same sweep submitted twice adds nothing."""
-    from controller.contracts.catalog import load_catalog
-    from controller.runtime.client import FarmClient
-    from controller.scheduling.expansion import cells_of
-
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
     submission = FarmClient(home()).submit(sweep, again=again)
@@ -94,8 +93,6 @@ def status(
     json: Json = False,
 ) -> None:
     """Show all sweeps, or one with its results so far."""
-    from controller.cli.sweep_view import show_status, show_summary
-
     with reading() as store:
         if sweep_id is None:
             show_status(store, json=json)
@@ -106,28 +103,18 @@ def status(
 @app.command()
 def cancel(sweep_id: SweepId) -> None:
     """Cancel a sweep: what is queued never runs, what runs is stopped."""
-    from controller.runtime.client import FarmClient
-
     say(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
 
 
 @app.command()
 def resume(sweep_id: SweepId) -> None:
     """Queue a sweep's failed and cancelled runs again, as new attempts."""
-    from controller.runtime.client import FarmClient
-
     say(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
 
 
 @app.command()
 def plan(file: File, json: Json = False) -> None:
     """Show what a sweep would do to the fleet: cells and hours a device, and what matches none."""
-    from controller.cli.plan_view import show_plan
-    from controller.contracts.catalog import load_catalog
-    from controller.runtime.fleet import devices_now
-    from controller.scheduling.expansion import cells_of
-    from controller.scheduling.planning import plan_sweep
-
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
@@ -145,8 +132,6 @@ def _without_runtime(
     cells: Iterable[Cell], catalog: Catalog, devices: Iterable[Device]
 ) -> list[str]:
     """Return a line for each device that no stack of the cells has a runtime for."""
-    from controller.scheduling.runtimes import without_runtime
-
     names = {side.stack for cell in cells for side in cell.sides()}
     stacks = [catalog.stacks[name] for name in sorted(names)]
     return [line for device in devices if (line := without_runtime(device, stacks))]
@@ -162,9 +147,6 @@ def _known_devices() -> list[Device]:
 
 def read_sweep(file: str) -> Sweep:
     """Read a sweep file, or standard input for `-`; raises SweepInvalid."""
-    from controller.contracts.errors import SweepInvalid
-    from controller.contracts.sweep_file import parse_sweep
-
     if not file:
         remedy = "name a YAML file, or - for standard input"
         raise SweepInvalid("reading a sweep", "the file's name is empty", remedy)
@@ -182,15 +164,9 @@ def read_sweep(file: str) -> Sweep:
 
 def watch_to_end(sweep_id: str) -> int:
     """Show progress until a sweep has ended, then its summary; return the exit status."""
-    from controller.runtime.client import FarmClient
-
     client = FarmClient(home())
     if client.is_elsewhere:
         return _watch_from_elsewhere(client, sweep_id)
-    from controller.cli.progress import show_progress
-    from controller.cli.sweep_view import all_valid, show_summary
-    from controller.runtime.watch import follow, runs_of
-
     known = {run.run_id: run for run in runs_of(home(), sweep_id)}
     try:
         show_progress(follow(home(), client, sweep_id), known, console())
@@ -204,8 +180,6 @@ def watch_to_end(sweep_id: str) -> int:
 
 
 def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
-    from controller.runtime.watch import follow_from_elsewhere
-
     all_valid = False
     for sweep_status in follow_from_elsewhere(client, sweep_id):
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)

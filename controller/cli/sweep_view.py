@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+from rich.table import Table
 
 from controller.cli.common import show_json, show_table
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
-from controller.contracts.records import SweepRecord
+from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Validity
-from controller.contracts.run import RunState
+from controller.contracts.run import Run, RunState
 from controller.platform.terminal import say
+from controller.reports.comparison import Comparison, compare_pairs
+from controller.reports.summary import summarise
+from controller.reports.tables import comparisons_table, summary_table
 from controller.store.protocol import StoreReader
-
-if TYPE_CHECKING:
-    from controller.contracts.records import StoredFailure, StoredResult
-    from controller.contracts.run import Run
-    from controller.reports.comparison import Comparison
 
 
 class SweepStatus(Contract):
@@ -72,8 +71,6 @@ def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
 
 def show_status(store: StoreReader, *, json: bool) -> None:
     """List all sweeps."""
-    from rich.table import Table
-
     runs_of, results_of = defaultdict(list), defaultdict(list)
     for run in store.runs():
         runs_of[run.sweep_id].append(run)
@@ -95,10 +92,6 @@ def show_status(store: StoreReader, *, json: bool) -> None:
 
 def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
     """Show what a sweep found: the table of its cells, then what went wrong."""
-    from controller.reports.comparison import compare_pairs
-    from controller.reports.summary import summarise
-    from controller.reports.tables import comparisons_table, summary_table
-
     record = record_of(store, sweep_id)
     status = status_of(store, record)
     if json:

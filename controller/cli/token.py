@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from controller.cli.common import Json, checked, home, show_json, show_table
+from controller.contracts.administration import NewToken, TokenList, TokenRequest
 from controller.platform.terminal import say
+from controller.runtime.client import FarmClient
 
 app = typer.Typer(help="Tokens of those who submit sweeps.", no_args_is_help=True)
 
@@ -17,9 +20,6 @@ Name = Annotated[str, typer.Argument(help="Who is to have it: the user of the sw
 @app.command()
 def create(name: Name) -> None:
     """Make a user's token and print it, this once: only its SHA-256 is kept."""
-    from controller.contracts.administration import NewToken, TokenRequest
-    from controller.runtime.client import FarmClient
-
     made = FarmClient(home()).administer(NewToken, "tokens", checked(TokenRequest, name=name))
     say(made.token)
 
@@ -27,11 +27,6 @@ def create(name: Name) -> None:
 @app.command("list")
 def list_tokens(json: Json = False) -> None:
     """List all tokens that were ever made, without what opens anything."""
-    from rich.table import Table
-
-    from controller.contracts.administration import TokenList
-    from controller.runtime.client import FarmClient
-
     tokens = FarmClient(home()).administer(TokenList, "tokens").tokens
     if json:
         show_json(tokens)
@@ -46,8 +41,5 @@ def list_tokens(json: Json = False) -> None:
 @app.command()
 def revoke(name: Annotated[str, typer.Argument(help="Whose it is; see token list.")]) -> None:
     """End a user's token at once; the user's sweeps go on."""
-    from controller.contracts.administration import TokenList, TokenRequest
-    from controller.runtime.client import FarmClient
-
     FarmClient(home()).administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
     say(f"the token of {name} is revoked")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Hashable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
@@ -169,6 +168,8 @@ class _Loader(yaml.SafeLoader):
             self._count(self._weights[id(node)], mark)
         else:
             self._weights[id(node)] = self._values - before
+            if isinstance(node, yaml.MappingNode):
+                self._require_unique_keys(node)
         self._depth -= 1
         return node
 
@@ -177,17 +178,17 @@ class _Loader(yaml.SafeLoader):
         if self._values > MAX_VALUES:
             raise _refusal(f"it stands for more than {MAX_VALUES} values", mark)
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Refuse a key that is there already."""
+    def _require_unique_keys(self, node: yaml.MappingNode) -> None:
+        """Raise DocumentRefused for a key given twice; before merging, which adds keys to it."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != _MERGE:
-                key = self.construct_object(key_node, deep=True)
+            if isinstance(key_node, yaml.ScalarNode):
+                merges = key_node.tag == _MERGE
+                key = key_node.value if merges else self.construct_object(key_node, deep=True)
                 if key in seen:
                     said = short(key) if isinstance(key, str) else str(key)
                     raise _refusal(f"key {said} is given twice", key_node.start_mark)
                 seen.add(key)
-        return super().construct_mapping(node, deep)
 
     def construct_number(self, node: yaml.ScalarNode) -> float:
         """Make a number of one that isn't too long."""
@@ -202,8 +203,8 @@ for _tag in ("int", "float"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _Loader.construct_number)
 
 
-def _refusal(problem: str, mark: yaml.Mark) -> yaml.constructor.ConstructorError:
-    return yaml.constructor.ConstructorError(problem=problem, problem_mark=mark)
+def _refusal(problem: str, mark: yaml.Mark) -> DocumentRefused:
+    return DocumentRefused(f"line {mark.line + 1}, column {mark.column + 1}: {problem}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

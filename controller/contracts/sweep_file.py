@@ -6,7 +6,7 @@ import difflib
 
 from pydantic import ValidationError
 
-from controller.contracts.documents import MAX_BYTES, load_yaml, short
+from controller.contracts.documents import MAX_BYTES, DocumentRefused, load_yaml, short
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Sweep
 from controller.contracts.unreadable import LONGEST, UNREADABLE, reason
@@ -28,6 +28,8 @@ def _document(raw: bytes, source: str) -> dict[object, object]:
         raise SweepInvalid(source, f"it has {len(raw)} bytes", f"a sweep has at most {MAX_BYTES}")
     try:
         document = load_yaml(raw)
+    except DocumentRefused as error:
+        raise SweepInvalid(source, str(error), "correct the file there") from error
     except UNREADABLE as error:
         raise SweepInvalid(source, reason(error), "give a YAML text file") from error
     if document is None:

@@ -14,6 +14,9 @@ import traceback
 from types import TracebackType
 from typing import TextIO
 
+LONGEST = 80
+"""So many characters of what a user has typed are said back."""
+
 _INVISIBLE = (
     r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     r"\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"

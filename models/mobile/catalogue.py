@@ -201,10 +201,11 @@ def _require_part(store: Store, path: Path, entry: Entry) -> None:
 
 def _add_task(store: Store, path: Path) -> Added:
     tasks = store.folder / TASKS
-    if path.suffix == ".yaml" and _is_stack(path):
-        return _add_stack(store, path)
     if path.suffix == ".yaml":
-        name = _read_task(store, path).name
+        content = _content(path)
+        if isinstance(content, dict) and "command" in content:
+            return _add_stack(content, path)
+        name = _checked_task(store, content, path).name
         tasks.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, tasks / f"{name}.yaml")
         return Added(path=str(path), keys=(), workload=name)
@@ -224,19 +225,19 @@ def _add_task(store: Store, path: Path) -> Added:
     return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
 
 
-def _is_stack(path: Path) -> bool:
+def _content(path: Path) -> object:
+    """Return what a task's or a stack's file says; raises UserError."""
     try:
-        content = load_yaml(read_limited(path))
-    except UNREADABLE:
-        return False  # it is complained of as a task
-    return isinstance(content, dict) and "command" in content
+        return load_yaml(read_limited(path))
+    except UNREADABLE as error:
+        raise UserError(f"reading {path}", reason(error), "see docs/adding.md") from error
 
 
-def _add_stack(store: Store, path: Path) -> Added:
+def _add_stack(content: dict[object, object], path: Path) -> Added:
     """Take in a program as a stack; raises UserError."""
     try:
-        stack = StackManifest.model_validate(load_yaml(read_limited(path)))
-    except UNREADABLE as error:
+        stack = StackManifest.model_validate(content)
+    except ValidationError as error:
         raise UserError(f"reading stack {path}", reason(error), SEE) from error
     require_program(stack, load_catalog().stacks, path)
     programs = user_programs()
@@ -274,10 +275,10 @@ def _task_of(name: str, path: Path) -> dict[str, Any]:
     return task
 
 
-def _read_task(store: Store, path: Path) -> WorkloadManifest:
+def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest:
     try:
-        task = WorkloadManifest.model_validate(load_yaml(read_limited(path)))
-    except UNREADABLE as error:
+        task = WorkloadManifest.model_validate(content)
+    except ValidationError as error:
         raise UserError(f"reading task {path}", reason(error), "see docs/adding.md") from error
     require_no_code(task, registered_writers(), path)
     if task.on_device is None:

@@ -42,6 +42,7 @@ from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import Scored
 from tests.support import builders
 
+XNNPACK = {"delegate": "xnnpack"}
 SHAPES = load_catalog().workloads["shapes_classifier"]
 BATTERY = """Current Battery Service state:
   AC powered: false
@@ -197,7 +198,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     program = OnDeviceProgram(
         bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
     )
-    knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"}
+    knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"} | XNNPACK
     update = {"program": program, "knobs": knobs, "scenario": "offline"}
     job = builders.job(deadline_s=50.0).model_copy(update=update)
     return WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
@@ -330,7 +331,7 @@ async def test_a_runs_folder_goes_with_it_unless_the_phone_is_in_trouble(
 @pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "offline", "server"])
 @pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
 def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
-    knobs = {"length": length, "threads": 2, "target_qps": 3.0}
+    knobs = {"length": length, "threads": 2, "delegate": "xnnpack", "target_qps": 3.0}
     job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
     files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
     spec = RunSpec.of(runner_spec(job, ready_task(), files, logs, "performance"))

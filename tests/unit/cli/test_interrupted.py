@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from controller.cli import bench
 from controller.cli.main import main
 from controller.contracts.bench import PlantedTrials
 from controller.platform.programs import python_module
-from controller.runtime import planted
 from tests.support.waiting import PATIENCE_S
 
 
@@ -23,7 +23,7 @@ def test_verb_says_so_in_one_line(
     def interrupted(_: PlantedTrials) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planted, "run_planted", interrupted)
+    monkeypatch.setattr(bench, "run_planted", interrupted)
     monkeypatch.setattr(sys, "argv", ["benchfarm", "bench", "compare"])
     with pytest.raises(SystemExit) as ended:
         main()

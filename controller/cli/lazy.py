@@ -1,0 +1,76 @@
+"""Commands that are listed from a table and imported when they are called.
+
+Help and the completion of names need no module of a command, so these import at their top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+from controller.platform.terminal import say
+
+USAGE = 2
+"""Exit status of a call that names no command, as of any other that can't be understood."""
+
+
+class LazyCommand(TyperCommand):
+    """A command's name and summary, which stand for it until it is called."""
+
+    def __init__(self, name: str, summary: str, place: str) -> None:
+        """place: `module:function`, or `module` whose `app` has a command of this name."""
+        super().__init__(name, short_help=summary)
+        self._place = place
+
+    def load(self) -> TyperCommand:
+        """Return the command itself, whose module is imported for it."""
+        module, _, function = self._place.partition(":")
+        imported = import_module(module)
+        holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+        if function:
+            holder.command(self.name)(getattr(imported, function))
+            holder.callback()(_none)
+            loaded = get_group(holder).commands
+        else:
+            holder.add_typer(imported.app, name="group")
+            group = get_group(holder).commands["group"]
+            assert isinstance(group, TyperGroup)
+            loaded = group.commands
+        command = loaded[self.name or ""]
+        assert isinstance(command, TyperCommand)
+        return command
+
+
+class LazyGroup(TyperGroup):
+    """Commands, each loaded when it is called."""
+
+    def resolve_command(
+        self,
+        ctx: Any,  # noqa: ANN401 - typer names the type of contexts that it passes privately
+        args: list[str],
+    ) -> Any:  # noqa: ANN401 - and that of commands
+        """Return the name, the command and what is left of a call."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
+        """Show the help of a group that is called without a command, as an error."""
+        if not args and not ctx.resilient_parsing:
+            say(ctx.get_help(), err=True, lines=True)
+            raise typer.Exit(USAGE)
+        return super().parse_args(ctx, args)
+
+
+def lazy_group(name: str, summary: str, module: str, verbs: Mapping[str, str]) -> LazyGroup:
+    """Return a group of a module's commands. verbs: what each does, in a sentence."""
+    commands = {verb: LazyCommand(verb, said, module) for verb, said in verbs.items()}
+    return LazyGroup(name=name, help=summary, commands={**commands}, rich_markup_mode=None)
+
+
+def _none() -> None:
+    """Keep a holder of one command a group."""
