@@ -33,7 +33,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SystemFacts:
     """What a phone told of itself; None where it did not."""
 
     kernel: tuple[int, int, int] | None = None
@@ -61,12 +61,12 @@ class Unmet:
     remedy: str
 
 
-def unmet(needs: Requirements, told: Told) -> list[Unmet]:
+def unmet(needs: Requirements, told: SystemFacts) -> list[Unmet]:
     """Return what a phone lacks to start a bundle; what it did not tell is not held against it."""
     return [*_of_the_system(needs, told), *_of_storage(needs, told), *_of_the_start(told)]
 
 
-def untold(told: Told) -> tuple[str, ...]:
+def untold(told: SystemFacts) -> tuple[str, ...]:
     """Return the names of what could not be judged, since the phone did not tell it."""
     asked = {
         "kernel version": told.kernel,
@@ -77,7 +77,7 @@ def untold(told: Told) -> tuple[str, ...]:
     return tuple(name for name, value in asked.items() if value is None)
 
 
-def summary(told: Told) -> str:
+def summary(told: SystemFacts) -> str:
     """Return what a phone that meets all of it told, on one line."""
     words = []
     if told.kernel:
@@ -95,7 +95,7 @@ def summary(told: Told) -> str:
     return ", ".join(words) or "nothing is told"
 
 
-def _of_the_system(needs: Requirements, told: Told) -> Iterator[Unmet]:
+def _of_the_system(needs: Requirements, told: SystemFacts) -> Iterator[Unmet]:
     if told.kernel and told.kernel < needs.kernel:
         seen = f"kernel {_dotted(told.kernel)} is older than {_dotted(needs.kernel)}"
         remedy = "Use a device with a newer kernel"
@@ -112,7 +112,7 @@ def _of_the_system(needs: Requirements, told: Told) -> Iterator[Unmet]:
         yield Unmet("page size", FaultKind.UNSUPPORTED, seen, remedy)
 
 
-def _of_storage(needs: Requirements, told: Told) -> Iterator[Unmet]:
+def _of_storage(needs: Requirements, told: SystemFacts) -> Iterator[Unmet]:
     if told.free_bytes is None or told.pushed or told.free_bytes >= needs.storage_bytes:
         return
     seen = f"{told.free_bytes >> 20} MiB are free, a push needs {needs.storage_bytes >> 20} MiB"
@@ -120,7 +120,7 @@ def _of_storage(needs: Requirements, told: Told) -> Iterator[Unmet]:
     yield Unmet("free storage", FaultKind.STORAGE_FULL, seen, remedy)
 
 
-def _of_the_start(told: Told) -> Iterator[Unmet]:
+def _of_the_start(told: SystemFacts) -> Iterator[Unmet]:
     start = told.start
     if start is None or start.exit_code == 0:
         return
@@ -152,7 +152,7 @@ def _why(start: Start) -> str:
     return start.words or f"exit status {start.exit_code}"
 
 
-def _domain(told: Told) -> str:
+def _domain(told: SystemFacts) -> str:
     if told.selinux:
         return f"the adb shell's SELinux domain {told.selinux}"
     return "the adb shell, whose SELinux domain isn't told,"

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from agents.inference.content import LIBC, Runtime
-from agents.inference.requirements import Start, Told, Unmet, unmet
+from agents.inference.requirements import Start, SystemFacts, Unmet, unmet
 from agents.remotes.adb.device_tree import parse_free_bytes
 from agents.remotes.adb.facts import MAX_SAID, one_line
 from agents.remotes.adb.refusals import fault_of_refusal
@@ -68,7 +68,7 @@ _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 class Look:
     """What was seen of a remote."""
 
-    told: Told
+    told: SystemFacts
     unmet: Sequence[Unmet]
     pushed_bytes: int = 0
 
@@ -132,10 +132,10 @@ def _text(done: Completed) -> str:
     return done.stdout[:MAX_SAID].decode(errors="replace").replace("\r\n", "\n")
 
 
-def told_of_system(text: str) -> Told:
+def told_of_system(text: str) -> SystemFacts:
     """Read what the first question's answer tells; what can't be read is None."""
     said = dict(_LINE.findall(text.replace("\0", "")))
-    return Told(
+    return SystemFacts(
         kernel=_version(said.get("kernel", "")) or _version(said.get("version", "")),
         machine=one_line(said.get("machine", "")) or None,
         page_bytes=_page_bytes(said),
@@ -144,7 +144,7 @@ def told_of_system(text: str) -> Told:
     )
 
 
-def with_start(told: Told, text: str) -> Told:
+def with_start(told: SystemFacts, text: str) -> SystemFacts:
     """Add what the second question's answer tells; what can't be read is None."""
     table, _, rest = text.partition(f"{_NEXT}\n")
     lines, _, mounts = rest.partition(f"{_NEXT}\n")

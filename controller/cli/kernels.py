@@ -14,6 +14,7 @@ from controller.cli.common import Json, show_json, show_table
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
+from controller.platform.terminal import say
 from controller.runtime.kernels import run_kernels
 
 app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
@@ -80,7 +81,8 @@ def sweep(
     Submit it with: benchfarm kernels sweep | benchfarm sweep submit -
     """
     found = [row for row in run_kernels(_wanted("sweep")) if isinstance(row, KernelOperator)]
-    sys.stdout.write(yaml.safe_dump(sweep_of(found, compiled=compiled), sort_keys=False))
+    text = yaml.safe_dump(sweep_of(found, compiled=compiled), sort_keys=False)
+    say(text, lines=True, end="")
 
 
 def sweep_of(operators: Sequence[KernelOperator], *, compiled: bool) -> dict[str, object]:

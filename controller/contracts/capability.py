@@ -114,7 +114,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Origin:
     """Which run an outcome is of."""
 
     device: str
@@ -140,7 +140,7 @@ def of_stored(stored: StoredResult | StoredFailure) -> Capability | None:
     """Return what a stored outcome says of its device; None if it says nothing."""
     if not stored.counted or stored.versus:
         return None
-    return _said(stored, stored, Told(stored.device, stored.run_id, stored.started_at))
+    return _said(stored, stored, Origin(stored.device, stored.run_id, stored.started_at))
 
 
 def of_record(run: Run, record: OutcomeRecord) -> Capability | None:
@@ -148,7 +148,7 @@ def of_record(run: Run, record: OutcomeRecord) -> Capability | None:
     if not record.counted or run.cell.versus:
         return None
     device = run.attempts[record.attempt - 1].device_id
-    return _said(run.cell, record.outcome, Told(device, run.run_id, record.started_at))
+    return _said(run.cell, record.outcome, Origin(device, run.run_id, record.started_at))
 
 
 def delegate_of(knobs: Mapping[str, Scalar]) -> str:
@@ -160,7 +160,7 @@ def delegate_of(knobs: Mapping[str, Scalar]) -> str:
 
 
 def _said(
-    asked: Asked, outcome: Outcome | StoredResult | StoredFailure, told: Told
+    asked: Asked, outcome: Outcome | StoredResult | StoredFailure, told: Origin
 ) -> Capability | None:
     delegate = delegate_of(asked.knobs)
     if not delegate:

@@ -10,7 +10,7 @@ import pytest
 
 from agents.inference.bundle.requirements import Requirements, derived
 from agents.inference.content import Runtime
-from agents.inference.requirements import Start, Told, unmet, untold
+from agents.inference.requirements import Start, SystemFacts, unmet, untold
 from agents.inference.requirements_check import checks_of
 from agents.inference.requirements_probe import look, require, told_of_system, with_start
 from agents.remotes.remote import (
@@ -272,7 +272,7 @@ async def test_a_phone_that_takes_no_files_is_refused_in_its_own_words() -> None
 
 
 def test_a_32_bit_shell_on_which_64_bit_programs_start_is_well() -> None:
-    told = Told(kernel=(4, 9, 0), machine="armv8l", page_bytes=4096, start=Start(0))
+    told = SystemFacts(kernel=(4, 9, 0), machine="armv8l", page_bytes=4096, start=Start(0))
     assert unmet(NEEDS, told) == []
 
 

@@ -51,7 +51,8 @@ def test_every_knob_is_written_out_in_the_cell() -> None:
 
 def test_a_cell_has_the_knobs_of_its_own_workload_stack_and_scenario() -> None:
     (cell,) = cells(stack="litert", scenario="offline")
-    assert set(cell.knobs) == {"batch_size", "rate", "precision", "fused", "samples"}
+    own = {"batch_size", "rate", "precision", "fused", "samples", "delegate"}
+    assert set(cell.knobs) == own
 
 
 def test_axes_multiply_in_reading_order() -> None:
