@@ -67,12 +67,13 @@ class UserError(BenchfarmError):
     tried: str
     """What could not be done, as it follows "cannot": `read sweep.yaml`."""
     seen: str
-    """Why; no full stop at its end."""
+    """Why, without a full stop; one that a foreign message has at its end is not doubled."""
     remedy: str
     """What to do, as one sentence."""
 
     def __str__(self) -> str:
-        return " ".join(f"cannot {self.tried}: {self.seen}. {self.remedy}".split())
+        seen = self.seen.strip().removesuffix(".")
+        return " ".join(f"cannot {self.tried}: {seen}. {self.remedy}".split())
 
 
 class SweepInvalid(UserError):
@@ -153,9 +154,22 @@ class OverQuota(UserError):
 
 @dataclass(eq=False)
 class AgentRefused(BenchfarmError):
-    """The controller turned an agent away."""
+    """The controller's refusal of an agent; its kinds say why, and what to do."""
 
     agent_id: str
+
+    @property
+    def seen(self) -> str:
+        """Why, without a full stop."""
+        return "it gives no reason"
+
+    @property
+    def remedy(self) -> str:
+        """What to do, as one sentence."""
+        return "See its log."
+
+    def __str__(self) -> str:
+        return f"the controller refuses agent {self.agent_id}: {self.seen}. {self.remedy}"
 
 
 @dataclass(eq=False)
@@ -165,11 +179,18 @@ class VersionMismatch(AgentRefused):
     agent_version: str
     controller_version: str
 
-    def __str__(self) -> str:
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
         return (
-            f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
-            f"{self.controller_version}; install the controller's version on the agent's host"
+            f"it runs benchfarm {self.agent_version}, and the controller runs "
+            f"{self.controller_version}"
         )
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "Install the controller's version on the agent's host."
 
 
 @dataclass(eq=False)
@@ -184,12 +205,18 @@ class SharedMachineId(AgentRefused):
     again_in_s: float
     """By then the other one is known to be gone, if it is."""
 
-    def __str__(self) -> str:
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
         return (
-            f"agent {self.agent_id} of {self.host}: host {self.other_host} has the same machine "
-            f"id, and counts as there for {self.again_in_s:.1f} s; "
-            f"give one of them its own: rm /etc/machine-id && systemd-machine-id-setup"
+            f"host {self.other_host} has the same machine id as {self.host}, and counts as online "
+            f"for another {self.again_in_s:.1f} s"
         )
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "Give one of them its own: `rm /etc/machine-id && systemd-machine-id-setup`."
 
 
 @dataclass(eq=False)
@@ -199,11 +226,15 @@ class AgentRevoked(AgentRefused):
     who: str
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"agent {self.agent_id} was revoked by {self.who} ({self.why}); "
-            f"let it in again with benchfarm agent admit {self.agent_id}"
-        )
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
+        return f"it was revoked by {self.who} ({self.why})"
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return f"Run `benchfarm agent admit {self.agent_id}` to let it in again."
 
 
 @dataclass(eq=False)
@@ -212,8 +243,15 @@ class UnknownAgent(AgentRefused):
 
     incarnation: str
 
-    def __str__(self) -> str:
-        return f"agent {self.agent_id} ({self.incarnation}) is not registered"
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
+        return f"it is not registered (incarnation {self.incarnation})"
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "It has to register first."
 
 
 @dataclass(eq=False)
@@ -243,7 +281,7 @@ class StoreDamaged(StoreUnavailable):
     """The store's file is damaged, and SQLite can't make sense of it; the call changed nothing."""
 
     def __str__(self) -> str:
-        return f"store {self.path}: {self.reason}. See what is left: benchfarm store check"
+        return f"store {self.path}: {self.reason}. Run `benchfarm store check` to see what is left."
 
 
 @dataclass(eq=False)

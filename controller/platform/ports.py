@@ -28,7 +28,8 @@ def free_ports(count: int, host: str = "", besides: Container[int] = ()) -> list
     found = list(islice(free, count))
     if len(found) < count:
         seen = f"{len(found)} of {count} ports are free from {PORTS[0]} to {PORTS[-1]}"
-        raise FarmUnavailable("finding ports to listen at", seen, "end what listens there")
+        remedy = "End the programs that listen there."
+        raise FarmUnavailable("find free ports", seen, remedy)
     return found
 
 

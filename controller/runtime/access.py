@@ -48,9 +48,9 @@ class Access:
         known = self._tokens.get(name)
         if name == ADMIN or (known and known.revoked_at is None):
             raise UserError(
-                f"creating a token for {name}",
+                f"create a token for {name}",
                 "there is one already",
-                "choose another name, or revoke it first: benchfarm token revoke",
+                "Choose another name, or run `benchfarm token revoke` first.",
             )
         token = secrets.token_hex(TOKEN_BYTES)
         self._keep(Token(name=name, digest=_digest(token), created_at=self._clock()))
@@ -61,7 +61,9 @@ class Access:
         known = self._tokens.get(name)
         if known is None or known.revoked_at is not None:
             raise NotFound(
-                f"revoking the token of {name}", "there is none", "see: benchfarm token list"
+                f"revoke the token of {name}",
+                "there is none",
+                "Run `benchfarm token list` to see all.",
             )
         self._keep(known.model_copy(update={"revoked_at": self._clock()}))
 
@@ -80,8 +82,8 @@ def require_admin(caller: str, tried: str) -> None:
     if caller != ADMIN:
         raise NotAllowed(
             tried,
-            f"{caller} may submit, watch and cancel sweeps, no more",
-            "ask the administrator: it takes the token in the farm's api-token file",
+            f"{caller} may only submit, watch and cancel sweeps",
+            "Ask the administrator, who has the token in the farm's api-token file.",
         )
 
 

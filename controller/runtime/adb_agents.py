@@ -41,8 +41,8 @@ class AdbAgent:
         except FileNotFoundError as error:
             raise no_agent(self.status_file) from error
         except UNREADABLE as error:
-            seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
-            raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
+            seen, remedy = f"it is damaged: {reason(error)}", "Delete it; the agent writes it anew."
+            raise HomeUnusable(f"read {self.status_file}", seen, remedy) from error
 
     def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> PhoneResult:
         """Do something with a phone of its server; raises PhoneUnavailable.
@@ -57,7 +57,7 @@ class AdbAgent:
         if done.stdout:
             raise ErrorPayload.model_validate_json(done.stdout).error()
         seen = done.stderr.strip()[-300:]
-        raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
+        raise PhoneUnavailable(f"run the command {verb} for phone {phone}", seen, "See the agent's log.")
 
 
 def agents_here(home: Home) -> list[AdbAgent]:
@@ -92,10 +92,10 @@ def chosen(tried: str, agents: Sequence[AdbAgent], server: str | None) -> AdbAge
         return known[server]
     names = ", ".join(sorted(known))
     seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
-    raise UserError(tried, seen, "say which: --adb-server SERVER")
+    raise UserError(tried, seen, "Choose one with `--adb-server SERVER`.")
 
 
 def no_agent(place: Path) -> FarmUnavailable:
     """Return the error that a place has no agent that is up."""
-    tried = f"looking for the adb server of {place}"
-    return FarmUnavailable(tried, "no agent with one is up here", "run: benchfarm up")
+    tried = f"find the adb server of {place}"
+    return FarmUnavailable(tried, "no agent with one is up here", "Run `benchfarm up`.")

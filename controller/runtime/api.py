@@ -110,11 +110,11 @@ class _Routes:
         self._access = access
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        noun = "submitted sweep"
+        tried = "submit the sweep"
         if (request.content_length or 0) > MAX_SUBMISSION_BYTES:
             seen = f"it has more than {MAX_SUBMISSION_BYTES} bytes"
-            raise SweepInvalid(noun, seen, "split it into several")
-        body = await read_body(SubmitRequest, request, noun, SweepInvalid)
+            raise SweepInvalid(tried, seen, "Split it into several sweeps.")
+        body = await read_body(SubmitRequest, request, tried, SweepInvalid)
         return answer(await self._desk.submit(body.sweep, request[CALLER], again=body.again))
 
     async def sweep_status(self, request: web.Request) -> web.StreamResponse:
@@ -145,9 +145,9 @@ class _Routes:
         """Count who listens for a user; raises TooManyStreams."""
         if self._streams[user] >= MAX_STREAMS:
             raise OverQuota(
-                "listening to a sweep",
-                f"{user} listens to {MAX_STREAMS} already",
-                "end one of these first: benchfarm sweep watch, or submit with --wait",
+                "watch the sweep",
+                f"{user} watches {MAX_STREAMS} sweeps already",
+                "End a `benchfarm sweep watch` or a `benchfarm sweep submit --wait` first.",
             )
         self._streams[user] += 1
         try:
@@ -193,13 +193,13 @@ def _for_metrics(request: web.Request, token: str) -> bool:
 
 def _admitted(request: web.Request, access: Access) -> str:
     """Return who asks; raises Unauthenticated, NotAllowed."""
-    tried = f"{request.method} {request.path[:100]}"
+    tried = f"answer {request.method} {request.path[:100]}"
     caller = access.caller(request.headers.get("Authorization", ""))
     if caller is None:
         raise Unauthenticated(
             tried,
-            "there is no valid token with it",
-            "set BENCHFARM_TOKEN to yours, or use the farm's own BENCHFARM_HOME",
+            "the request has no valid token",
+            "Set BENCHFARM_TOKEN to your token, or use the farm's own BENCHFARM_HOME.",
         )
     if request.path.startswith(ADMINISTRATION) or request.path == TARGETS_PATH:
         require_admin(caller, tried)

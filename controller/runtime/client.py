@@ -49,7 +49,7 @@ class Patience:
         """Return after a while, to try again; raises the error once it has taken too long."""
         why = (why_away(self.home) if self.home else "") or _why_silent(error)
         if self.home and is_hopeless(self.home):
-            raise FarmUnavailable(error.tried, why, "run: benchfarm up") from error
+            raise FarmUnavailable(error.tried, why, "Run `benchfarm up`.") from error
         if time.monotonic() >= self.ends:
             raise error
         if not self.told:
@@ -148,16 +148,18 @@ class FarmClient:
         return f"at {url}" if url else f"of {self._home.path}"
 
     def _away(self, error: httpx.TransportError) -> FarmUnavailable:
-        elsewhere = f"see whether {URL_VARIABLE} leads to it: the ssh tunnel, the port"
+        elsewhere = f"Check that {URL_VARIABLE} leads to it: the ssh tunnel, the port."
         return FarmUnavailable(
-            f"calling the controller {self._where}",
+            f"call the controller {self._where}",
             str(error) or type(error).__name__,
-            elsewhere if self.is_elsewhere else "see whether it is up: benchfarm up",
+            elsewhere
+            if self.is_elsewhere
+            else "Run `benchfarm up`, which starts it if it is down.",
         )
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
         given = self._environ.get(URL_VARIABLE)
-        url = web_address(f"{URL_VARIABLE}={given}", given) if given else self._own_url()
+        url = web_address(f"use {URL_VARIABLE}={given}", given) if given else self._own_url()
         return httpx.Client(
             base_url=url,
             headers={
@@ -180,29 +182,29 @@ class FarmClient:
             raise
         self._require_whole()  # what lives on of a farm may answer, and do nothing
         if why := why_silent(self._home):
-            remedy = "wait, or start the farm anew: benchfarm down, benchfarm up"
-            raise FarmSilent(f"calling the controller {self._where}", why, remedy)
+            remedy = "Wait, or start the farm anew: run `benchfarm down`, then `benchfarm up`."
+            raise FarmSilent(f"call the controller {self._where}", why, remedy)
         return url
 
     def _require_whole(self) -> None:
-        tried, why = f"calling the controller {self._where}", why_away(self._home)
+        tried, why = f"call the controller {self._where}", why_away(self._home)
         if why.startswith(RESTARTED):
-            remedy = f"wait, or see {self._home.logs / 'supervisor.log'}"
+            remedy = f"Wait, or see {self._home.logs / 'supervisor.log'}."
             raise FarmRestarting(tried, why, remedy)
         if is_hopeless(self._home):
-            raise FarmUnavailable(tried, why, "run: benchfarm up")
+            raise FarmUnavailable(tried, why, "Run `benchfarm up`.")
 
     def _token(self) -> str:
         if given := self._environ.get(TOKEN_VARIABLE, "").strip():
             if not given.isascii() or not given.isprintable() or " " in given:
-                remedy = "set it to the token as it was printed"
-                raise UserError(f"reading {TOKEN_VARIABLE}", "it is not one token", remedy)
+                remedy = "Set it to the token as it was printed."
+                raise UserError(f"read {TOKEN_VARIABLE}", "it is not one token", remedy)
             return given
         if self.is_elsewhere:  # this home's token is nobody else's business
             raise UserError(
-                f"calling the controller {self._where}",
+                f"call the controller {self._where}",
                 f"{TOKEN_VARIABLE} is not set",
-                "set it to the token that the administrator has made for you",
+                "Set it to the token that the administrator made for you.",
             )
         return self._home.read_token(self._home.api_token)
 
@@ -222,7 +224,7 @@ def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
     except httpx.TransportError:
         return
     except ValidationError as error:
-        raise _stranger(response, "it does not answer in its words") from error
+        raise _stranger(response, "its answer is not a controller's") from error
 
 
 def _lines_of(response: httpx.Response) -> Iterator[bytes]:
@@ -231,7 +233,7 @@ def _lines_of(response: httpx.Response) -> Iterator[bytes]:
         *lines, begun = (begun + chunk).split(b"\n")
         yield from lines
         if len(begun) > MAX_ANSWER_BYTES:
-            raise _stranger(response, "it does not answer in its words")
+            raise _stranger(response, "its answer is not a controller's")
 
 
 def _read(response: httpx.Response) -> httpx.Response:
@@ -250,20 +252,20 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise _stranger(response, "it does not answer in its words") from error
+        raise _stranger(response, "its answer is not a controller's") from error
 
 
 def _refused(response: httpx.Response) -> UserError:
     """Return what the controller complains of, or what else an answer that is no success means."""
     status = f"it answered with status {response.status_code}"
     if response.is_server_error:
-        remedy = "see its log: benchfarm up prints where it is"
-        return FarmUnavailable(f"calling the controller at {response.url}", status, remedy)
+        remedy = "See its log; `benchfarm up` prints where it is."
+        return FarmUnavailable(f"call the controller at {response.url}", status, remedy)
     with suppress(ValidationError):
         return ErrorPayload.model_validate_json(response.content).error()
     return _stranger(response, status)
 
 
 def _stranger(response: httpx.Response, seen: str) -> UserError:
-    remedy = f"what listens there is no controller of this release: see {URL_VARIABLE}"
-    return UserError(f"calling the controller at {response.url}", seen, remedy)
+    remedy = f"Check {URL_VARIABLE}: what listens there is not a controller of this release."
+    return UserError(f"call the controller at {response.url}", seen, remedy)

@@ -115,7 +115,7 @@ def new_temp_dir() -> str:
     try:
         require_own(around)
         if len(os.fsencode(around / "ray")) > LONGEST_TEMP_DIR:
-            seen = f"its path is longer than {LONGEST_TEMP_DIR} bytes: sockets get no name in it"
+            seen = f"its path has more than {LONGEST_TEMP_DIR} bytes, too many for a socket in it"
             raise _no_folder(around, seen)
     except UserError:
         around.rmdir()
@@ -143,8 +143,8 @@ def require_own(folder: Path) -> None:
 
 
 def _no_folder(folder: Path, seen: str) -> UserError:
-    remedy = "set TMPDIR to a folder with a short path that only you can write to"
-    return UserError(f"making folder {folder} for Ray", seen, remedy)
+    remedy = "Set TMPDIR to a folder with a short path that only you can write to."
+    return UserError(f"make folder {folder} for Ray", seen, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
             if not isinstance(error, subprocess.CalledProcessError):
                 raise
             seen = f"ray start exited with {error.returncode}"
-            raise FarmUnavailable("starting Ray", seen, f"see what it said in {log}") from error
+            raise FarmUnavailable("start Ray", seen, f"See its output in {log}.") from error
     return cluster
 
 
@@ -245,7 +245,7 @@ def has_controller(home: Home, cluster: Cluster) -> bool:
     Its restart is waited for, while there is a head that can start it.
     """
     patience = Patience(f"of {home.path}")
-    away = FarmUnavailable(f"benchfarm up in {home.path}", "its controller is away", "wait")
+    away = FarmUnavailable(f"use the farm in {home.path}", "its controller is away", "Wait.")
     try:
         while not is_listening(home.endpoint().address):
             if names_of_ended(cluster.head):

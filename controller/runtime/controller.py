@@ -153,7 +153,9 @@ async def keep_time(farm: Farm, feed: Feed) -> None:
             trouble = ""
         except StoreUnavailable as error:
             if str(error) != trouble:
-                log.error("nothing can run out until the store can be written: %s", error)
+                log.error(
+                    "leases and bookings cannot end until the store can be written: %s", error
+                )
             trouble = str(error)
             await asyncio.sleep(STORE_PAUSE_S)
 
@@ -166,7 +168,7 @@ def _retried(restarted: bool) -> Iterator[None]:
     except Exception:
         if not restarted:
             raise
-        log.critical("the controller can't start now; trying again", exc_info=True)
+        log.critical("the controller cannot start now and is started again", exc_info=True)
         time.sleep(RESTART_PAUSE_S)
         os._exit(1)
 
@@ -174,5 +176,5 @@ def _retried(restarted: bool) -> Iterator[None]:
 def _die_with(task: asyncio.Task[Any]) -> None:
     # Without its clock no lease would ever expire: better to die and be restarted by Ray.
     if not task.cancelled() and task.exception():
-        log.critical("the controller can't go on", exc_info=task.exception())
+        log.critical("the controller cannot go on", exc_info=task.exception())
         os._exit(1)

@@ -254,14 +254,15 @@ class Farm:
     def require_probed(self, device_id: str) -> None:
         """Raise NotFound, or NotProbed if a probe would change nothing."""
         device = self._roster.device(device_id)
-        tried, hold = f"probing device {device_id}", device.life.quarantine
+        tried, hold = f"probe device {device_id}", device.life.quarantine
         if hold is None:
-            raise NotProbed(tried, "it is not in quarantine", "see: benchfarm device list")
+            remedy = "Run `benchfarm device list` to see its state."
+            raise NotProbed(tried, "it is not in quarantine", remedy)
         if not is_probed(device.life):
-            remedy = f"let it out: benchfarm device release {device_id}"
-            raise NotProbed(tried, f"{hold.who} has put it there ({hold.why})", remedy)
+            remedy = f"Run `benchfarm device release {device_id}` to let it out."
+            raise NotProbed(tried, f"{hold.who} put it in quarantine ({hold.why})", remedy)
         if not device.online:
-            raise NotProbed(tried, "it is away", "it is probed when it is back")
+            raise NotProbed(tried, "it is away", "It is probed when it is back.")
 
     def revoke(self, agent_id: str, who: str, why: str) -> int:
         """Shut an agent out: its leases are lost at once, its devices too; return how many leases.
@@ -276,8 +277,9 @@ class Farm:
         self._runs.apply((run, LeaseLost()) for run in doomed)
         self._runs.place()
         if damage:
-            seen = f"it is shut out until the controller ends, and no longer: {damage.reason}"
-            raise UserError(f"revoking agent {agent_id}", seen, "see: benchfarm store check")
+            seen = f"it is shut out only until the controller ends: {damage.reason}"
+            remedy = "Run `benchfarm store check`."
+            raise UserError(f"revoke agent {agent_id} for good", seen, remedy)
         return len(doomed)
 
     def admit(self, agent_id: str) -> None:

@@ -62,7 +62,7 @@ def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
     return [
         f"the clock of agent {known.agent.id} on host {known.agent.host} is "
         f"{abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} the controller's; "
-        "set it, or let NTP: times of its results are corrected by that"
+        "set it or run NTP; times of its results are corrected by this difference"
         for known in agents
         if known.online and (ahead_s := known.clock_ahead_s or 0.0) and abs(ahead_s) > OFF_S
     ]

@@ -112,10 +112,10 @@ class _Head:
         said, _ = await process.communicate()
         if process.returncode == 0:
             self.supervision.say_once("")
-            self.supervision.say(f"the farm is whole again, {time.monotonic() - began:.1f} s later")
+            self.supervision.say(f"the farm is whole again after {time.monotonic() - began:.1f} s")
             return True
         why = said.decode(errors="replace").strip() or f"it exited with {process.returncode}"
-        self.supervision.say_once(f"the farm can't be started now: {why}")
+        self.supervision.say_once(f"the farm cannot be started now: {why}")
         return False
 
     async def _until_missing(self) -> str:
@@ -147,7 +147,7 @@ class _Head:
             self.away_since = None
             return ""
         self.away_since = self.away_since or time.monotonic()
-        return f"the controller is away for {AWAY_S:g} s" if self._for_long() else ""
+        return f"the controller has been away for {AWAY_S:g} s" if self._for_long() else ""
 
     def _for_long(self) -> bool:
         return self.away_since is not None and time.monotonic() - self.away_since >= AWAY_S

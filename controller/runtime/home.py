@@ -179,7 +179,7 @@ class Home:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            require_private_folder(self.path, f"preparing BENCHFARM_HOME {self.path}")
+            require_private_folder(self.path, f"use BENCHFARM_HOME {self.path}")
             self.logs.mkdir(exist_ok=True)
             for token in (self.ray_token, self.api_token):
                 # An empty one would let anyone in.
@@ -188,9 +188,9 @@ class Home:
             self._derive_metrics_token()
         except OSError as error:
             raise HomeUnusable(
-                f"preparing BENCHFARM_HOME {self.path}",
+                f"use BENCHFARM_HOME {self.path}",
                 error.strerror or str(error),
-                "point BENCHFARM_HOME at a folder you can write to",
+                "Set BENCHFARM_HOME to a folder that you can write to.",
             ) from error
 
     def adopt_token(self, file: Path) -> None:
@@ -198,8 +198,8 @@ class Home:
 
         Raises UserError for a file that has none.
         """
-        tried = f"option --token-file {file}"
-        remedy = "copy the ray-token file of the head's BENCHFARM_HOME, readable by its owner only"
+        tried = f"use --token-file {file}"
+        remedy = "Copy the file ray-token of the head's BENCHFARM_HOME; only you may read the copy."
         token = read_private(file, tried, remedy)
         if not _TOKEN.fullmatch(token):
             raise UserError(tried, "it holds no token", remedy)
@@ -210,7 +210,7 @@ class Home:
     @staticmethod
     def read_token(file: Path) -> str:
         """Return what one of the token files holds; raises UserError if it can't be trusted."""
-        return read_private(file, f"reading {file}", "replace it by a file of your own")
+        return read_private(file, f"read {file}", "Replace it by a file of your own.")
 
     def _derive_metrics_token(self) -> None:
         # The same on every host of a farm, and no way back to the other token.
@@ -230,7 +230,7 @@ class Home:
         if endpoint := _read(Endpoint, self.endpoint_file):
             return endpoint
         raise FarmUnavailable(
-            f"looking for the controller in {self.path}", "no farm is up here", "run: benchfarm up"
+            f"find the controller in {self.path}", "no farm is up here", "Run `benchfarm up`."
         )
 
 
@@ -248,9 +248,9 @@ def _read(model: type[Model], path: Path) -> Model | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        remedy = "point BENCHFARM_HOME at a folder that you can read, or be the user of its farm"
-        raise HomeUnusable(f"reading {path}", error.strerror or str(error), remedy) from error
+        remedy = "Set BENCHFARM_HOME to a folder that you can read, or be the user of its farm."
+        raise HomeUnusable(f"read {path}", error.strerror or str(error), remedy) from error
     except UNREADABLE as error:
-        remedy = f"end what carries {FARM_MARKER} in its environment, then delete the file"
+        remedy = f"End the processes with {FARM_MARKER} in their environment, then delete the file."
         seen = f"it is damaged: {reason(error)}"
-        raise HomeUnusable(f"reading {path}", seen, remedy) from error
+        raise HomeUnusable(f"read {path}", seen, remedy) from error

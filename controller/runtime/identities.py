@@ -14,7 +14,7 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 
-_ANOTHER_SERIAL = "give the phone another serial number"
+_ANOTHER_SERIAL = "Give the phone another serial number."
 
 
 def objection_to(
@@ -25,7 +25,7 @@ def objection_to(
     known: who has this id; holder: the agent that announced that.
     """
     if is_out_of_place(device):
-        seen = f"it is a {_words(device)}, and ids that begin with {HOST_PREFIX} are servers'"
+        seen = f"it is a {_words(device)}, and only servers have ids that begin with {HOST_PREFIX}"
         return _refused(device, seen, _ANOTHER_SERIAL)
     if known is None or holder is None:
         return None
@@ -37,14 +37,14 @@ def objection_to(
         return _refused(device, seen, _ANOTHER_SERIAL)
     if known.online and holder.id != agent.id:
         seen = f"agent {holder.id} on host {holder.host} has it"
-        return _refused(device, seen, "take it away there, or end that agent")
+        return _refused(device, seen, "Disconnect it there, or end that agent.")
     return None
 
 
 def announced_twice(device_id: str, agent: Agent) -> RefusedDevice:
     """Return the refusal of two devices of one agent, of which nobody can tell who is who."""
-    seen = f"agent {agent.id} announces two of that id"
-    return RefusedDevice(device_id=device_id, seen=seen, remedy="disconnect one of them")
+    seen = f"agent {agent.id} announces two devices with this id"
+    return RefusedDevice(device_id=device_id, seen=seen, remedy="Disconnect one of them.")
 
 
 def is_out_of_place(device: Device) -> bool:

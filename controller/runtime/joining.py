@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ CONNECT_S = 2.0
 GRACE_S = 5.0
 REFUSED = 2
 """Exit status of an agent that the controller doesn't want."""
-REMEDY = "end that first: benchfarm down"
+REMEDY = "Run `benchfarm down` first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,10 @@ def sole_supervisor(home: Home) -> Iterator[None]:
 
     Also if a farm of its own is up in that home.
     """
-    tried = f"joining a farm from {home.path}"
-    with _supervision(home, tried, "this host has joined already, or benchfarm up is at work here"):
+    tried = f"join a farm from {home.path}"
+    with _supervision(
+        home, tried, "this host has joined already, or `benchfarm up` is at work here"
+    ):
         cluster = home.cluster()
         if cluster and cluster.instance != instance_of(home) and clusters.is_alive(cluster):
             raise UserError(tried, "a farm of its own is up here", REMEDY)
@@ -80,8 +82,8 @@ def no_supervisor(home: Home) -> Iterator[None]:
 
     Raises UserError if there is one, even if it waits for its head, or has left its node running.
     """
-    tried, seen = f"benchfarm up in {home.path}", "this host has joined another farm"
-    with _supervision(home, tried, f"{seen}, or waits for its head"):
+    tried, seen = f"start a farm in {home.path}", "this host has joined another farm"
+    with _supervision(home, tried, f"{seen}, or waits for that farm's head"):
         cluster = home.cluster()
         if cluster and cluster.instance == instance_of(home) and clusters.is_alive(cluster):
             raise UserError(tried, seen, REMEDY)
@@ -113,7 +115,7 @@ async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) ->
             lived_s = await supervisor.live_once()
         except OSError as error:  # a full disk, say
             seen = error.strerror or error
-            supervision.say_once(f"this host can't join now: {seen}; see {home.path}")
+            supervision.say_once(f"this host cannot join now: {seen}; see {home.path}")
             return 0.0
         supervision.say_once("")
         return lived_s
@@ -212,18 +214,17 @@ class _Supervisor:
             raise self._refusal(await heard)
         else:
             who = "the agent" if agent_ended.done() else "Ray's node"
-            self.say(f"{who} ended; starting again; see {self.home.logs}")
+            self.say(f"{who} ended and is started again; see {self.home.logs}")
         for task in (heard, *ended):
             task.cancel()
         return time.monotonic() - began
 
-    def _refusal(self, said: str) -> FarmUnavailable:
+    def _refusal(self, said: Mapping[str, str]) -> FarmUnavailable:
         """Return the controller's refusal, which says itself what to do."""
-        seen, _, remedy = said.partition("; ")
         return FarmUnavailable(
-            f"joining the farm at {self.joining.head}",
-            seen or "it refused",
-            remedy or f"see {self.home.logs / 'agent.log'}",
+            f"join the farm at {self.joining.head}",
+            said.get("seen", "the controller refuses this agent"),
+            said.get("remedy", f"See {self.home.logs / 'agent.log'}."),
         )
 
     async def _until_up(self, node_ended: asyncio.Task[int], temp_dir: Path) -> bool:
@@ -237,21 +238,21 @@ class _Supervisor:
     async def _drain(
         self, agent: asyncio.subprocess.Process, ended: Collection[asyncio.Task[Any]]
     ) -> None:
-        self.say("draining: what runs is finished; once more to end it now")
+        self.say("draining: what runs is finished first; interrupt again to end it now")
         with suppress(ProcessLookupError):
             agent.terminate()
         hurry = asyncio.create_task(self.signals.get())
         await asyncio.wait({*ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
 
-    async def _hear(self, agent: asyncio.subprocess.Process) -> str:
-        """Pass on what an agent says of its registration; return why it was refused, if it was."""
+    async def _hear(self, agent: asyncio.subprocess.Process) -> Mapping[str, str]:
+        """Pass on what an agent says of its registration, and return it."""
         line = await agent.stdout.readline() if agent.stdout else b""
-        said = json.loads(line) if line else {}
+        said: dict[str, str] = json.loads(line) if line else {}
         if "agent_id" in said:
             joined = f"agent {said['agent_id']} has joined the farm at {self.joining.head}"
             self.say(said["revoked"] or joined)
-        return str(said.get("error", ""))
+        return said
 
     def _options(self, address: str) -> bytes:
         said = {

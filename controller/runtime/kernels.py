@@ -28,4 +28,4 @@ def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow | Kerne
             yield said
     if process.returncode != 0:
         seen = f"its process ended with status {process.returncode}"
-        raise UserError(f"kernels {wanted.verb}", seen, "see above what it said")
+        raise UserError(f"run kernels {wanted.verb}", seen, "See its output above.")

@@ -98,7 +98,7 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
     ended again on any exception.
     """
     home.prepare()
-    with _alone(home, "benchfarm up"), no_supervisor(home):
+    with _alone(home, "start the farm"), no_supervisor(home):
         former = home.cluster()
         if former and _is_up(home, former):
             require_same(former, options)
@@ -126,8 +126,8 @@ def wanted(home: Home) -> UpOptions | None:
         return None
     except UNREADABLE as error:
         seen = f"it is damaged: {reason(error)}"
-        remedy = "end the farm and start it again: benchfarm down, benchfarm up"
-        raise HomeUnusable(f"reading {home.wanted}", seen, remedy) from error
+        remedy = "Start the farm anew: run `benchfarm down`, then `benchfarm up`."
+        raise HomeUnusable(f"read {home.wanted}", seen, remedy) from error
 
 
 def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
@@ -232,14 +232,14 @@ def _former_port(former: Cluster | None) -> int:
 
 
 @contextmanager
-def _alone(home: Home, what: str) -> Iterator[None]:
+def _alone(home: Home, tried: str) -> Iterator[None]:
     """Hold what only one `up` or `down` of a home can; raises UserError.
 
     While the farm is being started again, that is waited for.
     """
     patience = Patience(f"of {home.path}, which is being started again")
-    seen = "another one is at work here"
-    at_work = FarmUnavailable(f"{what} in {home.path}", seen, "wait for its end")
+    seen = "another `benchfarm up` or `benchfarm down` is at work here"
+    at_work = FarmUnavailable(f"{tried} in {home.path}", seen, "Wait until it has ended.")
     while True:
         with exclusive_now(home.up_lock) as free:
             if free:
@@ -282,9 +282,9 @@ def require_same(cluster: Cluster, options: UpOptions) -> None:
         has = cluster.options.get(option)
         if has != value:
             raise UserError(
-                f"benchfarm up {option} {value}",
+                f"use {option} {value}",
                 f"a farm is up here with {option} {has}" if has else "a farm is up here without it",
-                "end it first: benchfarm down",
+                "Run `benchfarm down` first.",
             )
 
 
@@ -303,7 +303,7 @@ def start_agent(
     cluster = home.cluster()
     if cluster is None:
         raise FarmUnavailable(
-            f"starting an agent for {home.path}", "no farm is up here", "run: benchfarm up"
+            f"start an agent in {home.path}", "no farm is up here", "Run `benchfarm up`."
         )
     said = (labels, metrics_address, phone_power_cycle, meter)
     return _await_agent(home, _spawn_agent(home, cluster, *said))
@@ -318,7 +318,7 @@ def bring_down(home: Home) -> int | None:
         return None
     home.wanted.unlink(missing_ok=True)  # from now on nobody starts it again
     ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
-    with _alone(home, "benchfarm down"):
+    with _alone(home, "end the farm"):
         home.wanted.unlink(missing_ok=True)  # it may have come back from who was just ended
         if cluster := home.cluster():
             return ended + clusters.stop(home, cluster)
@@ -339,8 +339,11 @@ def _require_startable(options: UpOptions) -> None:
     listening(options.metrics_address).close()
     _require_free(options.api_port)
     if (file := options.head.autoscaling) and not file.is_file():
-        tried = f"option --autoscaling-config {file}"
-        raise UserError(tried, "there is no such file", "name what `ray up` has left on this host")
+        tried, remedy = (
+            f"use --autoscaling-config {file}",
+            "Name the file that `ray up` left on this host.",
+        )
+        raise UserError(tried, "there is no such file", remedy)
     if options.head.redis:
         options.head.redis.require_usable()
 
@@ -350,7 +353,7 @@ def _require_free(port: int) -> None:
         socket.create_server((LOOPBACK, port)).close()
     except OSError as error:
         raise UserError(
-            f"option --api-port {port}", str(error.strerror), "give a free one, or 0 for any"
+            f"use --api-port {port}", str(error.strerror), "Give a free port, or 0 for any."
         ) from error
 
 
@@ -390,5 +393,5 @@ def _await_agent(home: Home, starting: subprocess.Popen[bytes]) -> StartedAgent:
     answer = json.loads(output.splitlines()[-1]) if output.strip() else {}
     if starting.returncode != 0:
         seen = answer.get("error", f"it exited with {starting.returncode}")
-        raise FarmUnavailable("starting the agent", seen, f"see {home.logs / 'agent-start.log'}")
+        raise FarmUnavailable("start the agent", seen, f"See {home.logs / 'agent-start.log'}.")
     return StartedAgent(answer["agent_id"], answer["revoked"])

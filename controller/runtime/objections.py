@@ -21,9 +21,9 @@ def require_possible(device: RegisteredDevice, event: DeviceEvent) -> None:
 def _require_free(device: RegisteredDevice, booking: Booking) -> None:
     if other := conflict(device.life, booking):
         raise DeviceBooked(
-            f"reserving device {device.device.id} {booking.words}",
+            f"reserve device {device.device.id} {booking.words}",
             f"it is booked {other.words}: {other.why}",
-            "choose another time, or have that one ended: benchfarm device release",
+            "Choose another time, or have that booking ended with `benchfarm device release`.",
         )
 
 
@@ -33,8 +33,8 @@ def _require_a_persons(device: RegisteredDevice, labels: Mapping[str, str | None
     gone = {name for name, value in labels.items() if value is None}
     for name in sorted(gone & agents):
         raise LabelOfAgent(
-            f"taking label {name} from device {id_}",
-            f"its agent {device.agent_id} gives it",
-            f"give it another value, benchfarm device label {id_} {name}=…, or start that agent "
-            "without it",
+            f"remove label {name} from device {id_}",
+            f"its agent {device.agent_id} sets it",
+            f"Run `benchfarm device label {id_} {name}=VALUE` to set another value, or start that "
+            "agent without it.",
         )

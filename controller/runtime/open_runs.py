@@ -192,7 +192,9 @@ class OpenRuns:
         for run in runs:
             other = self._open.get(run.run_id)
             if other and other.sweep_id != run.sweep_id:
-                raise StoreConflict(f"sweep {run.sweep_id}", f"{other.sweep_id} has its runs' ids")
+                raise StoreConflict(
+                    f"sweep {run.sweep_id}", f"sweep {other.sweep_id} has runs of the same ids"
+                )
 
     def place(self) -> None:
         """Lease queued runs to free devices; called when either may have changed."""

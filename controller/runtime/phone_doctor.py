@@ -40,7 +40,7 @@ def examined_phone(home: Home, name: str, policy: str) -> PhoneResult:
         for serial in dict.fromkeys((name, with_port(name))):
             if checks := agent.ask("look", serial).checks:
                 return PhoneResult(checks=checks)
-    raise _not_here("examining", name)
+    raise _not_here("examine", name)
 
 
 def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> PhoneResult:
@@ -52,7 +52,7 @@ def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> P
         if route.device_id is not None:
             files = _files(agent, route.device_id, policy)
             return _with_ours(home, route, agent.ask("set", serial, *files, *keys))
-    raise _not_here("setting up", name)
+    raise _not_here("set up", name)
 
 
 def restored_phone(home: Home, name: str) -> PhoneResult:
@@ -61,7 +61,7 @@ def restored_phone(home: Home, name: str) -> PhoneResult:
         if route.device_id is not None:
             lock, _, kept = _files(agent, route.device_id, "")
             return agent.ask("restore", serial, lock, kept)
-    raise _not_here("restoring", name)
+    raise _not_here("restore", name)
 
 
 def kept_settings(home: Home) -> list[str]:
@@ -82,9 +82,9 @@ def _files(agent: AdbAgent, device_id: str, policy: str) -> tuple[str, str, str]
     return str(agent.folder / USES_FOLDER / device_id), policy, str(kept)
 
 
-def _not_here(doing: str, name: str) -> PhoneUnavailable:
-    remedy = "see what is: benchfarm phone list"
-    return PhoneUnavailable(f"{doing} phone {name}", "it is not here", remedy)
+def _not_here(verb: str, name: str) -> PhoneUnavailable:
+    remedy = "Run `benchfarm phone list` to see those that are."
+    return PhoneUnavailable(f"{verb} phone {name}", "it is not here", remedy)
 
 
 def _with_ours(home: Home, route: RouteStatus, found: PhoneResult) -> PhoneResult:
@@ -118,5 +118,5 @@ def _runtime(home: Home, device_id: str) -> Iterator[Check]:
         yield Check(what="runtime", health=Health.MEND, seen=lacking, remedy=REMEDY)
     else:
         yield Check(
-            what="runtime", health=Health.WELL, seen=f"there is one for {device.architecture}"
+            what="runtime", health=Health.WELL, seen=f"there is a runtime for {device.architecture}"
         )

@@ -31,6 +31,7 @@ from controller.store.sqlite import SqliteStore
 STOP_S = 10.0
 ADBD_PORT = 5555
 """Where phones listen for adb, unless told otherwise."""
+_LIST = "Run `benchfarm phone list` to see those that are."
 Seen = TypeVar("Seen")
 
 
@@ -93,7 +94,7 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
     PhoneUnavailable, DeviceRefused, FarmUnavailable, UserError.
     """
     address = with_port(address)
-    agent = chosen(f"connecting phone {address}", agents_here(home), server)
+    agent = chosen(f"connect phone {address}", agents_here(home), server)
     before = agent.read().routes.get(address)
     _addresses(agent).take_back(address)
     refused = before is not None and before.complaint is not None
@@ -104,13 +105,13 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
         now = agent.read().routes.get(address)
         return now if now and now.look > looks else None
 
-    route = _await(f"connecting phone {address}", outcome)
+    route = _await(f"connect phone {address}", outcome)
     if route.complaint is None:
         return str(route.device_id)
     error = route.complaint.error()
     if isinstance(error, PhoneClaimedTwice):
         agent.ask("disconnect", address)
-        remedy = "the second is disconnected again; a second virtual phone needs its own --serial"
+        remedy = "It is disconnected again; start a second virtual phone with its own `--serial`."
         raise PhoneClaimedTwice(error.tried, error.seen, remedy)
     raise error
 
@@ -121,13 +122,13 @@ def disconnect_phone(home: Home, phone: str) -> str:
     phone: its address or device id. Raises PhoneUnavailable if no such phone is here,
     FarmUnavailable, UserError.
     """
-    tried = f"disconnecting phone {phone}"
+    tried = f"disconnect phone {phone}"
     found = next(_ways_to(home, phone), None)
     if found is None:
-        raise PhoneUnavailable(tried, "it is not here", "see what is: benchfarm phone list")
+        raise PhoneUnavailable(tried, "it is not here", _LIST)
     agent, address = found
     if ":" not in address:
-        raise UserError(tried, "it is on a cable", "pull the cable out")
+        raise UserError(tried, "it is connected by a cable", "Unplug the cable.")
 
     def is_gone() -> bool:
         # Each time: what the agent was doing with the phone may have brought it back.
@@ -171,9 +172,7 @@ def clean_phone(home: Home, device_id: str) -> int:
         if route.device_id == device_id:
             lock = agent.folder / USES_FOLDER / device_id
             return agent.ask("clean", serial, str(lock)).freed_bytes
-    raise PhoneUnavailable(
-        f"cleaning phone {device_id}", "it is not here", "see what is: benchfarm phone list"
-    )
+    raise PhoneUnavailable(f"clean phone {device_id}", "it is not here", _LIST)
 
 
 def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
@@ -220,21 +219,23 @@ def adb_key(home: Home, server: str | None = None) -> Path | None:
     None for a server that others run. Waits for the server, which makes the key before it listens;
     raises as `connect_phone` does.
     """
-    agent = chosen("looking for the adb server's key", agents_here(home), server)
+    agent = chosen("find the adb server's key", agents_here(home), server)
     key = agent.folder / ".android" / "adbkey.pub"
     return key if key.exists() else None
 
 
 def key_to_let_in(home: Home, server: str | None = None) -> Path:
     """Return the public key that a virtual phone on this host is to let in; raises UserError."""
-    tried, remedy = "starting a virtual phone", "name the file with the key: --key adbkey.pub"
+    tried, option = "start a virtual phone", "`--key adbkey.pub`"
     try:
         key = adb_key(home, server)
     except FarmUnavailable as error:
-        seen = f"it is to let in this host's agent, and {error.seen}"
-        raise UserError(tried, seen, f"run: benchfarm up; or {remedy}") from error
+        seen = f"it must let in this host's agent, and {error.seen}"
+        remedy = f"Run `benchfarm up`, or name the file with the key: {option}."
+        raise UserError(tried, seen, remedy) from error
     if key is None:
-        raise UserError(tried, "the key of an adb server that others run is not known", remedy)
+        seen = "the key of an adb server that others run is not known"
+        raise UserError(tried, seen, f"Name the file with the key: {option}.")
     return key
 
 
@@ -249,7 +250,7 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
                     time.sleep(RETRY_S)
                     continue
                 raise PhoneUnavailable(
-                    f"waiting for {', '.join(missing)}", "not registered", "see the agent's log"
+                    f"find {', '.join(missing)}", "not registered", "See the agent's log."
                 )
             return
 
@@ -259,8 +260,8 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
     give_up = time.monotonic() + ADB_START_S
     while not (found := seen_of()):
         if time.monotonic() >= give_up:
-            seen = f"the agent has not looked at it in {ADB_START_S:g} s"
-            raise PhoneUnavailable(tried, seen, "see the agent's log")
+            seen = f"the agent has not looked at it within {ADB_START_S:g} s"
+            raise PhoneUnavailable(tried, seen, "See the agent's log.")
         time.sleep(RETRY_S)
     return found
 
@@ -268,5 +269,5 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
     said = process.stderr.read().strip().splitlines() if process.stderr else []
     seen = said[-1] if said else f"it exited with {process.wait()}"
-    remedy = f"start it by itself: python -P -m agents.virtual_phone --profile={profile}"
-    return PhoneUnavailable(f"starting a virtual phone {profile}", seen, remedy)
+    remedy = f"Run `python -P -m agents.virtual_phone --profile={profile}` to see why."
+    return PhoneUnavailable(f"start a virtual phone {profile}", seen, remedy)

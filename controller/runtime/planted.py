@@ -18,4 +18,4 @@ def run_planted(wanted: PlantedTrials) -> Iterator[PlantedTrial]:
             yield PlantedTrial.model_validate_json(line)
     if process.returncode != 0:
         seen = f"its process ended with status {process.returncode}"
-        raise UserError("comparing planted differences", seen, "see above what it said")
+        raise UserError("compare planted differences", seen, "See its output above.")

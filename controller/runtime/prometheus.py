@@ -74,13 +74,13 @@ class Prometheus:
             said = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise PrometheusUnavailable(
-                f"asking Prometheus at {self.url[:SHOWN]}", str(error), "see whether it still runs"
+                f"ask Prometheus at {self.url[:SHOWN]}", str(error), "Check that it still runs."
             ) from error
         if said.get("status") != "success":
             raise PrometheusUnavailable(
-                f"asking Prometheus for {parameters.get('query', path)}",
+                f"ask Prometheus for {parameters.get('query', path)}",
                 str(said.get("error", answer.status_code))[:SHOWN_CHARACTERS],
-                "mend the query",
+                "Correct the query.",
             )
         return said["data"]
 
@@ -107,9 +107,9 @@ def find_program(name: str) -> Path:
     if found := shutil.which(name):
         return Path(found)
     raise PrometheusUnavailable(
-        f"looking for {name} in PATH",
+        f"find {name} in PATH",
         "it is not installed",
-        "install Debian's package prometheus, or run: make setup && . .deps/env",
+        "Install Debian's package `prometheus`, or run `make setup && . .deps/env`.",
     )
 
 
@@ -122,7 +122,7 @@ def write_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
             (folder / name).write_text(f"# Made by: benchfarm prometheus config\n{text}")
     except OSError as error:
         seen = error.strerror or str(error)
-        raise UserError(f"writing {folder}", seen, "name a folder you can write to") from error
+        raise UserError(f"write {folder}", seen, "Name a folder that you can write to.") from error
 
 
 class _Dumper(yaml.SafeDumper):
@@ -240,5 +240,9 @@ def _complain_if_over(process: subprocess.Popen[bytes], log: Path, give_up: floa
     if process.poll() is None and time.monotonic() < give_up:
         return
     ended = process.returncode is not None
-    seen = f"it exited with {process.returncode}" if ended else f"no answer in {START_S:.0f} s"
-    raise PrometheusUnavailable("starting Prometheus", seen, f"see what it said in {log}")
+    seen = (
+        f"it exited with {process.returncode}"
+        if ended
+        else f"it has not answered within {START_S:.0f} s"
+    )
+    raise PrometheusUnavailable("start Prometheus", seen, f"See its output in {log}.")

@@ -49,8 +49,8 @@ class RedisServer(Contract):
         """Return the password, "" if none was given; raises UserError."""
         if self.password_file is None:
             return ""
-        tried = f"option --redis-password-file {self.password_file}"
-        remedy = "put the password of Redis there, readable by you only"
+        tried = f"use --redis-password-file {self.password_file}"
+        remedy = "Put the password of Redis into a file of yours that only you can read."
         if password := read_private(Path(self.password_file), tried, remedy):
             return password
         raise UserError(tried, "it is empty", remedy)
@@ -61,22 +61,22 @@ class RedisServer(Contract):
 
     def require_usable(self) -> None:
         """Raise UserError unless it answers us, and nobody else on the network."""
-        tried = f"option --redis {self}"
+        tried = f"use --redis {self}"
         password = self.password()
         stranger = self._ask("PING")
         admitted = self._ask("AUTH", password) if password else stranger
         if stranger == "+PONG":
             seen = "it serves anyone who can reach it, without a password"
-            remedy = "set requirepass there: who can write to it has power over every host"
+            remedy = "Set requirepass there: who can write to it has power over every host."
             raise UserError(tried, seen, remedy)
         if admitted != "+OK":
-            seen = admitted.lstrip("-").partition(". ")[0] or "it is no Redis"
-            raise UserError(tried, seen, "put its password into --redis-password-file")
+            seen = admitted.lstrip("-").partition(". ")[0] or "it is not a Redis"
+            raise UserError(tried, seen, "Give its password with `--redis-password-file`.")
 
     def forget(self, namespace: str) -> None:
         """Delete all that Ray has kept there of a farm that is down; raises UserError."""
-        tried = f"farm down, deleting what Ray has kept in Redis at {self}"
-        remedy = f"delete the keys RAY{namespace}@* there"
+        tried = f"delete Ray's tables in Redis at {self}"
+        remedy = f"The farm is down; delete the keys `RAY{namespace}@*` there."
         try:
             self.require_usable()  # Ray would try for minutes
         except UserError as error:
@@ -101,6 +101,6 @@ class RedisServer(Contract):
                 connection.sendall(asked)
                 return answer.readline(MAX_LINE).decode(errors="replace").strip()
         except OSError as error:
-            remedy = "start a Redis there that this host can reach"
+            remedy = "Start a Redis there that this host can reach."
             seen = error.strerror or str(error)
-            raise UserError(f"option --redis {self}", seen, remedy) from error
+            raise UserError(f"use --redis {self}", seen, remedy) from error

@@ -131,7 +131,7 @@ class Roster:
         """Raise AgentRevoked if a person has shut an agent out, or may have: who knows is lost."""
         known = self.agents.get(agent_id)
         if known is None and self._some_lost and agent_id not in self._admitted:
-            why = "the store has no record of it, and some are damaged: it may have been revoked"
+            why = "it has no record in the store, where some are damaged: it may have been revoked"
             raise AgentRevoked(agent_id, CONTROLLER, why)
         if known and known.revoked:
             raise AgentRevoked(agent_id, known.revoked.who, known.revoked.why)
@@ -244,7 +244,7 @@ class Roster:
             if who != CONTROLLER:
                 raise
             ids = ", ".join(device.device.id for device in devices)
-            log.error("what has happened to %s is not stored: %s", ids, damage)
+            log.error("the last change of %s is not stored: %s", ids, damage)
 
     def _rested(self, device: RegisteredDevice) -> bool:
         """Tell whether the pause before a device's probe is over, whatever the clock is set to."""
@@ -296,7 +296,7 @@ class Roster:
         except StoreDamaged as damage:
             if online:  # runs refer to what is stored
                 raise
-            log.error("agent %s is away, which is not stored: %s", agent.id, damage)
+            log.error("agent %s is offline, and this is not stored: %s", agent.id, damage)
             found = damage
         self.agents[agent.id] = registered
         self.devices.update(devices)
@@ -327,11 +327,12 @@ def _booking_ended(device: RegisteredDevice, now: float) -> DeviceHistoryEntry:
 def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:
     if seen:
         return Vanished(DeviceState(seen.state), agent.id, seen.why)
-    return Vanished(DeviceState.OFFLINE, agent.id, f"agent {agent.id} has it no more")
+    return Vanished(DeviceState.OFFLINE, agent.id, f"agent {agent.id} no longer has it")
 
 
 def _found(noun: str, id_: str, known: Mapping[str, Known]) -> Known:
     if id_ not in known:
-        names = ", ".join(sorted(known)[:20]) or "none has registered yet"
-        raise NotFound(f"looking for {noun} {id_[:200]}", "there is none", f"known: {names}")
+        names = ", ".join(sorted(known)[:20])
+        remedy = f"Choose one of {names}." if names else "Wait until one has registered."
+        raise NotFound(f"find {noun} {id_[:200]}", f"there is no such {noun}", remedy)
     return known[id_]

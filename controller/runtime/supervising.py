@@ -78,7 +78,9 @@ class Supervision:
                 short_lives = 0 if lived_s >= SETTLED_S else short_lives + 1
                 pause = pause_s(short_lives, first_s)
                 if pause > 2 * first_s:
-                    self.say(f"{short_lives} short lives in a row; next start in {pause:g} s")
+                    self.say(
+                        f"it ended early {short_lives} times in a row; next start in {pause:g} s"
+                    )
                 await asyncio.wait({self.stop}, timeout=pause)
         finally:
             self.stop.cancel()

@@ -122,7 +122,7 @@ class Sweeps:
         generation = max(mine) if mine and not again else newest + 1
         while generation not in mine and self._is_taken(sweep.sweep_id(generation)):
             generation += 1  # another sweep of the same name has that id
-        sweep_id, tried = sweep.sweep_id(generation), f"submitting sweep {sweep.name}"
+        sweep_id, tried = sweep.sweep_id(generation), f"submit sweep {sweep.name}"
         runs = len(cells) * sweep.repeats
         new_runs = runs - (self._stored_runs(sweep_id) if generation in mine else 0)
         require_room(user, tried, self._runs.of_user(user), cells, new_runs, self._quota)
@@ -245,7 +245,8 @@ class Sweeps:
         """Raise UserError if the store could not keep that some runs are cancelled."""
         if aside := len(self._runs.set_aside(sweep_id)):
             seen = f"the store is damaged where {aside} of its runs are kept"
-            raise UserError(f"cancelling sweep {sweep_id}", seen, "see: benchfarm store check")
+            remedy = "Run `benchfarm store check`."
+            raise UserError(f"cancel all of sweep {sweep_id}", seen, remedy)
 
     def resumable(self, sweep_id: str) -> list[Run]:
         """Return the runs that can be queued again; any thread may, one at a time."""
@@ -256,7 +257,7 @@ class Sweeps:
     def require_room(self, sweep_id: str, ended: Sequence[Run], user: str) -> None:
         """Raise OverQuota if a user's runs would be too many once these are queued again."""
         owner = self._owner(sweep_id, user)
-        tried = f"resuming sweep {sweep_id}"
+        tried = f"resume sweep {sweep_id}"
         cells = [run.cell for run in ended]
         require_room(user, tried, self._runs.of_user(owner), cells, len(ended), self._quota)
 
@@ -289,11 +290,12 @@ class Sweeps:
 
     def _owner(self, sweep_id: str, user: str) -> str:
         owner = self._runs.user_of(sweep_id)
-        tried = f"looking for sweep {sweep_id[:200]}"
+        tried = f"find sweep {sweep_id[:200]}"
         if owner is None:
-            raise NotFound(tried, "there is no such sweep", "see: benchfarm sweep status")
+            remedy = "Run `benchfarm sweep status` to see all sweeps."
+            raise NotFound(tried, "there is no such sweep", remedy)
         if user not in (ADMIN, owner):
-            raise NotAllowed(tried, "it is another user's", "ask that user, or the administrator")
+            raise NotAllowed(tried, "it is another user's", "Ask that user or the administrator.")
         return owner
 
 
@@ -317,7 +319,7 @@ def _is_leased(run: Run) -> bool:
 def _check_priority(sweep: Sweep, user: str) -> None:
     if user != ADMIN and (sweep.priority or 0) > 0:
         raise NotAllowed(
-            f"submitting sweep {sweep.name} with priority {sweep.priority}",
-            "above 0 is the administrator's",
-            "leave it out, or give one from -100 to 0",
+            f"submit sweep {sweep.name} with priority {sweep.priority}",
+            "only the administrator may set one above 0",
+            "Leave it out, or set one from -100 to 0.",
         )

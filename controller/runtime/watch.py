@@ -102,7 +102,7 @@ def runs_of(home: Home, sweep_id: str) -> list[Run]:
             return runs
         known = [record.sweep_id for record in store.sweeps()]
     raise NotFound(
-        f"looking for sweep {sweep_id}",
+        f"find sweep {sweep_id}",
         "there is no such sweep",
-        f"known: {', '.join(known[-5:]) or 'none yet'}",
+        f"Choose one of {', '.join(known[-5:])}." if known else "Submit one first.",
     )
