@@ -57,7 +57,9 @@ class AdbAgent:
         if done.stdout:
             raise ErrorPayload.model_validate_json(done.stdout).error()
         seen = done.stderr.strip()[-300:]
-        raise PhoneUnavailable(f"run the command {verb} for phone {phone}", seen, "See the agent's log.")
+        raise PhoneUnavailable(
+            f"run the command {verb} for phone {phone}", seen, "See the agent's log."
+        )
 
 
 def agents_here(home: Home) -> list[AdbAgent]:

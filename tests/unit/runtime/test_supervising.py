@@ -95,7 +95,7 @@ async def test_short_lives_are_told_and_a_long_one_forgives_them() -> None:
         return lived_s
 
     await supervision.go_on(live_once, 0.001)
-    assert said == ["3 short lives in a row; next start in 0.004 s"]
+    assert said == ["it ended early 3 times in a row; next start in 0.004 s"]
     assert next(lives) == 1.0, "it was told to stop"
 
 
@@ -131,7 +131,7 @@ def test_a_farm_without_its_raylet_is_down_and_says_so(
     raylet.kill()
     raylet.wait()
     assert why_away(home) == "the farm is down: sleep ended"
-    with pytest.raises(FarmUnavailable, match="sleep ended; run: benchfarm up"):
+    with pytest.raises(FarmUnavailable, match=r"sleep ended\. Run `benchfarm up`\."):
         FarmClient(home, {}).sweep_status("s")
 
 
