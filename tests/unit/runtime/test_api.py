@@ -101,4 +101,4 @@ async def test_a_body_that_does_not_arrive_is_refused(
         said = await reader.read()
         writer.close()
     assert said.startswith(b"HTTP/1.1 400")
-    assert b"it did not arrive" in said
+    assert b"the body did not arrive" in said

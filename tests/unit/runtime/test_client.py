@@ -100,7 +100,9 @@ def test_a_token_that_is_none_is_not_repeated(nobody: str, tmp_path: Path, token
 
 def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
     for url in ("http://here:port", "http://h:99999999", "here", "ftp://h", "http://", "h:1"):
-        with pytest.raises(UserError, match=f"{URL_VARIABLE}={url}: .*; write http://HOST:PORT"):
+        with pytest.raises(
+            UserError, match=rf"cannot use {URL_VARIABLE}={url}: .*\. Write http://HOST:PORT"
+        ):
             client(tmp_path, url).cancel("s-1")
 
 

@@ -243,7 +243,7 @@ def test_a_maintenance_window_lets_what_runs_end_and_nothing_begin(box: FarmBox)
 def test_reservations_of_two_users_may_not_overlap(box: FarmBox) -> None:
     begins = box.clock.now + HOUR_S
     book(box, "ann", begins, begins + HOUR_S)
-    seen = r"it is booked for ann from 1970-01-01 01:16\+00:00 to .* 02:16\+00:00: a paper; choose"
+    seen = r"it is booked for ann from 1970-01-01 01:16\+00:00 to .* 02:16\+00:00: a paper\. Choose"
     with pytest.raises(DeviceBooked, match=seen):
         book(box, "ben", begins + HOUR_S - 1, begins + 2 * HOUR_S)
     book(box, "ben", begins + HOUR_S, begins + 2 * HOUR_S)

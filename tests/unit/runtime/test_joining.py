@@ -123,7 +123,7 @@ async def test_a_node_whose_raylet_has_ended_is_ended_though_ray_start_goes_on(
         assert (await said.get()).startswith("agent host-1 has joined")
         (raylet,) = (p for p in marked_processes(*marker.popitem()) if p.name() == "raylet")
         raylet.kill()
-        assert (await said.get()).startswith("Ray's node ended; starting again")
+        assert (await said.get()).startswith("Ray's node ended and is started again")
         assert await life > 0
     assert list(marked_processes(FARM_MARKER, instance_of(home))) == []
     stop.cancel()
@@ -189,7 +189,9 @@ def test_nor_where_a_supervisor_was_killed_that_has_left_its_node(home: Home) ->
 def test_nobody_joins_another_farm_while_one_is_brought_up(home: Home) -> None:
     with (
         no_supervisor(home),
-        pytest.raises(UserError, match="or benchfarm up is at work here; end that first"),
+        pytest.raises(
+            UserError, match=r"or `benchfarm up` is at work here\. Run `benchfarm down` first"
+        ),
         sole_supervisor(home),
     ):
         raise AssertionError("it has joined")

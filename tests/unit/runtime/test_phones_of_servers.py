@@ -177,7 +177,9 @@ def test_phones_of_all_servers_are_listed(two: Home) -> None:
 
 def test_a_server_that_others_run_has_no_key_of_ours(two: Home) -> None:
     assert phones.adb_key(two, OTHER) is None
-    with pytest.raises(UserError, match=r"that others run is not known; name .* --key adbkey.pub"):
+    with pytest.raises(
+        UserError, match=r"that others run is not known\. Name .* `--key adbkey.pub`"
+    ):
         phones.key_to_let_in(two, OTHER)
 
 

@@ -166,7 +166,7 @@ def stopped_controller(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controller: Home) -> None:
     assert why_away(stopped_controller) == ""
     asked = FarmClient(stopped_controller, {})
-    said = "the controller has not answered for 0.05 s; wait, or start the farm anew"
+    said = "the controller has not answered for 0.05 s. Wait, or start the farm anew"
     with pytest.raises(FarmSilent, match=said):
         asked.sweep_status("s")
     with pytest.raises(FarmSilent, match=said), asked.events("s"):
