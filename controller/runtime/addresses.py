@@ -1,4 +1,4 @@
-"""Where the hosts of a farm find its head."""
+"""Addresses that users give: of a head, an adb server, a web server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from controller.contracts.errors import UserError
 
 PORT = 6379
-"""Ray's own choice for the head."""
+"""Ray's default port of a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Address:
 
     @classmethod
     def parse(cls, option: str, text: str, port: int | None = PORT) -> Address:
-        """Read HOST:PORT, or HOST if there is a usual port; raises UserError, naming the option."""
+        """Parse HOST:PORT, or HOST if `port` is given; raises UserError, naming the option."""
         name, _, given = text.partition(":")
         digits = given or str(port)
         try:
@@ -51,7 +51,7 @@ class Address:
             raise UserError(f"use {option} {self}", str(error.strerror), remedy) from error
 
     def own_address(self) -> str:
-        """Return this host's address on the way there; raises OSError if there is none."""
+        """Return the address this host uses to reach it; raises OSError if there is no route."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((self.host, self.port))  # sends nothing
             return str(probe.getsockname()[0])
@@ -68,7 +68,7 @@ def adb_server_address(option: str, text: str) -> str:
 
 
 def web_address(tried: str, text: str) -> str:
-    """Return a web server's address without a slash at its end; raises UserError."""
+    """Return a web server's address without a trailing slash; raises UserError."""
     remedy = "Write http://HOST:PORT or https://HOST:PORT."
     try:
         parts = urlsplit(text)

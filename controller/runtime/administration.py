@@ -41,7 +41,7 @@ from controller.scheduling.device_life import (
 
 
 def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
-    """Return the routes; who may use them is decided before."""
+    """Return the routes; their caller has been authorised before."""
     routes = _Administration(farm, access)
     device, agent = f"{ADMINISTRATION}devices/{{id}}/", f"{ADMINISTRATION}agents/{{id}}/"
     return [

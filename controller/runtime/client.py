@@ -26,7 +26,7 @@ from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
 RESTART_S = 60.0
-"""How long a restarting controller is waited for."""
+"""Seconds to wait for a restarting controller."""
 RETRY_S = 0.5
 MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
@@ -37,16 +37,16 @@ TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
 
 @dataclass(slots=True)
 class Patience:
-    """Waits for a controller that restarts, and says so once."""
+    """A limited wait for a restarting controller, printed once."""
 
     where: str
     home: Home | None = None
-    """Whose farm it is, if it is of this host: one that nobody starts again isn't waited for."""
+    """The farm's home, if it is on this host: a farm that nobody restarts is not waited for."""
     ends: float = field(default_factory=lambda: time.monotonic() + RESTART_S)
     told: bool = False
 
     def wait(self, error: FarmUnavailable) -> None:
-        """Return after a while, to try again; raises the error once it has taken too long."""
+        """Sleep before the next try; raises the error once it has taken too long."""
         why = (why_away(self.home) if self.home else "") or _why_silent(error)
         if self.home and is_hopeless(self.home):
             raise FarmUnavailable(error.tried, why, "Run `benchfarm up`.") from error
@@ -60,7 +60,7 @@ class Patience:
 
 
 class FarmClient:
-    """Speaks to the controller of a home; finds it anew when it has moved."""
+    """Client of a home's controller; finds it again after a restart."""
 
     def __init__(self, home: Home, environ: Mapping[str, str] = os.environ) -> None:
         self._home = home
@@ -68,32 +68,32 @@ class FarmClient:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the controller is not of this home, whose store then says nothing of it."""
+        """Whether the controller is not this home's, so that the home's store is not its store."""
         return bool(self._environ.get(URL_VARIABLE))
 
     def patience(self) -> Patience:
-        """Return how long a controller that is away may yet come back."""
+        """Return a new wait for this controller."""
         return Patience(self._where, None if self.is_elsewhere else self._home)
 
     def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
-        """Submit a sweep; raises UserError as the controller puts it. Safe to repeat."""
+        """Submit a sweep; raises the controller's UserError. Safe to repeat, unless `again`."""
         body = {"sweep": sweep.model_dump(mode="json"), "again": again}
         return self._post(Submission, "/v1/sweeps", body, repeat=not again)
 
     def cancel(self, sweep_id: str) -> int:
-        """Cancel a sweep; return how many runs that ended."""
+        """Cancel a sweep; return the number of cancelled runs."""
         return self._post(Count, f"{_sweep(sweep_id)}/cancel", {}, repeat=True).runs
 
     def resume(self, sweep_id: str) -> int:
-        """Queue a sweep's failed and cancelled runs again; return how many."""
+        """Queue a sweep's failed and cancelled runs again; return their number."""
         return self._post(Count, f"{_sweep(sweep_id)}/resume", {}, repeat=False).runs
 
     def sweep_status(self, sweep_id: str) -> SweepStatus:
-        """Return how a sweep stands."""
+        """Return the status of a sweep."""
         return self._get(SweepStatus, _sweep(sweep_id))
 
     def administer(self, kind: type[Answer], path: str, body: Contract | None = None) -> Answer:
-        """Say something to the administrator's part of the interface, or ask it; see there."""
+        """Post a body to an administrator's route, or get the route without one."""
         full = ADMINISTRATION + path
         if body is not None:
             return self._post(kind, full, body.model_dump(mode="json"), repeat=False)
@@ -101,9 +101,9 @@ class FarmClient:
 
     @contextmanager
     def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
-        """Listen to a sweep; events that come after entering are not missed.
+        """Watch a sweep; no event after entering is missed.
 
-        The iterator ends if the controller goes away. Raises UserError as the controller puts it,
+        The iterator ends if the controller goes away. Raises the controller's UserError,
         FarmUnavailable.
         """
         with ExitStack() as stack:
@@ -171,7 +171,7 @@ class FarmClient:
         )
 
     def _own_url(self) -> str:
-        """Return where this home's controller answers.
+        """Return the URL of this home's controller.
 
         Raises FarmRestarting, FarmSilent, FarmUnavailable.
         """
@@ -237,7 +237,7 @@ def _lines_of(response: httpx.Response) -> Iterator[bytes]:
 
 
 def _read(response: httpx.Response) -> httpx.Response:
-    """Return a whole answer, as it came; raises UserError for one too long to be a controller's."""
+    """Return the whole response; raises UserError for one too long to be a controller's."""
     content = b""
     for chunk in response.iter_raw():
         content += chunk
@@ -256,7 +256,7 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
 
 
 def _refused(response: httpx.Response) -> UserError:
-    """Return what the controller complains of, or what else an answer that is no success means."""
+    """Return the controller's error, or one for another response that is not a success."""
     status = f"it answered with status {response.status_code}"
     if response.is_server_error:
         remedy = "See its log; `benchfarm up` prints where it is."

@@ -1,4 +1,4 @@
-"""Bodies of the HTTP interface: JSON in, JSON out, and one line about what is wrong with one."""
+"""Reading and writing the JSON bodies of the HTTP interface."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def read_body(
     tried: str,
     error: type[UserError] = UserError,
 ) -> Body:
-    """Return a request's body; raises `error`, which names the key."""
+    """Return a request's body; raises `error`, which names the wrong key."""
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":  # 1 MiB can hide a thousand of them
         seen = f"the body is encoded: Content-Encoding {encoding[:SHOWN_CHARACTERS]!r}"

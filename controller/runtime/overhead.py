@@ -1,4 +1,4 @@
-"""The overhead of a query, measured by a process of the agents' side."""
+"""Benchmark of a query's overhead, in a process of the agents' side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.platform.programs import python_module
 
 
 def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSamples:
-    """Run the interleaved benchmark; raises UserError naming what is missing."""
+    """Run the interleaved benchmark; raises UserError, which names what is missing."""
     known = {w.name: w.on_device for w in load_catalog().workloads.values() if w.on_device}
     chosen = known.get(workload)
     if chosen is None or numerics not in chosen.models:
