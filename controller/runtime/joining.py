@@ -1,7 +1,7 @@
-"""Keeping this host in the farm of another: a Ray node and an agent, started again when they end.
+"""The supervisor of a joined host: keeps a Ray node and an agent running in another host's farm.
 
-Ray's node ends when it has lost its head, and does not come back; nor would the agent. What runs
-here is known by a marker that only depends on the home, so that whatever a former supervisor has
+Ray's node ends when it has lost its head, and does not come back; nor would the agent. Their
+processes carry a marker that only depends on the home, so that whatever a former supervisor has
 left can be found and ended.
 """
 
@@ -31,17 +31,17 @@ from controller.runtime.home import Cluster, Home
 from controller.runtime.supervising import Supervision, end_of_one
 
 RETRY_S = 1.0
-"""Between looks for the head, and before what has ended is started again."""
+"""Pause between tries to reach the head, and before a restart."""
 CONNECT_S = 2.0
 GRACE_S = 5.0
 REFUSED = 2
-"""Exit status of an agent that the controller doesn't want."""
+"""Exit status of an agent that the controller refuses."""
 REMEDY = "Run `benchfarm down` first."
 
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What this host brings to which farm."""
+    """The farm to join, and this host's options."""
 
     head: Address
     labels: dict[str, str]
@@ -50,21 +50,21 @@ class Joining:
     adb_servers: tuple[str, ...]
     cpu: bool
     reconnect_timeout_s: int
-    """For how long node and agent live on without the head; of use if that has Redis."""
+    """How long node and agent live on without the head; useful if the head has Redis."""
     phone_power_cycle: tuple[str, ...] = ()
     meter: tuple[str, ...] = ()
 
 
 def instance_of(home: Home) -> str:
-    """Return the marker of what a joined host runs; the same at every start."""
+    """Return the marker of a joined host's processes; the same at every start."""
     return f"joined-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
 
 
 @contextmanager
 def sole_supervisor(home: Home) -> Iterator[None]:
-    """Hold what only one supervisor of a home can; raises UserError.
+    """Hold the lock of a home's only supervisor.
 
-    Also if a farm of its own is up in that home.
+    Raises UserError if it is taken, or if the home has a farm of its own that is up.
     """
     tried = f"join a farm from {home.path}"
     with _supervision(
@@ -78,9 +78,9 @@ def sole_supervisor(home: Home) -> Iterator[None]:
 
 @contextmanager
 def no_supervisor(home: Home) -> Iterator[None]:
-    """Keep supervisors away from a home in which a farm of its own is brought up.
+    """Keep supervisors out of a home while its own farm is started.
 
-    Raises UserError if there is one, even if it waits for its head, or has left its node running.
+    Raises UserError if there is one, even if it waits for its head or has left its node running.
     """
     tried, seen = f"start a farm in {home.path}", "this host has joined another farm"
     with _supervision(home, tried, f"{seen}, or waits for that farm's head"):
@@ -92,7 +92,7 @@ def no_supervisor(home: Home) -> Iterator[None]:
 
 @contextmanager
 def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
-    """Hold a home's lock; `taken` is what is seen if somebody else does."""
+    """Hold a home's lock; raises UserError with the reason `taken` if it is held."""
     home.agent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(home.agent / "supervisor.lock") as free:
         if not free:
@@ -101,9 +101,9 @@ def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
 
 
 async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) -> None:
-    """Keep node and agent running until SIGTERM or SIGINT, which drains; a second one hurries.
+    """Keep node and agent running until SIGTERM or SIGINT; a second one ends runs at once.
 
-    say: is told in a line what has happened. Raises FarmUnavailable if the controller refuses this
+    say: called with a line for each event. Raises FarmUnavailable if the controller refuses this
     agent.
     """
     supervision = Supervision(say)
@@ -132,9 +132,9 @@ class _Supervisor:
     signals: asyncio.Queue[None]
 
     async def live_once(self) -> float:
-        """Wait for the head, start node and agent, and end both when one has or they are to.
+        """Wait for the head, start node and agent, and end both when one ends or this is to stop.
 
-        Returns for how many seconds both were there.
+        Returns the seconds for which both ran.
         """
         await self._end()
         address = await self._way_to_head()
@@ -160,7 +160,7 @@ class _Supervisor:
         await asyncio.to_thread(end_marked, FARM_MARKER, instance_of(self.home), GRACE_S)
 
     async def _way_to_head(self) -> str | None:
-        """Return this host's address once the head answers; None if this is to stop."""
+        """Wait for the head; return this host's address, or None if this is to stop."""
         waited = False
         while not self.stop.done():
             with suppress(OSError, TimeoutError):
@@ -220,7 +220,7 @@ class _Supervisor:
         return time.monotonic() - began
 
     def _refusal(self, said: Mapping[str, str]) -> FarmUnavailable:
-        """Return the controller's refusal, which says itself what to do."""
+        """Return the error for the controller's refusal, with its reason and remedy."""
         return FarmUnavailable(
             f"join the farm at {self.joining.head}",
             said.get("seen", "the controller refuses this agent"),
@@ -228,7 +228,7 @@ class _Supervisor:
         )
 
     async def _until_up(self, node_ended: asyncio.Task[int], temp_dir: Path) -> bool:
-        """Return True once the node has joined, False if it ended or this is to stop."""
+        """Wait until the node has joined; return False if it ended or this is to stop."""
         while not (self.stop.done() or node_ended.done()):
             if (temp_dir / "ray_current_cluster").exists():
                 return True
@@ -246,7 +246,7 @@ class _Supervisor:
         hurry.cancel()
 
     async def _hear(self, agent: asyncio.subprocess.Process) -> Mapping[str, str]:
-        """Pass on what an agent says of its registration, and return it."""
+        """Read an agent's message about its registration; report it, and return it."""
         line = await agent.stdout.readline() if agent.stdout else b""
         said: dict[str, str] = json.loads(line) if line else {}
         if "agent_id" in said:
@@ -270,7 +270,7 @@ class _Supervisor:
     async def _start(
         self, name: str, *command: str, hears: bool = False
     ) -> asyncio.subprocess.Process:
-        """Start a program in a session of its own: a Ctrl-C is for this process to hear."""
+        """Start a program in a session of its own, which a Ctrl-C does not reach."""
         environment = clusters.node_environment(self.home, instance_of(self.home))
         environment[clusters.RECONNECT_TIMEOUT] = str(self.joining.reconnect_timeout_s)
         nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
@@ -286,7 +286,7 @@ class _Supervisor:
 
 
 async def _end_of_raylet(node: int) -> None:
-    """Return once the raylet that `ray start` has started is no more.
+    """Wait until the raylet of `ray start` has ended.
 
     A raylet that ends by itself, as it does when one of its own agents was killed, may do so with
     exit status 0: then `ray start --block` goes on as if nothing were missing.
@@ -298,7 +298,7 @@ async def _end_of_raylet(node: int) -> None:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """End a program of ours; what it leaves behind is found by the marker."""
+    """End a program; the marker finds what it leaves behind."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

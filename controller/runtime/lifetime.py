@@ -1,4 +1,4 @@
-"""Bringing a farm up on this machine, and down again."""
+"""Starting and ending a farm on this machine."""
 
 from __future__ import annotations
 
@@ -58,33 +58,33 @@ class FarmUp:
     url: str
     agent: StartedAgent | None
     started: bool
-    """Whether this call started it, rather than found it running."""
+    """Whether this call started it; else it was running."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """How a farm is started."""
+    """Options of `benchfarm up`."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of this host."""
+    """Labels of this host."""
     with_agent: bool = True
     metrics_address: str = LOOPBACK
     api_port: int = 0
-    """0 for a free one."""
+    """0 for a free port."""
     head: Head = field(default_factory=Head)
     quarantine_after: int = QUARANTINE_AFTER
     quota: Quota = field(default_factory=Quota)
     """As in controller.runtime.options."""
     phone_power_cycle: tuple[str, ...] = ()
-    """Words of a command for phones of this host that nothing else brings back."""
+    """Command that switches a phone of this host off and on."""
     meter: tuple[str, ...] = ()
-    """Words of the user's power meter for this host's devices."""
+    """Command of a power meter for this host's devices."""
     prometheus: bool = False
-    """Whether a Prometheus looks on."""
+    """Whether Prometheus is started beside the farm."""
     supervised: bool = False
-    """Whether the farm is started again when a part of it ends."""
+    """Whether the farm is restarted when a part of it ends."""
     block: bool = False
-    """Whether this process is to be the supervisor, once the farm is up."""
+    """Whether this process becomes the supervisor once the farm is up."""
 
 
 _OPTIONS = TypeAdapter(UpOptions)
@@ -113,13 +113,13 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
 
 
 def bring_up_as_wanted(home: Home) -> None:
-    """Bring up a farm as `up` was told, if it has not been taken down since; raises as that."""
+    """Start a farm with the stored options of `up`, if there are any; raises as `bring_up`."""
     if options := wanted(home):
         bring_up(home, options)
 
 
 def wanted(home: Home) -> UpOptions | None:
-    """Return how a home's farm is started again; None if it is not to be."""
+    """Return the options for restarting a home's farm; None if it is not to be restarted."""
     try:
         return read_json(_OPTIONS, home.wanted)
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def wanted(home: Home) -> UpOptions | None:
 
 
 def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
-    """Have the farm started again when a part of it ends, with the options it was started with."""
+    """Store the farm's options, and start its supervisor."""
     before = wanted(home)
     if before is None or non_default_options(options) == cluster.options:
         before = options
@@ -152,19 +152,19 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
 
 
 def be_supervisor(home: Home) -> NoReturn:
-    """Become the supervisor that an `up` with `block` has made room for."""
+    """Become the supervisor, after an `up` with `block`."""
     command = python_module(HEAD_SUPERVISOR, IN_FOREGROUND)
     os.execve(command[0], command, supervisor_environment(home))
 
 
 def supervisor_environment(home: Home) -> dict[str, str]:
-    """Return the environment of who starts a home's farm again."""
+    """Return the environment of a home's supervisor."""
     own = {FARM_MARKER: home_mark(home, SUPERVISOR), "BENCHFARM_HOME": str(home.path)}
     return {**inherited_to_fetch(os.environ), **own}
 
 
 def _have_prometheus(home: Home, farm: FarmUp) -> None:
-    """Start Prometheus unless one looks on where the controller is; raises as `start_beside`."""
+    """Start Prometheus unless one watches this controller; raises as `start_beside`."""
     config = home.prometheus / CONFIG
     if running_beside(home):
         if farm.url in config.read_text(errors="replace"):
@@ -183,7 +183,7 @@ def _start_in_place_of(former: Cluster | None, home: Home, options: UpOptions) -
 
 
 def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
-    """former: the farm that was lost here, if one was."""
+    """Start a farm; former: the one that was lost here, if any."""
     # Redis knows the hosts of the former, who measure on without their head; a supervisor tries
     # again whatever goes wrong.
     kept = former and ((former.redis and options.head.redis) or home.wanted.exists())
@@ -223,7 +223,7 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
 
 
 def _former_port(former: Cluster | None) -> int:
-    """Return where the controller listened before, if that is still free, else 0."""
+    """Return the controller's former port if it is free, else 0."""
     try:
         _require_free(former.api_port if former else 0)
     except UserError:
@@ -233,9 +233,9 @@ def _former_port(former: Cluster | None) -> int:
 
 @contextmanager
 def _alone(home: Home, tried: str) -> Iterator[None]:
-    """Hold what only one `up` or `down` of a home can; raises UserError.
+    """Hold the lock of a home's only `up` or `down`; raises FarmUnavailable.
 
-    While the farm is being started again, that is waited for.
+    Waits while a supervisor restarts the farm.
     """
     patience = Patience(f"of {home.path}, which is being started again")
     seen = "another `benchfarm up` or `benchfarm down` is at work here"
@@ -251,7 +251,7 @@ def _alone(home: Home, tried: str) -> Iterator[None]:
 
 
 def non_default_options(options: UpOptions) -> dict[str, str]:
-    """Return what differs from the defaults, as `up` is given it."""
+    """Return the options that differ from their defaults, as texts by name."""
     head = options.head
     usual = head.listen.host if head.listen else LOOPBACK
     said = {
@@ -277,7 +277,7 @@ def _other(value: int, usual: int) -> str:
 
 
 def require_same(cluster: Cluster, options: UpOptions) -> None:
-    """Raise UserError if a farm that is up would have to be another for these options."""
+    """Raise UserError if a farm that is up was started with other options."""
     for option, value in non_default_options(options).items():
         has = cluster.options.get(option)
         if has != value:
@@ -295,7 +295,7 @@ def start_agent(
     phone_power_cycle: Sequence[str] = (),
     meter: Sequence[str] = (),
 ) -> StartedAgent:
-    """Start this host's agent on a farm that is up, or find it running.
+    """Start this host's agent on a farm that is up, or return the one that runs.
 
     Raises FarmUnavailable, or UserError for an address that is not this host's.
     """
@@ -310,7 +310,7 @@ def start_agent(
 
 
 def bring_down(home: Home) -> int | None:
-    """End everything of this home's farm; return how many processes, or None if it was down.
+    """End all of a home's farm; return the number of its processes, None if it was down.
 
     Raises FarmUnavailable while a person's `up` is at work.
     """
@@ -327,7 +327,7 @@ def bring_down(home: Home) -> int | None:
 
 
 def _is_up(home: Home, cluster: Cluster) -> bool:
-    """Whether a farm runs; what is left of one, or of an `up` that was killed, does not count."""
+    """Return whether a farm runs; remains of one, or of a killed `up`, do not count."""
     alive = clusters.is_alive(cluster) and not names_of_ended(cluster.head)
     begun = alive and clusters.has_head(cluster) and home.endpoint_file.exists()
     return begun and clusters.has_controller(home, cluster)

@@ -1,4 +1,4 @@
-"""Virtual phones, and phones for this host's agent; done by processes of the agents' side."""
+"""Virtual phones and the phones of this host's agent, through processes of the agents' side."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from controller.store.sqlite import SqliteStore
 
 STOP_S = 10.0
 ADBD_PORT = 5555
-"""Where phones listen for adb, unless told otherwise."""
+"""Default port of phones for adb."""
 _LIST = "Run `benchfarm phone list` to see those that are."
 Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True)
 class StartedPhone:
-    """A virtual phone that runs as a child of this process."""
+    """A virtual phone that is a child of this process."""
 
     process: subprocess.Popen[str]
     facts: dict[str, object]
@@ -52,10 +52,10 @@ class StartedPhone:
 def started_phone(
     profile: str, key: Path | None, instance: str | None = None, options: Sequence[str] = ()
 ) -> Iterator[StartedPhone]:
-    """Be host to a virtual phone for a while; raises PhoneUnavailable, UserError.
+    """Run a virtual phone in this context; raises PhoneUnavailable, UserError.
 
-    key: a file of the only host keys it lets in; with None it asks its user, who can't answer yet,
-    unless an option says otherwise. instance: of the farm whose end is to end the phone, too.
+    key: file of the host keys that it lets in; with None it lets none in, unless an option says
+    otherwise. instance: marker of the farm that ends the phone, too, when it ends.
     """
     command = [*python_module("agents.virtual_phone", f"--profile={profile}", *options)]
     command += [f"--authorized-keys={key}"] if key else []
@@ -87,10 +87,10 @@ def started_phone(
 
 
 def connect_phone(home: Home, address: str, server: str | None = None) -> str:
-    """Have this host's agent take in a phone over TCP; return which phone it is.
+    """Connect a phone to this host's agent over TCP; return its device id.
 
-    address: HOST or HOST:PORT. server: the adb server that is to connect to it, where the agent
-    follows several. A second way to a phone that is in the farm already is closed again. Raises
+    address: HOST or HOST:PORT. server: the adb server that connects to it, if the agent has
+    several. A second connection to a phone of the farm is closed again. Raises
     PhoneUnavailable, DeviceRefused, FarmUnavailable, UserError.
     """
     address = with_port(address)
@@ -117,7 +117,7 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
 
 
 def disconnect_phone(home: Home, phone: str) -> str:
-    """Have this host's agent do without a phone over TCP until it is connected; return its address.
+    """Disconnect a phone from this host's agent; return its address.
 
     phone: its address or device id. Raises PhoneUnavailable if no such phone is here,
     FarmUnavailable, UserError.
@@ -142,7 +142,7 @@ def disconnect_phone(home: Home, phone: str) -> str:
 
 
 def _ways_to(home: Home, phone: str) -> Iterator[tuple[AdbAgent, str]]:
-    """Yield those that this host's agent sees, then an address that it remembers."""
+    """Yield the connections that this host's agent sees, then a remembered address."""
     address = with_port(phone)
     for agent, serial, route in routes_here(home):
         if serial in (phone, address) or phone in (route.device_id, route.last_device_id):
@@ -157,16 +157,16 @@ def _addresses(agent: AdbAgent) -> PhoneAddresses:
 
 
 def with_port(address: str) -> str:
-    """Return a phone's address as adb lists it: with the usual port if none is named."""
+    """Return a phone's address as adb lists it, with the default port if it has none."""
     if address.count(":") > 1 and not address.startswith("["):
         address = f"[{address}]"  # IPv6
     return address if ":" in address.rpartition("]")[2] else f"{address}:{ADBD_PORT}"
 
 
 def clean_phone(home: Home, device_id: str) -> int:
-    """Remove all that runs have put on a phone; return how many bytes that freed.
+    """Remove all files of runs from a phone; return the bytes freed.
 
-    Raises PhoneUnavailable if a run or a probe is on it or it is not here, FarmUnavailable.
+    Raises PhoneUnavailable if it has a run or a probe or is not here, FarmUnavailable.
     """
     for agent, serial, route in routes_here(home):
         if route.device_id == device_id:
@@ -176,7 +176,7 @@ def clean_phone(home: Home, device_id: str) -> int:
 
 
 def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
-    """Yield every way to a phone that this host's agent sees, by its adb serial there.
+    """Yield every connection to a phone that this host's agent sees, with its adb serial.
 
     Raises FarmUnavailable.
     """
@@ -186,7 +186,7 @@ def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
 
 
 def phones_here(home: Home) -> list[PhoneHere]:
-    """Return every way to a phone that this host's agent sees, first those it can't use.
+    """Return every connection to a phone that this host's agent sees, unusable ones first.
 
     Raises FarmUnavailable.
     """
@@ -199,9 +199,9 @@ def phones_here(home: Home) -> list[PhoneHere]:
 
 
 def complaints_here(home: Home, shown: Collection[str] = ()) -> list[UserError]:
-    """Return why phones that this host's adb servers list are not used; waits for no agent.
+    """Return why phones of this host's adb servers are not used; waits for no agent.
 
-    shown: ids of devices that are shown beside it, with why they are away: they are left out.
+    shown: ids of devices to leave out, since they are shown elsewhere with their reason.
     """
     if home.cluster() is None:
         return []
@@ -214,10 +214,9 @@ def complaints_here(home: Home, shown: Collection[str] = ()) -> list[UserError]:
 
 
 def adb_key(home: Home, server: str | None = None) -> Path | None:
-    """Return the public key by which this host's adb server is known to phones.
+    """Return the public key of this host's adb server; None for a server that others run.
 
-    None for a server that others run. Waits for the server, which makes the key before it listens;
-    raises as `connect_phone` does.
+    Waits for the server, which makes the key before it listens; raises as `connect_phone`.
     """
     agent = chosen("find the adb server's key", agents_here(home), server)
     key = agent.folder / ".android" / "adbkey.pub"
@@ -225,7 +224,7 @@ def adb_key(home: Home, server: str | None = None) -> Path | None:
 
 
 def key_to_let_in(home: Home, server: str | None = None) -> Path:
-    """Return the public key that a virtual phone on this host is to let in; raises UserError."""
+    """Return the public key for a virtual phone on this host to let in; raises UserError."""
     tried, option = "start a virtual phone", "`--key adbkey.pub`"
     try:
         key = adb_key(home, server)
@@ -240,7 +239,7 @@ def key_to_let_in(home: Home, server: str | None = None) -> Path:
 
 
 def await_devices(home: Home, wanted: Collection[str]) -> None:
-    """Return once devices have registered and are ready; raises PhoneUnavailable."""
+    """Wait until devices are registered and online; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
     with closing(SqliteStore.open_reader(home.store)) as store:
         while True:
@@ -256,7 +255,7 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
 
 
 def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
-    """Return what the agent has done, once it is seen; raises PhoneUnavailable."""
+    """Wait for the agent's result and return it; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
     while not (found := seen_of()):
         if time.monotonic() >= give_up:
