@@ -1,4 +1,4 @@
-"""Secrets on disk: taken only from files that nobody else could have written, kept to ourselves."""
+"""Secrets on disk, read only from files that no other user could have written, and kept private."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_CHARACTERS = 4096
 
 
 def read_private(path: Path, tried: str, remedy: str) -> str:
-    """Return a secret file's text without the white space around it.
+    """Return a secret file's text without surrounding white space.
 
-    A file that others can read is made private, and that is said in a line. Raises UserError for
-    what is no such file: a link, another user's, one that others can write, or an unreadable one.
+    Makes a file private that others can read, and prints that. Raises UserError for a link,
+    another user's file, one that others can write to, or an unreadable one.
     """
     try:
         # Not blocking, for it may be a FIFO.
@@ -39,9 +39,9 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
 
 
 def require_private_folder(folder: Path, tried: str) -> None:
-    """Make a folder private, which is said in a line; raises UserError if it may not be trusted.
+    """Make a folder private, and print that; raises UserError if it cannot be trusted.
 
-    That is one of another user's, or with something in it where others could have put it.
+    That is another user's folder, or one with content that others could have put there.
     """
     remedy = "Name a folder of your own that only you can write to."
     if os.lstat(folder).st_uid not in (os.geteuid(), 0):  # a link of another's leads anywhere

@@ -1,4 +1,4 @@
-"""Wireless debugging on this host: phones are paired with, and those that announce themselves."""
+"""Wireless debugging on this host: pairing with phones, and listing those nearby."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEPS = {
 
 
 def pair_phone(home: Home, address: str, code: str, server: str | None = None) -> str | None:
-    """Pair this host's agent with a phone; return where it can be connected to, if it says so.
+    """Pair this host's agent with a phone; return the address to connect to, if announced.
 
     address: the HOST:PORT that the phone shows beside the code. Raises PhoneUnavailable,
     FarmUnavailable, UserError.
@@ -42,7 +42,7 @@ def pair_phone(home: Home, address: str, code: str, server: str | None = None) -
 
 
 def nearby_phones(home: Home, known: Collection[str]) -> list[PhoneHere]:
-    """Listen for phones that announce themselves; return those whose address isn't known.
+    """Listen for phones that announce themselves; return those with an unknown address.
 
     Raises PhoneUnavailable, FarmUnavailable.
     """
