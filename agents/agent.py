@@ -181,7 +181,7 @@ class HostAgent:
             log.info("the controller can't answer: %r", trouble)
             await asyncio.sleep(AWAY_PAUSE_S)
         except UnknownAgent as refusal:
-            log.warning("%s; registering again", refusal)
+            log.warning("registering again: %s", refusal)
         except AgentRevoked as refusal:
             log.error("%s", refusal)
             self.revoked = refusal
@@ -346,7 +346,7 @@ class HostAgent:
 
 def _refusal(refused: RefusedDevice, again_in_s: float) -> DeviceRefused:
     return DeviceRefused(
-        f"announcing device {refused.device_id}",
+        f"announce device {refused.device_id}",
         refused.seen,
-        f"{refused.remedy}; this agent asks again every {again_in_s:g} s",
+        f"{refused.remedy} This agent asks again every {again_in_s:g} s.",
     )

@@ -72,7 +72,7 @@ async def _live(options: AgentOptions) -> int:
     try:
         _say(agent_id=agent.agent_id, revoked=ready.result())
     except AgentRefused as refusal:
-        _say(error=str(refusal))
+        _say(seen=refusal.seen, remedy=refusal.remedy)
         return REFUSED
     await left
     await agent.drain()

@@ -49,6 +49,6 @@ async def admitted(link: ControllerLink, registration: Registration) -> Admissio
     try:
         return await link.register(registration)
     except SharedMachineId as refusal:
-        log.warning("%s; asking once more in %.0f s", refusal, refusal.again_in_s)
+        log.warning("asking once more in %.0f s: %s", refusal.again_in_s, refusal)
         await asyncio.sleep(refusal.again_in_s)
         return await link.register(registration)

@@ -1,39 +1,39 @@
-"""The errors of benchfarm; each carries its facts and survives pickle (they cross Ray).
+"""The errors of benchfarm; each carries its facts and survives pickle, since they cross Ray.
 
 BenchfarmError
-├── UserError                  something the caller can put right; the CLI exits with 2
-│   ├── SweepInvalid           a sweep file that can't be read, or says what can't be
-│   ├── SelectorInvalid        a device selector that can't be parsed
+├── UserError                  what the user can correct; the CLI exits with status 2
+│   ├── SweepInvalid           a sweep file that cannot be read or run
+│   ├── SelectorInvalid        a device selector that cannot be parsed
 │   ├── NoMatchingDevice       a selector that no registered device satisfies
-│   ├── NotFound               a sweep, run or device by a name nobody has
-│   ├── Incomparable           things that can't be set against each other
-│   ├── FarmUnavailable        the farm is not running, or did not answer
-│   │   ├── FarmRestarting     it has ended, and is being started again
-│   │   └── FarmSilent         its controller is there, and does not answer
-│   ├── HomeUnusable           BENCHFARM_HOME can't hold the farm's state
-│   ├── PhoneUnavailable       a phone that can't be started, reached or used
-│   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
-│   │   │   └── AdbMissing     the program `adb` is not installed
-│   │   └── PhoneClaimedTwice  one phone that can be reached in two ways
-│   ├── DeviceRefused          a device that the controller does not take from an agent
+│   ├── NotFound               an unknown sweep, run or device
+│   ├── Incomparable           results or devices that cannot be compared
+│   ├── FarmUnavailable        a farm that is down or does not answer
+│   │   ├── FarmRestarting     a farm that is being restarted
+│   │   └── FarmSilent         a farm whose controller listens but does not answer
+│   ├── HomeUnusable           a BENCHFARM_HOME that cannot hold the farm's state
+│   ├── PhoneUnavailable       a phone that cannot be started, reached or used
+│   │   ├── AdbUnavailable     an adb server that does not run and cannot be started
+│   │   │   └── AdbMissing     an `adb` that is not installed
+│   │   └── PhoneClaimedTwice  a phone with two connections
+│   ├── DeviceRefused          an agent's device that the controller refuses
 │   ├── DeviceBooked           a reservation that overlaps another user's
-│   ├── LabelOfAgent           a label that its agent gives, and that was to be taken away
-│   ├── NotProbed              a device that no probe would let out of quarantine
-│   ├── NotAllowed             what this caller's token does not open
-│   └── OverQuota              more open runs, or more of the store, than one user may have
-├── AgentRefused               the controller turned an agent away
-│   ├── VersionMismatch        agent and controller come from different releases
-│   ├── SharedMachineId        two hosts speak under one id
-│   ├── AgentRevoked           a person has shut the agent out
-│   └── UnknownAgent           the agent has to register (again) before it may ask
-├── UnknownAttempt             a report about an attempt that was never handed out
-├── StoreUnavailable           the store could not read or write: full disk, I/O error, damage
-│   └── StoreDamaged           its file is damaged, and SQLite can't make sense of it
-├── StoreConflict              what was to be kept contradicts what is stored
-└── WorkerFault                a run could not be done; becomes the Failure of its attempt
+│   ├── LabelOfAgent           the removal of a label that the device's agent sets
+│   ├── NotProbed              a device that no probe can let out of quarantine
+│   ├── NotAllowed             a request that the caller's token does not allow
+│   └── OverQuota              too many open runs or stored bytes of one user
+├── AgentRefused               the controller's refusal of an agent
+│   ├── VersionMismatch        an agent of another release than the controller
+│   ├── SharedMachineId        two hosts with one id
+│   ├── AgentRevoked           an agent that a person has shut out
+│   └── UnknownAgent           an agent that has to register (again) first
+├── UnknownAttempt             a report about an attempt that its agent was never given
+├── StoreUnavailable           a failed read or write of the store: full disk, I/O error, damage
+│   └── StoreDamaged           a damaged file, which SQLite cannot read
+├── StoreConflict              new records that contradict stored ones
+└── WorkerFault                a failed run; becomes the Failure of its attempt
 
-These are the errors that more than one package knows. One whose text is all that leaves its
-package stands there: BundleUnbuildable (agents/inference/bundle/recipe.py), ControllerAway
+These are the errors that more than one package handles. An error of which only the text leaves its
+package is defined there: BundleUnbuildable (agents/inference/bundle/recipe.py), ControllerAway
 (agents/link.py), those of mobile tasks (models/mobile/errors.py), of agents/remotes, and of the
 virtual phone (agents/virtual_phone/errors.py).
 """
@@ -51,7 +51,7 @@ def _rebuild(kind: type[BenchfarmError], facts: dict[str, object]) -> BenchfarmE
 
 @dataclass(eq=False)
 class BenchfarmError(Exception):
-    """The root; subclasses are dataclasses whose fields are the facts."""
+    """The root of all errors; subclasses are dataclasses whose fields are the facts."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
@@ -59,7 +59,7 @@ class BenchfarmError(Exception):
 
 @dataclass(eq=False)
 class UserError(BenchfarmError):
-    """What failed, why, and what to do; the command line prints it and exits with status 2.
+    """An error that the user can correct; the command line prints it and exits with status 2.
 
     It reads as one line: `cannot read sweep.yaml: line 3: key "name" appears twice. Remove one.`
     """
@@ -67,20 +67,21 @@ class UserError(BenchfarmError):
     tried: str
     """What could not be done, as it follows "cannot": `read sweep.yaml`."""
     seen: str
-    """Why; no full stop at its end."""
+    """Why, without a full stop; one that a foreign message has at its end is not doubled."""
     remedy: str
     """What to do, as one sentence."""
 
     def __str__(self) -> str:
-        return " ".join(f"cannot {self.tried}: {self.seen}. {self.remedy}".split())
+        seen = self.seen.strip().removesuffix(".")
+        return " ".join(f"cannot {self.tried}: {seen}. {self.remedy}".split())
 
 
 class SweepInvalid(UserError):
-    """A sweep file that can't be read, or that says what can't be."""
+    """A sweep file that cannot be read or run."""
 
 
 class SelectorInvalid(UserError):
-    """A device selector that can't be parsed."""
+    """A device selector that cannot be parsed."""
 
 
 class NoMatchingDevice(UserError):
@@ -88,47 +89,47 @@ class NoMatchingDevice(UserError):
 
 
 class NotFound(UserError):
-    """A sweep, run or device by a name nobody has."""
+    """An unknown sweep, run or device."""
 
 
 class Incomparable(UserError):
-    """Things that can't be set against each other: of two kinds, or virtual beside real."""
+    """Results or devices that cannot be compared: of two kinds, or virtual and real."""
 
 
 class FarmUnavailable(UserError):
-    """The farm is not running, or did not answer."""
+    """A farm that is down or does not answer."""
 
 
 class FarmRestarting(FarmUnavailable):
-    """The farm has ended, and is being started again."""
+    """A farm that is being restarted."""
 
 
 class FarmSilent(FarmUnavailable):
-    """The farm's controller is there, and does not answer."""
+    """A farm whose controller listens but does not answer."""
 
 
 class HomeUnusable(UserError):
-    """BENCHFARM_HOME can't hold the farm's state."""
+    """A BENCHFARM_HOME that cannot hold the farm's state."""
 
 
 class PhoneUnavailable(UserError):
-    """A phone that can't be started, reached or used."""
+    """A phone that cannot be started, reached or used."""
 
 
 class AdbUnavailable(PhoneUnavailable):
-    """There is no adb server to talk to, and none can be started."""
+    """An adb server that does not run and cannot be started."""
 
 
 class AdbMissing(AdbUnavailable):
-    """The program `adb` is not installed."""
+    """An `adb` that is not installed."""
 
 
 class PhoneClaimedTwice(PhoneUnavailable):
-    """One phone that can be reached in two ways; `seen` names both."""
+    """A phone with two connections; `seen` names both."""
 
 
 class DeviceRefused(UserError):
-    """A device that the controller does not take from an agent: another has it, or its id."""
+    """An agent's device that the controller refuses: another agent has it, or its id."""
 
 
 class DeviceBooked(UserError):
@@ -136,89 +137,126 @@ class DeviceBooked(UserError):
 
 
 class LabelOfAgent(UserError):
-    """A label that was to be taken away, and that the device's agent gives it."""
+    """The removal of a label that the device's agent sets."""
 
 
 class NotProbed(UserError):
-    """A device that no probe would let out of quarantine: it is in none, or a person's, or away."""
+    """A device that no probe can let out: it is not in quarantine, away, or held by a person."""
 
 
 class NotAllowed(UserError):
-    """What this caller's token does not open: another's sweep, or the administrator's verbs."""
+    """A request that the caller's token does not allow: another's sweep, or administration."""
 
 
 class OverQuota(UserError):
-    """More open runs, or more of the store, than one user may have."""
+    """Too many open runs or stored bytes of one user."""
 
 
 @dataclass(eq=False)
 class AgentRefused(BenchfarmError):
-    """The controller turned an agent away."""
+    """The controller's refusal of an agent; its kinds say why, and what to do."""
 
     agent_id: str
+
+    @property
+    def seen(self) -> str:
+        """Why, without a full stop."""
+        return "it gives no reason"
+
+    @property
+    def remedy(self) -> str:
+        """What to do, as one sentence."""
+        return "See its log."
+
+    def __str__(self) -> str:
+        return f"the controller refuses agent {self.agent_id}: {self.seen}. {self.remedy}"
 
 
 @dataclass(eq=False)
 class VersionMismatch(AgentRefused):
-    """Agent and controller come from different releases."""
+    """An agent of another release than the controller."""
 
     agent_version: str
     controller_version: str
 
-    def __str__(self) -> str:
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
         return (
-            f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
-            f"{self.controller_version}; install the controller's version on the agent's host"
+            f"it runs benchfarm {self.agent_version}, and the controller runs "
+            f"{self.controller_version}"
         )
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "Install the controller's version on the agent's host."
 
 
 @dataclass(eq=False)
 class SharedMachineId(AgentRefused):
-    """Two hosts speak under one id, as copies of one disk image do; or one, since it was rebooted.
+    """Two hosts with one id, such as copies of one disk image; or one host before and after a boot.
 
-    host, other_host: with their boots, since copies may have one name, too.
+    host, other_host: names with boots, since copies may have one name, too.
     """
 
     host: str
     other_host: str
     again_in_s: float
-    """By then the other one is known to be gone, if it is."""
+    """Seconds after which the other one counts as gone, unless it is heard again."""
 
-    def __str__(self) -> str:
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
         return (
-            f"agent {self.agent_id} of {self.host}: host {self.other_host} has the same machine "
-            f"id, and counts as there for {self.again_in_s:.1f} s; "
-            f"give one of them its own: rm /etc/machine-id && systemd-machine-id-setup"
+            f"host {self.other_host} has the same machine id as {self.host}, and counts as online "
+            f"for another {self.again_in_s:.1f} s"
         )
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "Give one of them its own: `rm /etc/machine-id && systemd-machine-id-setup`."
 
 
 @dataclass(eq=False)
 class AgentRevoked(AgentRefused):
-    """A person has shut the agent out."""
+    """An agent that a person has shut out."""
 
     who: str
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"agent {self.agent_id} was revoked by {self.who} ({self.why}); "
-            f"let it in again with benchfarm agent admit {self.agent_id}"
-        )
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
+        return f"it was revoked by {self.who} ({self.why})"
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return f"Run `benchfarm agent admit {self.agent_id}` to let it in again."
 
 
 @dataclass(eq=False)
 class UnknownAgent(AgentRefused):
-    """The agent has to register (again) before it may ask for work."""
+    """An agent that has to register (again) before it may ask for work."""
 
     incarnation: str
 
-    def __str__(self) -> str:
-        return f"agent {self.agent_id} ({self.incarnation}) is not registered"
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
+        return f"it is not registered (incarnation {self.incarnation})"
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "It has to register first."
 
 
 @dataclass(eq=False)
 class UnknownAttempt(BenchfarmError):
-    """A report about an attempt that was never handed out."""
+    """A report about an attempt that its agent was never given."""
 
     run_id: str
     attempt: int
@@ -229,7 +267,7 @@ class UnknownAttempt(BenchfarmError):
 
 @dataclass(eq=False)
 class StoreUnavailable(BenchfarmError):
-    """The store could not read or write: full disk, I/O error, damage; the call changed nothing."""
+    """A failed read or write of the store: full disk, I/O error, damage; nothing was changed."""
 
     path: str
     reason: str
@@ -240,15 +278,15 @@ class StoreUnavailable(BenchfarmError):
 
 @dataclass(eq=False)
 class StoreDamaged(StoreUnavailable):
-    """The store's file is damaged, and SQLite can't make sense of it; the call changed nothing."""
+    """A damaged file of the store, which SQLite cannot read; nothing was changed."""
 
     def __str__(self) -> str:
-        return f"store {self.path}: {self.reason}. See what is left: benchfarm store check"
+        return f"store {self.path}: {self.reason}. Run `benchfarm store check` to see what is left."
 
 
 @dataclass(eq=False)
 class StoreConflict(BenchfarmError):
-    """What was to be kept contradicts what is stored; the call changed nothing."""
+    """New records that contradict stored ones; nothing was changed."""
 
     path: str
     reason: str
@@ -259,7 +297,7 @@ class StoreConflict(BenchfarmError):
 
 @dataclass(eq=False)
 class WorkerFault(BenchfarmError):
-    """A run could not be done; becomes the Failure of its attempt."""
+    """A failed run; becomes the Failure of its attempt."""
 
     failure: Failure
 

@@ -1,4 +1,4 @@
-"""Files that are replaced at once: readers see the old one or the new one, whole."""
+"""Atomic replacement of files: a reader sees the whole old or the whole new content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one that only its owner can read."""
+    """Replace a file atomically by one that only its owner can read."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -1,8 +1,8 @@
-"""What the environment of a caller may hand down to what a farm starts: named here, else dropped.
+"""The environment variables that a farm's programs inherit from its caller; all others are dropped.
 
-Whoever calls `benchfarm up` may have secrets in the environment, paths that Python or the loader
-would take code from, and settings that change what is measured: a run gets none of them. Libraries
-in folders of their own belong into /etc/ld.so.conf.d: with LD_LIBRARY_PATH, a result would depend
+The caller of `benchfarm up` may have secrets in the environment, paths from which Python or the
+loader would take code, and settings that change measurements: a run gets none of them. List
+libraries in folders of their own in /etc/ld.so.conf.d: with LD_LIBRARY_PATH, a result would depend
 on the shell that its farm was started from.
 """
 
@@ -29,17 +29,17 @@ FETCHING = frozenset(
         *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     }
 )
-"""What pip and apt go by besides: an agent builds the bundles of its phones."""
+"""Further variables for pip and apt, with which an agent builds bundles for its phones."""
 FETCHING_PREFIXES = ("PIP_",)
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a run, or another program that a farm starts, may know of its caller."""
+    """Return the variables that a run, or another program of a farm, inherits."""
     return _of(environ, KEPT, KEPT_PREFIXES)
 
 
 def inherited_to_fetch(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what a program that fetches packages may know besides."""
+    """Return the variables that a program inherits that fetches packages."""
     return _of(environ, KEPT | FETCHING, KEPT_PREFIXES + FETCHING_PREFIXES)
 
 

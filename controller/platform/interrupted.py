@@ -1,4 +1,4 @@
-"""What ^C makes of the processes that a verb starts: they end, and only the verb says so."""
+"""A quiet end on ^C for the processes that a command starts; only the command prints a message."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Final
 
 INTERRUPTED: Final = 130
-"""Exit status of a process that ^C has ended, as shells have it."""
+"""Exit status of a process that ^C has ended, as in shells."""
 
 
 @contextmanager
 def quietly_interrupted() -> Iterator[None]:
-    """Have ^C, which a terminal sends to all processes of a verb, end this one without a word."""
+    """End this process without a message on ^C, which reaches all processes of a command."""
     try:
         yield
     except KeyboardInterrupt:

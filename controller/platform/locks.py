@@ -1,4 +1,4 @@
-"""Locks between the processes of a machine; the kernel drops one with the process that holds it."""
+"""Locks between the processes of a machine; the kernel releases one when its holder ends."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pathlib import Path
 RETRY_S = 1.0
 LOCKS = Path("/proc/locks")
 SHOWN = 80
-"""So many characters of a command are told."""
+"""Characters shown of a command."""
 Flocks = Mapping[tuple[int, int, int], int]
-"""Major and minor number of the device, and inode → process that holds the file's lock."""
+"""(Major, minor number of the device, inode) → process that holds the file's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that holds a lock, in a file of its user's."""
+    """A process that holds a lock, and the user of the lock's file."""
 
     pid: int
-    """0: of a container that this process can't see into."""
+    """0 for a process in a container that this process cannot see into."""
     uid: int
 
     def __str__(self) -> str:
-        """Say who it is, with its command if it can be seen."""
+        """Return process and user, with the command if it can be read."""
         try:
             user = pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -47,7 +47,7 @@ class Holder:
 async def exclusive(
     file: Path, on_wait: Callable[[Holder | None], None] | None = None
 ) -> AsyncIterator[None]:
-    """Hold a file's lock; waits until it is free. on_wait: told who has it, at every try."""
+    """Hold a file's lock; waits until it is free. on_wait: called with its holder at every try."""
     descriptor = _open(file)
     try:
         # Tries once a second: nothing of ours is measured meanwhile, and a blocked thread couldn't
@@ -74,7 +74,7 @@ def exclusive_in_thread(file: Path) -> Iterator[None]:
 
 @contextmanager
 def exclusive_now(file: Path) -> Iterator[bool]:
-    """Hold a file's lock if it is free now; gives whether it was."""
+    """Hold a file's lock if it is free now; yields whether it was."""
     descriptor = _open(file)
     try:
         yield _try_lock(descriptor)
@@ -83,7 +83,7 @@ def exclusive_now(file: Path) -> Iterator[bool]:
 
 
 def is_own(file: Path) -> bool:
-    """Whether a file is this user's, to be opened by nobody else; makes it if there is none."""
+    """Return whether a file is this user's; makes it private, and creates it if it is missing."""
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_NOFOLLOW, 0o600))
     found = file.lstat()
@@ -109,7 +109,7 @@ def flocks(table: Path = LOCKS) -> Flocks:
 
 
 def holder_of(file: Path, held: Flocks) -> Holder | None:
-    """Return who holds a file's lock, None if nobody does that is known."""
+    """Return the known holder of a file's lock; None without one."""
     try:
         found = file.lstat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Ports for servers that are told where to listen before they are started."""
+"""Free ports for servers that need their port before they start."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from itertools import islice
 from controller.contracts.errors import FarmUnavailable
 
 PORTS = range(20_000, 32_768)
-"""Above those of Ray's workers, below those that Linux gives to whoever names none.
+"""Ports above those of Ray's workers and below Linux's ephemeral ports.
 
-A port of the latter may be somebody else's by the time its server listens.
+An ephemeral port may be in use by the time its server listens.
 """
 
 
 def free_ports(count: int, host: str = "", besides: Container[int] = ()) -> list[int]:
-    """Return so many different ports where this host can listen now; raises FarmUnavailable.
+    """Return `count` different ports where this host can listen now; raises FarmUnavailable.
 
-    One call for all that belong together: two calls may give the same port.
+    Ask for all that belong together in one call: two calls may return the same port.
 
-    host: the address to listen at; all of this host's if not told.
-    besides: ports that are spoken for.
+    host: the address to listen at; all of this host's by default.
+    besides: ports that are taken.
     """
     free = (port for port in _free(host) if port not in besides)
     found = list(islice(free, count))
     if len(found) < count:
         seen = f"{len(found)} of {count} ports are free from {PORTS[0]} to {PORTS[-1]}"
-        raise FarmUnavailable("finding ports to listen at", seen, "end what listens there")
+        remedy = "End the programs that listen there."
+        raise FarmUnavailable("find free ports", seen, remedy)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Secrets on disk: taken only from files that nobody else could have written, kept to ourselves."""
+"""Secrets on disk, read only from files that no other user could have written, and kept private."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ MAX_CHARACTERS = 4096
 
 
 def read_private(path: Path, tried: str, remedy: str) -> str:
-    """Return a secret file's text without the white space around it.
+    """Return a secret file's text without surrounding white space.
 
-    A file that others can read is made private, and that is said in a line. Raises UserError for
-    what is no such file: a link, another user's, one that others can write, or an unreadable one.
+    Makes a file private that others can read, and prints that. Raises UserError for a link,
+    another user's file, one that others can write to, or an unreadable one.
     """
     try:
         # Not blocking, for it may be a FIFO.
@@ -25,7 +25,7 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
         with os.fdopen(os.open(path, flags), encoding="utf-8") as file:
             status = os.fstat(file.fileno())
             if seen := _objection(status):
-                raise UserError(tried, seen, f"{remedy}, and chmod 600 it")
+                raise UserError(tried, seen, f"{remedy} Then run `chmod 600 {path}`.")
             if status.st_mode & 0o077:
                 os.fchmod(file.fileno(), 0o600)
                 _tell_of(path, status)
@@ -39,11 +39,11 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
 
 
 def require_private_folder(folder: Path, tried: str) -> None:
-    """Make a folder private, which is said in a line; raises UserError if it may not be trusted.
+    """Make a folder private, and print that; raises UserError if it cannot be trusted.
 
-    That is one of another user's, or with something in it where others could have put it.
+    That is another user's folder, or one with content that others could have put there.
     """
-    remedy = "name a folder of your own that only you can write to"
+    remedy = "Name a folder of your own that only you can write to."
     if os.lstat(folder).st_uid not in (os.geteuid(), 0):  # a link of another's leads anywhere
         raise UserError(tried, _of_another(os.lstat(folder)), remedy)
     status = folder.stat()
@@ -53,7 +53,7 @@ def require_private_folder(folder: Path, tried: str) -> None:
         return
     if status.st_mode & 0o022 and any(folder.iterdir()):
         seen = f"others can write to it (mode {_mode(status)})"
-        remedy = f"see what is in it, then: chmod 700 {folder}"
+        remedy = f"See what is in it, then run `chmod 700 {folder}`."
         raise UserError(tried, seen, remedy)
     folder.chmod(0o700)
     _tell_of(folder, status)
@@ -61,7 +61,7 @@ def require_private_folder(folder: Path, tried: str) -> None:
 
 def _objection(status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
-        return "it is no regular file"
+        return "it is not a regular file"
     if status.st_uid != os.geteuid():
         return _of_another(status)
     if status.st_mode & 0o022:
@@ -79,4 +79,4 @@ def _mode(status: os.stat_result) -> str:
 
 def _tell_of(path: Path, status: os.stat_result) -> None:
     said = f"{path} was open to other users (mode {_mode(status)}) and is private now"
-    say(f"{said}; replace what was secret in it if others have used this machine", err=True)
+    say(f"{said}; replace the secrets in it if others have used this machine", err=True)

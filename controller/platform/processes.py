@@ -1,6 +1,6 @@
-"""How benchfarm finds the processes it started: they carry a marker in their environment.
+"""The processes that benchfarm started, found by a marker in their environment.
 
-A marker outlives process groups and sessions, which Ray's and a workload's children may leave.
+A marker outlasts process groups and sessions, which children of Ray or of a workload may leave.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 FARM_MARKER = "BENCHFARM_FARM"
-"""Environment variable of everything a farm starts; its value is the farm's instance."""
+"""Environment variable of a farm's processes; its value is the farm's instance."""
 WORKER_MARKER = "BENCHFARM_WORKER_OF"
 """Environment variable of every worker; its value names the agent that started it."""
 ATTEMPT_MARKER = "BENCHFARM_ATTEMPT"
@@ -44,9 +44,9 @@ def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
 
 
 def environment_of(entry: Path) -> bytes:
-    """Return what a process's folder in /proc tells of its environment; raises OSError.
+    """Return a process's environment from its folder in /proc; raises OSError.
 
-    None shows while it becomes another program (execve, for microseconds): that is waited for.
+    It is empty for microseconds while the process becomes another program (execve); this waits.
     """
     for _ in range(EXEC_LOOKS):
         if found := (entry / "environ").read_bytes():
@@ -57,14 +57,14 @@ def environment_of(entry: Path) -> bytes:
 
 
 def end_marked(marker: str, value: str, grace_s: float) -> int:
-    """End all marked processes and their descendants: see `end_all`."""
+    """End all marked processes and their descendants; see `end_all`."""
     return end_all(partial(marked_processes, marker, value), grace_s)
 
 
 def end_all(find: Callable[[], Iterator[psutil.Process]], grace_s: float) -> int:
-    """End all processes that are found and their descendants, by SIGTERM and then by SIGKILL.
+    """End all found processes and their descendants, by SIGTERM and then by SIGKILL.
 
-    Returns how many there were. Repeats until none is left, since a dying process may still start
+    Returns their number. Repeats until none is left, since a dying process may still start
     another. Raises TimeoutError if one survives SIGKILL for UNKILLABLE_S (stuck in the kernel).
     """
     ended: set[int] = set()
@@ -82,9 +82,9 @@ def end_all(find: Callable[[], Iterator[psutil.Process]], grace_s: float) -> int
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of descendants whose own parent ends, so that it can reap them.
+    """Make this process the parent of orphaned descendants, so that it can reap them.
 
-    Where nothing else reaps (process 1 of many containers does not), dead ones would stay listed.
+    Where nothing else reaps (process 1 of many containers does not), zombies would stay.
     """
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         number = ctypes.get_errno()
@@ -94,7 +94,7 @@ def adopt_orphans() -> None:
 def _live_family(
     find: Callable[[], Iterator[psutil.Process]], known: dict[int, psutil.Process]
 ) -> list[psutil.Process]:
-    """Return who is alive of those found, their descendants and those known from before.
+    """Return the live processes among the found, their descendants, and the known ones.
 
     Some of Ray's processes overwrite their environment when they set their title: they are found
     as children, and have to be remembered, since they lose their parent on the way.

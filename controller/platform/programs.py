@@ -1,7 +1,7 @@
-"""How programs of ours are started: never with the current folder on Python's path.
+"""Commands for our programs, never with the current folder on Python's path.
 
-`python -m` alone puts the current folder first, so that a `numpy.py` lying there would run as us.
-All of ours start through here; `tests/unit/test_starting_programs.py` forbids any other way.
+`python -m` alone puts the current folder first: a `numpy.py` there would run with our rights.
+All our programs start through here; `tests/unit/test_starting_programs.py` forbids any other way.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pathlib import Path
 PYTHON = Path(sys.executable)
 """The interpreter of our environment."""
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""The same for all the Pythons that are started by what gets it in its environment."""
+"""Environment with the same effect, for all Pythons that a program starts."""
 
 
 def python_module(
     module: str, *arguments: str, python: Path | None = None, options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the command that runs a module that a Python has installed.
+    """Return the command that runs an installed module.
 
-    python: 3.11 or newer; ours if left out. options: of Python itself.
+    python: interpreter, 3.11 or newer; ours by default. options: options of Python itself.
     """
     return (str(python or sys.executable), "-P", *options, "-m", module, *arguments)
 
 
 def python_file(file: Path, *arguments: str, python: Path) -> tuple[str, ...]:
-    """Return the command that runs a file, which can't import what lies beside it."""
+    """Return the command that runs a file, without its folder on Python's path."""
     return (str(python), "-P", str(file), *arguments)
 
 
@@ -38,17 +38,17 @@ def python_code(code: str, *arguments: str) -> tuple[str, ...]:
 
 
 def this_program() -> tuple[str, ...]:
-    """Return the command that begins this process anew."""
+    """Return the command that started this process."""
     return (str(PYTHON), "-P", *sys.orig_argv[1:])
 
 
 def installed_beside(program: str) -> Path:
-    """Return where a program of our environment is: beside our interpreter."""
+    """Return the path of a program of our environment: beside our interpreter."""
     return PYTHON.with_name(program)
 
 
 @contextmanager
 def away_from_current_folder() -> Iterator[None]:
-    """Be in `/` for a while: `ray.init` puts the current folder on the path of Ray's workers."""
+    """Change to `/` in this context: `ray.init` adds the current folder to its workers' path."""
     with chdir("/"):
         yield

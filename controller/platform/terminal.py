@@ -1,7 +1,7 @@
-"""The one way to print: words of phones, workers and users can't steer the terminal they end on.
+"""Printing without control characters: texts of phones, workers and users cannot steer a terminal.
 
-Characters that would (C0, DEL, C1; marks of direction and width, which show no glyph) are printed
-as JSON writes them: ESC is \\u001b.
+Control characters (C0, DEL, C1; invisible marks of direction and width) are printed as JSON writes
+them: ESC is \\u001b.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _STEERING_LINES = re.compile(f"(?!\n)[{_INVISIBLE}]")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """Return text whose control characters can be seen; what is JSON stays the same JSON.
+    """Return a text with visible control characters; JSON stays the same JSON.
 
-    lines: whether line breaks are meant as such.
+    lines: whether line breaks are kept.
     """
     return (_STEERING_LINES if lines else _STEERING).sub(_seen, text)
 
@@ -38,14 +38,14 @@ def _seen(found: re.Match[str]) -> str:
 
 
 def say(text: object = "", *, err: bool = False, lines: bool = False, end: str = "\n") -> None:
-    """Print a line, on standard error if so told; lines: as of `visible`."""
+    """Print a line, to standard error if `err`; lines: see `visible`."""
     stream: TextIO = sys.stderr if err else sys.stdout
     stream.write(visible(str(text), lines=lines) + end)
     stream.flush()
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats records whose messages and tracebacks can't steer who looks at the log."""
+    """A log formatter with visible control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         """See logging.Formatter."""
@@ -53,14 +53,14 @@ class VisibleFormatter(logging.Formatter):
 
 
 def log_visibly() -> None:
-    """Log all from INFO on, with times, to standard error."""
+    """Log to standard error from INFO on, with times."""
     handler = logging.StreamHandler()
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 def make_visible() -> None:
-    """Have this process's own logs and last words printed as `say` does."""
+    """Print this process's last-resort logs and uncaught exceptions as `say` does."""
     if logging.lastResort:
         logging.lastResort.setFormatter(VisibleFormatter())
     sys.excepthook = _say_exception

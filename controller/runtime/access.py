@@ -1,4 +1,4 @@
-"""Who may ask the controller what: the farm's own token is the administrator's, others have names.
+"""Tokens of the HTTP interface: the farm's own is the administrator's, each other has a name.
 
 Tokens are random, so their plain SHA-256 is what is stored: nobody can guess one from it.
 """
@@ -20,7 +20,7 @@ LONGEST_TOKEN = 200
 
 
 class Access:
-    """Tokens by name; every change is stored before it is in effect, and then is so at once."""
+    """The tokens by name; a change is stored first and then takes effect at once."""
 
     def __init__(self, store: Store, admin_token: str, clock: Callable[[], float]) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class Access:
         self._tokens = {token.name: token for token in store.tokens()}
 
     def caller(self, authorization: str) -> str | None:
-        """Return whose bearer token an Authorization header carries; None: nobody's."""
+        """Return the user of an Authorization header's bearer token; None if it is not valid."""
         kind, _, given = authorization.partition(" ")
         if kind != "Bearer" or len(given) > LONGEST_TOKEN:
             return None
@@ -40,33 +40,35 @@ class Access:
         return next((name for name in same if self.holds(name)), None)
 
     def holds(self, name: str) -> bool:
-        """Tell whether somebody has a token now: it may have been revoked since it was shown."""
+        """Return whether a user has a valid token now; one may have been revoked."""
         return name == ADMIN or (name in self._tokens and not self._tokens[name].revoked_at)
 
     def create(self, name: str) -> NewToken:
-        """Make a user's token; raises UserError if the user has one already."""
+        """Create a user's token; raises UserError if the user has one already."""
         known = self._tokens.get(name)
         if name == ADMIN or (known and known.revoked_at is None):
             raise UserError(
-                f"creating a token for {name}",
+                f"create a token for {name}",
                 "there is one already",
-                "choose another name, or revoke it first: benchfarm token revoke",
+                "Choose another name, or run `benchfarm token revoke` first.",
             )
         token = secrets.token_hex(TOKEN_BYTES)
         self._keep(Token(name=name, digest=_digest(token), created_at=self._clock()))
         return NewToken(name=name, token=token)
 
     def revoke(self, name: str) -> None:
-        """End a token; raises NotFound."""
+        """Revoke a user's token; raises NotFound."""
         known = self._tokens.get(name)
         if known is None or known.revoked_at is not None:
             raise NotFound(
-                f"revoking the token of {name}", "there is none", "see: benchfarm token list"
+                f"revoke the token of {name}",
+                "there is none",
+                "Run `benchfarm token list` to see all.",
             )
         self._keep(known.model_copy(update={"revoked_at": self._clock()}))
 
     def list(self) -> list[TokenInfo]:
-        """Return all tokens, without what opens anything."""
+        """Return all tokens without their secrets."""
         shown = (t.model_dump(mode="json", exclude={"digest"}) for t in self._tokens.values())
         return [TokenInfo.model_validate(token) for token in shown]
 
@@ -80,8 +82,8 @@ def require_admin(caller: str, tried: str) -> None:
     if caller != ADMIN:
         raise NotAllowed(
             tried,
-            f"{caller} may submit, watch and cancel sweeps, no more",
-            "ask the administrator: it takes the token in the farm's api-token file",
+            f"{caller} may only submit, watch and cancel sweeps",
+            "Ask the administrator, who has the token in the farm's api-token file.",
         )
 
 

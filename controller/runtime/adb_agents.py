@@ -1,4 +1,4 @@
-"""This host's agents, as their adb servers show them, and what is asked of these."""
+"""This host's agents, found by the status files of their adb servers, and commands to them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ RETRY_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class AdbAgent:
-    """An agent of this host, as one of its adb servers shows it."""
+    """An agent of this host and one of its adb servers."""
 
     status_file: Path
 
     @property
     def folder(self) -> Path:
-        """Where the agent keeps all that belongs to its adb servers."""
+        """The folder of the agent's adb servers."""
         return self.status_file.parent
 
     def read(self) -> AdbStatus:
-        """Return what the agent says now; raises FarmUnavailable if it has just been ended.
+        """Return the agent's current status; raises FarmUnavailable if it has just ended.
 
         Raises HomeUnusable if its file is damaged.
         """
@@ -41,13 +41,13 @@ class AdbAgent:
         except FileNotFoundError as error:
             raise no_agent(self.status_file) from error
         except UNREADABLE as error:
-            seen, remedy = f"it is damaged: {reason(error)}", "delete it: the agent writes it anew"
-            raise HomeUnusable(f"reading {self.status_file}", seen, remedy) from error
+            seen, remedy = f"it is damaged: {reason(error)}", "Delete it; the agent writes it anew."
+            raise HomeUnusable(f"read {self.status_file}", seen, remedy) from error
 
     def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> PhoneResult:
-        """Do something with a phone of its server; raises PhoneUnavailable.
+        """Run a command for a phone of its server; raises PhoneUnavailable.
 
-        secret: what no list of processes is to show.
+        secret: input that no list of processes may show.
         """
         server = str(self.read().server)
         command = python_module("agents.phone_command", verb, server, phone, *more)
@@ -57,14 +57,16 @@ class AdbAgent:
         if done.stdout:
             raise ErrorPayload.model_validate_json(done.stdout).error()
         seen = done.stderr.strip()[-300:]
-        raise PhoneUnavailable(f"{verb} phone {phone}", seen, "see the agent's log")
+        raise PhoneUnavailable(
+            f"run the command {verb} for phone {phone}", seen, "See the agent's log."
+        )
 
 
 def agents_here(home: Home) -> list[AdbAgent]:
-    """Return the agent of this host by each of its adb servers, one at least.
+    """Return this host's agent once for each of its adb servers, at least one.
 
-    Raises FarmUnavailable, and PhoneUnavailable if there is a complaint about all of them. A server
-    comes a little after its agent.
+    Waits a little, since a server starts after its agent. Raises FarmUnavailable, or
+    PhoneUnavailable if no server can be used.
     """
     give_up = time.monotonic() + ADB_START_S
     while home.cluster() is not None:
@@ -81,7 +83,7 @@ def agents_here(home: Home) -> list[AdbAgent]:
 
 
 def chosen(tried: str, agents: Sequence[AdbAgent], server: str | None) -> AdbAgent:
-    """Return the agent by the server that a user has named, or by its only one.
+    """Return the agent with the adb server that the user named, or with the only one.
 
     Raises UserError.
     """
@@ -92,10 +94,10 @@ def chosen(tried: str, agents: Sequence[AdbAgent], server: str | None) -> AdbAge
         return known[server]
     names = ", ".join(sorted(known))
     seen = f"this host's agent uses the adb server{'s' * (len(known) > 1)} {names}"
-    raise UserError(tried, seen, "say which: --adb-server SERVER")
+    raise UserError(tried, seen, "Choose one with `--adb-server SERVER`.")
 
 
 def no_agent(place: Path) -> FarmUnavailable:
-    """Return the error that a place has no agent that is up."""
-    tried = f"looking for the adb server of {place}"
-    return FarmUnavailable(tried, "no agent with one is up here", "run: benchfarm up")
+    """Return the error for a place without a running agent."""
+    tried = f"find the adb server of {place}"
+    return FarmUnavailable(tried, "no agent with one is up here", "Run `benchfarm up`.")

@@ -1,4 +1,4 @@
-"""Where the hosts of a farm find its head."""
+"""Addresses that users give: of a head, an adb server, a web server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from controller.contracts.errors import UserError
 
 PORT = 6379
-"""Ray's own choice for the head."""
+"""Ray's default port of a head."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Address:
 
     @classmethod
     def parse(cls, option: str, text: str, port: int | None = PORT) -> Address:
-        """Read HOST:PORT, or HOST if there is a usual port; raises UserError, naming the option."""
+        """Parse HOST:PORT, or HOST if `port` is given; raises UserError, naming the option."""
         name, _, given = text.partition(":")
         digits = given or str(port)
         try:
@@ -34,9 +34,9 @@ class Address:
                 raise ValueError("nobody can connect to that address")
         except (ValueError, OSError) as error:
             seen = getattr(error, "strerror", None) or str(error)
-            usual = f", and :PORT if it is not {port}" if port else " and :PORT"
-            remedy = f"write an IP address or a name{usual}"
-            raise UserError(f"option {option} {text!r}", seen, remedy) from error
+            usual = f", with :PORT if it is not {port}" if port else " and :PORT"
+            remedy = f"Write an IP address or a name{usual}."
+            raise UserError(f"use {option} {text!r}", seen, remedy) from error
         return cls(str(host), number)
 
     def __str__(self) -> str:
@@ -47,11 +47,11 @@ class Address:
         try:
             socket.create_server((self.host, self.port)).close()
         except OSError as error:
-            remedy = "give an IP address of this host, and a port that is free"
-            raise UserError(f"option {option} {self}", str(error.strerror), remedy) from error
+            remedy = "Give an IP address of this host and a free port."
+            raise UserError(f"use {option} {self}", str(error.strerror), remedy) from error
 
     def own_address(self) -> str:
-        """Return this host's address on the way there; raises OSError if there is none."""
+        """Return the address this host uses to reach it; raises OSError if there is no route."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((self.host, self.port))  # sends nothing
             return str(probe.getsockname()[0])
@@ -62,19 +62,19 @@ def adb_server_address(option: str, text: str) -> str:
     if not text.startswith("/"):
         return str(Address.parse(option, text, port=None))
     if text.endswith("/") or not text.isprintable():
-        remedy = "write the absolute path of the server's Unix socket"
-        raise UserError(f"option {option} {text!r}", "it is no path of a socket", remedy)
+        remedy = "Write the absolute path of the server's Unix socket."
+        raise UserError(f"use {option} {text!r}", "it is not the path of a socket", remedy)
     return text
 
 
 def web_address(tried: str, text: str) -> str:
-    """Return a web server's address without a slash at its end; raises UserError."""
-    remedy = "write http://HOST:PORT, or https://"
+    """Return a web server's address without a trailing slash; raises UserError."""
+    remedy = "Write http://HOST:PORT or https://HOST:PORT."
     try:
         parts = urlsplit(text)
         there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError as error:  # the port
         raise UserError(tried, str(error), remedy) from error
     if not there or text != text.strip():
-        raise UserError(tried, "it is no web address", remedy)
+        raise UserError(tried, "it is not a web address", remedy)
     return text.rstrip("/")

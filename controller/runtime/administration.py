@@ -41,7 +41,7 @@ from controller.scheduling.device_life import (
 
 
 def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
-    """Return the routes; who may use them is decided before."""
+    """Return the routes; their caller has been authorised before."""
     routes = _Administration(farm, access)
     device, agent = f"{ADMINISTRATION}devices/{{id}}/", f"{ADMINISTRATION}agents/{{id}}/"
     return [
@@ -64,20 +64,20 @@ class _Administration:
         self._access = access
 
     async def quarantine(self, request: web.Request) -> web.StreamResponse:
-        why = (await read_body(Reason, request, "quarantine of a device")).why
+        why = (await read_body(Reason, request, "quarantine a device")).why
         return self._apply_event(request, Quarantined(ADMIN, why), why)
 
     async def release(self, request: web.Request) -> web.StreamResponse:
-        why = (await read_body(Reason, request, "release of a device")).why
+        why = (await read_body(Reason, request, "release a device")).why
         return self._apply_event(request, Released(), f"released: {why}")
 
     async def probe(self, request: web.Request) -> web.StreamResponse:
-        why = (await read_body(Reason, request, "probe of a device")).why
+        why = (await read_body(Reason, request, "probe a device")).why
         self._farm.require_probed(_id(request))
         return self._apply_event(request, ProbeWanted(), f"to be probed: {why}")
 
     async def book(self, request: web.Request) -> web.StreamResponse:
-        asked = await read_body(BookRequest, request, "booking of a device")
+        asked = await read_body(BookRequest, request, "reserve a device")
         begins = self._farm.now() + asked.starts_in_s
         booking = Booking(
             begins=begins, ends=begins + asked.for_s, user=asked.user, who=ADMIN, why=asked.why
@@ -85,25 +85,25 @@ class _Administration:
         return self._apply_event(request, Booked(booking), f"booked {booking.words}: {booking.why}")
 
     async def label(self, request: web.Request) -> web.StreamResponse:
-        labels = (await read_body(LabelRequest, request, "labels of a device")).labels
+        labels = (await read_body(LabelRequest, request, "label a device")).labels
         said = " ".join(f"{n}={v}" if v is not None else f"{n}-" for n, v in labels.items())
         return self._apply_event(request, Labelled(labels), f"labelled: {said}")
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
-        why = (await read_body(Reason, request, "revoking an agent")).why
+        why = (await read_body(Reason, request, "revoke an agent")).why
         return answer(Count(runs=self._farm.revoke(_id(request), ADMIN, why)))
 
     async def admit_agent(self, request: web.Request) -> web.StreamResponse:
-        await read_body(Reason, request, "admitting an agent")
+        await read_body(Reason, request, "admit an agent")
         self._farm.admit(_id(request))
         return answer(Count(runs=0))
 
     async def create_token(self, request: web.Request) -> web.StreamResponse:
-        asked = await read_body(TokenRequest, request, "making a token")
+        asked = await read_body(TokenRequest, request, "create a token")
         return answer(self._access.create(asked.name))
 
     async def revoke_token(self, request: web.Request) -> web.StreamResponse:
-        asked = await read_body(TokenRequest, request, "revoking a token")
+        asked = await read_body(TokenRequest, request, "revoke a token")
         self._access.revoke(asked.name)
         return answer(TokenList(tokens=tuple(self._access.list())))
 

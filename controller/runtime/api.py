@@ -1,14 +1,14 @@
 """The controller's HTTP interface, on loopback, with a bearer token.
 
-For users, each with an own token (see access); the administrator's opens everything:
+For users, each with a token of their own (see access); the administrator's token allows all:
 POST /v1/sweeps                  SubmitRequest → Submission
 GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
 POST /v1/sweeps/{id}/resume      → Count
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
-For the administrator: see administration.
-GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; its own token will do
-Errors of the user's making come back with status 400 (401, 403, 429) as {"kind", "tried", "seen",
+Routes of the administrator: see administration.
+GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; also with the metrics token
+User errors are answered with status 400 (401, 403, 429) as {"kind", "tried", "seen",
 "remedy"}.
 """
 
@@ -45,28 +45,28 @@ from controller.runtime.http_json import MAX_BODY_BYTES, answer, read_body
 from controller.scheduling.limits import MAX_SWEEP_BYTES
 
 MAX_STREAMS: Final = 32
-"""So many sweeps a user may listen to at once."""
+"""Sweeps that one user may watch at once."""
 MAX_SUBMISSION_BYTES: Final = 2 * MAX_SWEEP_BYTES
-"""Of a submitted sweep as it may be written; its own limit is of its shortest form."""
+"""Largest body of a submission; the limit of a sweep itself is on its shortest form."""
 CALLER: Final = web.RequestKey("caller", str)
-"""Key of a request: the name of whose token it carries."""
+"""Key of a request: the name of the user whose token it carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    """Where the interface listens, and what it asks for."""
+    """Port and tokens of the interface."""
 
     access: Access
     metrics_token: str
-    """Opens what Prometheus asks, and nothing else."""
+    """Allows Prometheus's service discovery and nothing else."""
     port: int
-    """0 for a free one; another is taken if it is free."""
+    """0 for any free port; a free one is taken, too, if this one is in use."""
 
 
 async def serve_api(
     farm: Farm, feed: Feed, targets: Callable[[], list[dict[str, Any]]], options: ApiOptions
 ) -> WebServer:
-    """Listen on loopback until the server is cleaned up or the event loop ends."""
+    """Serve on loopback until the server is cleaned up or the event loop ends."""
     app = web.Application(middlewares=[_guard(options)], client_max_size=MAX_BODY_BYTES)
     routes = _Routes(farm, feed, targets, options.access)
     app.add_routes(
@@ -89,7 +89,7 @@ async def serve_api(
 
 
 def url_of(server: WebServer) -> str:
-    """Return where a server listens."""
+    """Return a server's URL."""
     host, port = server.address
     return f"http://{host}:{port}"
 
@@ -110,11 +110,11 @@ class _Routes:
         self._access = access
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
-        noun = "submitted sweep"
+        tried = "submit the sweep"
         if (request.content_length or 0) > MAX_SUBMISSION_BYTES:
             seen = f"it has more than {MAX_SUBMISSION_BYTES} bytes"
-            raise SweepInvalid(noun, seen, "split it into several")
-        body = await read_body(SubmitRequest, request, noun, SweepInvalid)
+            raise SweepInvalid(tried, seen, "Split it into several sweeps.")
+        body = await read_body(SubmitRequest, request, tried, SweepInvalid)
         return answer(await self._desk.submit(body.sweep, request[CALLER], again=body.again))
 
     async def sweep_status(self, request: web.Request) -> web.StreamResponse:
@@ -142,12 +142,12 @@ class _Routes:
 
     @asynccontextmanager
     async def _listening(self, user: str) -> AsyncGenerator[None]:
-        """Count who listens for a user; raises TooManyStreams."""
+        """Count the streams of a user; raises OverQuota."""
         if self._streams[user] >= MAX_STREAMS:
             raise OverQuota(
-                "listening to a sweep",
-                f"{user} listens to {MAX_STREAMS} already",
-                "end one of these first: benchfarm sweep watch, or submit with --wait",
+                "watch the sweep",
+                f"{user} watches {MAX_STREAMS} sweeps already",
+                "End a `benchfarm sweep watch` or a `benchfarm sweep submit --wait` first.",
             )
         self._streams[user] += 1
         try:
@@ -184,7 +184,7 @@ def _guard(options: ApiOptions) -> Middleware:
 
 
 class Unauthenticated(UserError):
-    """A request without a token that opens anything."""
+    """A request without a valid token."""
 
 
 def _for_metrics(request: web.Request, token: str) -> bool:
@@ -192,14 +192,14 @@ def _for_metrics(request: web.Request, token: str) -> bool:
 
 
 def _admitted(request: web.Request, access: Access) -> str:
-    """Return who asks; raises Unauthenticated, NotAllowed."""
-    tried = f"{request.method} {request.path[:100]}"
+    """Return the caller of a request; raises Unauthenticated, NotAllowed."""
+    tried = f"answer {request.method} {request.path[:100]}"
     caller = access.caller(request.headers.get("Authorization", ""))
     if caller is None:
         raise Unauthenticated(
             tried,
-            "there is no valid token with it",
-            "set BENCHFARM_TOKEN to yours, or use the farm's own BENCHFARM_HOME",
+            "the request has no valid token",
+            "Set BENCHFARM_TOKEN to your token, or use the farm's own BENCHFARM_HOME.",
         )
     if request.path.startswith(ADMINISTRATION) or request.path == TARGETS_PATH:
         require_admin(caller, tried)

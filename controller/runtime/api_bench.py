@@ -1,7 +1,7 @@
-"""How long users wait for the controller while one of them sends all that the limits let through.
+"""Benchmark of the HTTP interface while one user sends as much as the limits allow.
 
-The controller's core serves its real interface on a store of its own in a process of its own: what
-is measured is its event loop, its threads and its store. Run as a module, this is that process.
+A process of its own serves the real interface of the controller's core on a new store: its event
+loop, threads and store are measured. Run as a module, this is that process.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class _Sender:
 
 
 def size_of(request: httpx.Request) -> int:
-    """Return how many bytes a request takes, about."""
+    """Return the approximate size of a request in bytes."""
     head = sum(len(k) + len(v) + 4 for k, v in request.headers.raw)
     return len(request.content) + head + len(str(request.url))
 
 
 def measure_api(seconds: float) -> ApiLoad:
-    """Let one user send whatever is allowed for so long, and see how others are answered."""
+    """Have one user send whatever is allowed for some seconds; return how others are answered."""
     with tempfile.TemporaryDirectory() as folder, _served(Path(folder)) as said:
         url, tokens = said["url"], said["tokens"]
         hostile = [_Sender(url, tokens["hostile"]) for _ in range(HOSTILE_THREADS)]
@@ -130,7 +130,7 @@ def _be_hostile(user: _Sender, number: int, ends: float) -> None:
 
 
 def attacks(number: int, round_: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the largest of each kind that is let in, and some that are not."""
+    """Yield the largest submission of each kind that is accepted, and some that are refused."""
     name = f"h{number}-{round_}"
     long = [f'any or device == "{n:0{1950}}"' for n in range(31)]
     steps = list(range(1, 1001))
@@ -157,7 +157,7 @@ def _many_clauses(word: str) -> str:
 
 @contextmanager
 def _listening(user: _Sender) -> Iterator[None]:
-    """Hold streams of events open that nobody reads."""
+    """Hold event streams open without reading them."""
     with user.client() as client:
         sweep = {**SWEEP, "name": "listened"}
         sweep_id = user.ask(client, "POST", "/v1/sweeps", {"sweep": sweep})["sweep_id"]
@@ -179,7 +179,7 @@ def _stored_bytes(folder: Path) -> int:
 
 @contextmanager
 def _served(folder: Path) -> Iterator[dict[str, Any]]:
-    """Run the controller's core in a process; give what it says of itself."""
+    """Run the controller's core in a process; yield its URL and tokens."""
     command = python_module("controller.runtime.api_bench", str(folder))
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -208,7 +208,7 @@ async def _serve(folder: Path) -> None:
 
 
 def registration() -> Registration:
-    """Return the devices that the sweeps may be placed on."""
+    """Return an agent with the devices that the sweeps may be placed on."""
     devices = tuple(
         Device(id=f"cpu-{n}", kind=DeviceKind.CPU_HOST, virtual=True, host_cores=frozenset({n}))
         for n in range(DEVICES)

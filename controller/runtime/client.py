@@ -26,7 +26,7 @@ from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
 RESTART_S = 60.0
-"""How long a restarting controller is waited for."""
+"""Seconds to wait for a restarting controller."""
 RETRY_S = 0.5
 MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
@@ -37,19 +37,19 @@ TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
 
 @dataclass(slots=True)
 class Patience:
-    """Waits for a controller that restarts, and says so once."""
+    """A limited wait for a restarting controller, printed once."""
 
     where: str
     home: Home | None = None
-    """Whose farm it is, if it is of this host: one that nobody starts again isn't waited for."""
+    """The farm's home, if it is on this host: a farm that nobody restarts is not waited for."""
     ends: float = field(default_factory=lambda: time.monotonic() + RESTART_S)
     told: bool = False
 
     def wait(self, error: FarmUnavailable) -> None:
-        """Return after a while, to try again; raises the error once it has taken too long."""
+        """Sleep before the next try; raises the error once it has taken too long."""
         why = (why_away(self.home) if self.home else "") or _why_silent(error)
         if self.home and is_hopeless(self.home):
-            raise FarmUnavailable(error.tried, why, "run: benchfarm up") from error
+            raise FarmUnavailable(error.tried, why, "Run `benchfarm up`.") from error
         if time.monotonic() >= self.ends:
             raise error
         if not self.told:
@@ -60,7 +60,7 @@ class Patience:
 
 
 class FarmClient:
-    """Speaks to the controller of a home; finds it anew when it has moved."""
+    """Client of a home's controller; finds it again after a restart."""
 
     def __init__(self, home: Home, environ: Mapping[str, str] = os.environ) -> None:
         self._home = home
@@ -68,32 +68,32 @@ class FarmClient:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the controller is not of this home, whose store then says nothing of it."""
+        """Whether the controller is not this home's, so that the home's store is not its store."""
         return bool(self._environ.get(URL_VARIABLE))
 
     def patience(self) -> Patience:
-        """Return how long a controller that is away may yet come back."""
+        """Return a new wait for this controller."""
         return Patience(self._where, None if self.is_elsewhere else self._home)
 
     def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
-        """Submit a sweep; raises UserError as the controller puts it. Safe to repeat."""
+        """Submit a sweep; raises the controller's UserError. Safe to repeat, unless `again`."""
         body = {"sweep": sweep.model_dump(mode="json"), "again": again}
         return self._post(Submission, "/v1/sweeps", body, repeat=not again)
 
     def cancel(self, sweep_id: str) -> int:
-        """Cancel a sweep; return how many runs that ended."""
+        """Cancel a sweep; return the number of cancelled runs."""
         return self._post(Count, f"{_sweep(sweep_id)}/cancel", {}, repeat=True).runs
 
     def resume(self, sweep_id: str) -> int:
-        """Queue a sweep's failed and cancelled runs again; return how many."""
+        """Queue a sweep's failed and cancelled runs again; return their number."""
         return self._post(Count, f"{_sweep(sweep_id)}/resume", {}, repeat=False).runs
 
     def sweep_status(self, sweep_id: str) -> SweepStatus:
-        """Return how a sweep stands."""
+        """Return the status of a sweep."""
         return self._get(SweepStatus, _sweep(sweep_id))
 
     def administer(self, kind: type[Answer], path: str, body: Contract | None = None) -> Answer:
-        """Say something to the administrator's part of the interface, or ask it; see there."""
+        """Post a body to an administrator's route, or get the route without one."""
         full = ADMINISTRATION + path
         if body is not None:
             return self._post(kind, full, body.model_dump(mode="json"), repeat=False)
@@ -101,9 +101,9 @@ class FarmClient:
 
     @contextmanager
     def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
-        """Listen to a sweep; events that come after entering are not missed.
+        """Watch a sweep; no event after entering is missed.
 
-        The iterator ends if the controller goes away. Raises UserError as the controller puts it,
+        The iterator ends if the controller goes away. Raises the controller's UserError,
         FarmUnavailable.
         """
         with ExitStack() as stack:
@@ -148,16 +148,18 @@ class FarmClient:
         return f"at {url}" if url else f"of {self._home.path}"
 
     def _away(self, error: httpx.TransportError) -> FarmUnavailable:
-        elsewhere = f"see whether {URL_VARIABLE} leads to it: the ssh tunnel, the port"
+        elsewhere = f"Check that {URL_VARIABLE} leads to it: the ssh tunnel, the port."
         return FarmUnavailable(
-            f"calling the controller {self._where}",
+            f"call the controller {self._where}",
             str(error) or type(error).__name__,
-            elsewhere if self.is_elsewhere else "see whether it is up: benchfarm up",
+            elsewhere
+            if self.is_elsewhere
+            else "Run `benchfarm up`, which starts it if it is down.",
         )
 
     def _connect(self, read_timeout: float | None) -> httpx.Client:
         given = self._environ.get(URL_VARIABLE)
-        url = web_address(f"{URL_VARIABLE}={given}", given) if given else self._own_url()
+        url = web_address(f"use {URL_VARIABLE}={given}", given) if given else self._own_url()
         return httpx.Client(
             base_url=url,
             headers={
@@ -169,7 +171,7 @@ class FarmClient:
         )
 
     def _own_url(self) -> str:
-        """Return where this home's controller answers.
+        """Return the URL of this home's controller.
 
         Raises FarmRestarting, FarmSilent, FarmUnavailable.
         """
@@ -180,29 +182,29 @@ class FarmClient:
             raise
         self._require_whole()  # what lives on of a farm may answer, and do nothing
         if why := why_silent(self._home):
-            remedy = "wait, or start the farm anew: benchfarm down, benchfarm up"
-            raise FarmSilent(f"calling the controller {self._where}", why, remedy)
+            remedy = "Wait, or start the farm anew: run `benchfarm down`, then `benchfarm up`."
+            raise FarmSilent(f"call the controller {self._where}", why, remedy)
         return url
 
     def _require_whole(self) -> None:
-        tried, why = f"calling the controller {self._where}", why_away(self._home)
+        tried, why = f"call the controller {self._where}", why_away(self._home)
         if why.startswith(RESTARTED):
-            remedy = f"wait, or see {self._home.logs / 'supervisor.log'}"
+            remedy = f"Wait, or see {self._home.logs / 'supervisor.log'}."
             raise FarmRestarting(tried, why, remedy)
         if is_hopeless(self._home):
-            raise FarmUnavailable(tried, why, "run: benchfarm up")
+            raise FarmUnavailable(tried, why, "Run `benchfarm up`.")
 
     def _token(self) -> str:
         if given := self._environ.get(TOKEN_VARIABLE, "").strip():
             if not given.isascii() or not given.isprintable() or " " in given:
-                remedy = "set it to the token as it was printed"
-                raise UserError(f"reading {TOKEN_VARIABLE}", "it is not one token", remedy)
+                remedy = "Set it to the token as it was printed."
+                raise UserError(f"read {TOKEN_VARIABLE}", "it is not one token", remedy)
             return given
         if self.is_elsewhere:  # this home's token is nobody else's business
             raise UserError(
-                f"calling the controller {self._where}",
+                f"call the controller {self._where}",
                 f"{TOKEN_VARIABLE} is not set",
-                "set it to the token that the administrator has made for you",
+                "Set it to the token that the administrator made for you.",
             )
         return self._home.read_token(self._home.api_token)
 
@@ -222,7 +224,7 @@ def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
     except httpx.TransportError:
         return
     except ValidationError as error:
-        raise _stranger(response, "it does not answer in its words") from error
+        raise _stranger(response, "its answer is not a controller's") from error
 
 
 def _lines_of(response: httpx.Response) -> Iterator[bytes]:
@@ -231,11 +233,11 @@ def _lines_of(response: httpx.Response) -> Iterator[bytes]:
         *lines, begun = (begun + chunk).split(b"\n")
         yield from lines
         if len(begun) > MAX_ANSWER_BYTES:
-            raise _stranger(response, "it does not answer in its words")
+            raise _stranger(response, "its answer is not a controller's")
 
 
 def _read(response: httpx.Response) -> httpx.Response:
-    """Return a whole answer, as it came; raises UserError for one too long to be a controller's."""
+    """Return the whole response; raises UserError for one too long to be a controller's."""
     content = b""
     for chunk in response.iter_raw():
         content += chunk
@@ -250,20 +252,20 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise _stranger(response, "it does not answer in its words") from error
+        raise _stranger(response, "its answer is not a controller's") from error
 
 
 def _refused(response: httpx.Response) -> UserError:
-    """Return what the controller complains of, or what else an answer that is no success means."""
+    """Return the controller's error, or one for another response that is not a success."""
     status = f"it answered with status {response.status_code}"
     if response.is_server_error:
-        remedy = "see its log: benchfarm up prints where it is"
-        return FarmUnavailable(f"calling the controller at {response.url}", status, remedy)
+        remedy = "See its log; `benchfarm up` prints where it is."
+        return FarmUnavailable(f"call the controller at {response.url}", status, remedy)
     with suppress(ValidationError):
         return ErrorPayload.model_validate_json(response.content).error()
     return _stranger(response, status)
 
 
 def _stranger(response: httpx.Response, seen: str) -> UserError:
-    remedy = f"what listens there is no controller of this release: see {URL_VARIABLE}"
-    return UserError(f"calling the controller at {response.url}", seen, remedy)
+    remedy = f"Check {URL_VARIABLE}: what listens there is not a controller of this release."
+    return UserError(f"call the controller at {response.url}", seen, remedy)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time that people read, and the time that decides.
+    """The time of day, and the time that decides.
 
-    Whatever runs out (leases, silence, pauses between probes, fair shares) is timed by `steady`:
-    nobody can set it. Dates that are stored and shown, and bookings, are by `wall`.
+    `steady`, which nobody can set, times whatever expires: leases, silence, pauses between probes,
+    fair shares. `wall` gives the dates that are stored and shown, and times bookings.
     """
 
     wall: Callable[[], float] = time.time
     """Seconds since the epoch; may be set at any time."""
     steady: Callable[[], float] = time.monotonic
-    """Seconds since some moment; means nothing to another process."""
+    """Seconds since an unknown moment; not comparable between processes."""
 
     def steady_at(self, date: float) -> float:
         """Return a past date on the steady clock: now, if the wall clock has it in the future."""

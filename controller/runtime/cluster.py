@@ -35,14 +35,14 @@ from controller.runtime.options import RECONNECT_TIMEOUT_S, ControllerOptions
 from controller.runtime.redis import RedisServer
 
 OBJECT_STORE_BYTES = 80_000_000
-"""Nothing big goes through Ray: results are small, artefacts stay where they were made."""
+"""Little is needed: results are small, and artefacts stay on their host."""
 
 LONGEST_TEMP_DIR = 43
-"""Bytes: what Ray's `/session_…/sockets/plasma_store` leaves of the 107 of a socket's path."""
+"""Bytes that Ray's `/session_…/sockets/plasma_store` leaves of a socket path's 107."""
 
 RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 NO_PORT = "65536"
-"""Keeps those of Ray's servers from starting that would answer without a token."""
+"""Keeps Ray's servers that would answer without a token from starting."""
 # Ray's node waits for its agents to tell of the ports it was not given: seconds of their imports.
 _NODE_PORTS = (
     "dashboard-agent-listen-port",
@@ -54,7 +54,7 @@ _DASHBOARD = "dashboard-port"
 
 
 def ray_environment(home: Home) -> dict[str, str]:
-    """Return what every process that speaks to this home's Ray must have in its environment."""
+    """Return the environment variables for every process that uses this home's Ray."""
     return {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN_PATH": str(home.ray_token),
@@ -82,20 +82,20 @@ def ray_environment(home: Home) -> dict[str, str]:
 
 
 def node_environment(home: Home, instance: str) -> dict[str, str]:
-    """Return the whole environment of what a farm starts on a host, little of it the caller's."""
+    """Return the environment of what a farm starts on a host; it has little of the caller's."""
     programs = f"{PYTHON.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     kept = inherited_to_fetch(os.environ)
     return {**kept, **ray_environment(home), FARM_MARKER: instance, "PATH": programs}
 
 
 def node_ports(*further: str, besides: Container[int] = ()) -> dict[str, int]:
-    """Return a free port for each server of a node, by the names of Ray's options."""
+    """Return a free port for each server of a node, by Ray's option names."""
     names = (*_NODE_PORTS, *further)
     return dict(zip(names, free_ports(len(names), besides=besides), strict=True))
 
 
 def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
-    """Return what starts a Ray node; what sort of node is to be added."""
+    """Return the command that starts a Ray node; the caller adds its kind."""
     return [
         *(str(installed_beside("ray")), "start"),
         *(f"--{name}={port}" for name, port in ports.items()),
@@ -108,14 +108,14 @@ def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
 def new_temp_dir() -> str:
     """Return a path for Ray's folder, in a new folder that only this user can enter.
 
-    Ray opens its own folder to every user: what keeps them out is the one around it. Raises
-    UserError where others could replace that one, or where sockets in it would have no name.
+    Ray opens its own folder to every user; the folder around it keeps them out. Raises UserError
+    if others could replace that folder, or if its path is too long for a socket in it.
     """
     around = Path(tempfile.mkdtemp(prefix="benchfarm-")).resolve()  # of mode 0700
     try:
         require_own(around)
         if len(os.fsencode(around / "ray")) > LONGEST_TEMP_DIR:
-            seen = f"its path is longer than {LONGEST_TEMP_DIR} bytes: sockets get no name in it"
+            seen = f"its path has more than {LONGEST_TEMP_DIR} bytes, too many for a socket in it"
             raise _no_folder(around, seen)
     except UserError:
         around.rmdir()
@@ -124,14 +124,14 @@ def new_temp_dir() -> str:
 
 
 def remove_temp_dir(temp_dir: str) -> None:
-    """Remove what `new_temp_dir` has made, with all that Ray has put there."""
+    """Remove the folder of `new_temp_dir` with everything that Ray has put there."""
     shutil.rmtree(temp_dir, ignore_errors=True)
     with suppress(OSError):  # not there any more, or of a release that put Ray elsewhere
         Path(temp_dir).parent.rmdir()
 
 
 def require_own(folder: Path) -> None:
-    """Raise UserError unless a folder is this user's alone, and nobody else can replace it."""
+    """Raise UserError unless only this user can enter a folder and replace it."""
     itself = folder.lstat()
     if not stat.S_ISDIR(itself.st_mode) or itself.st_uid != os.geteuid() or itself.st_mode & 0o077:
         raise _no_folder(folder, "others can enter it")
@@ -143,26 +143,26 @@ def require_own(folder: Path) -> None:
 
 
 def _no_folder(folder: Path, seen: str) -> UserError:
-    remedy = "set TMPDIR to a folder with a short path that only you can write to"
-    return UserError(f"making folder {folder} for Ray", seen, remedy)
+    remedy = "Set TMPDIR to a folder with a short path that only you can write to."
+    return UserError(f"make folder {folder} for Ray", seen, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How Ray's head node is started."""
+    """Options of Ray's head node."""
 
     listen: Address | None = None
-    """Where the farm's other hosts find it; None for a free port."""
+    """Address for the farm's other hosts; None for a free port on loopback."""
     autoscaling: Path | None = None
-    """What `ray up` has left on the head, by which Ray looks after the other hosts."""
+    """Cluster config from `ray up`; lets Ray's autoscaler manage the other hosts."""
     redis: RedisServer | None = None
-    """Where Ray keeps what it knows of the other hosts, so that they outlive the head."""
+    """Redis for Ray's tables, so that the other hosts outlive the head."""
 
 
 def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
     """Start Ray's head node and remember it in the home; raises FarmUnavailable.
 
-    instance: of the farm whose head was lost, if its hosts are to be taken over from Redis.
+    instance: marker of the farm whose head was lost, to take its hosts over from Redis.
     """
     instance = instance or secrets.token_hex(8)
     temp_dir = new_temp_dir()
@@ -201,7 +201,7 @@ def start_head(home: Home, head: Head, instance: str | None = None) -> Cluster:
             if not isinstance(error, subprocess.CalledProcessError):
                 raise
             seen = f"ray start exited with {error.returncode}"
-            raise FarmUnavailable("starting Ray", seen, f"see what it said in {log}") from error
+            raise FarmUnavailable("start Ray", seen, f"See its output in {log}.") from error
     return cluster
 
 
@@ -230,22 +230,22 @@ def _head_environment(home: Home, head: Head, instance: str) -> dict[str, str]:
 
 
 def is_alive(cluster: Cluster) -> bool:
-    """Return whether anything of the cluster still runs."""
+    """Return whether any process of the cluster still runs."""
     return next(marked_processes(FARM_MARKER, cluster.instance), None) is not None
 
 
 def has_head(cluster: Cluster) -> bool:
-    """Return whether something listens where the cluster's processes find Ray's GCS."""
+    """Return whether something listens at the address of Ray's GCS."""
     return is_listening(cluster.ray_address)
 
 
 def has_controller(home: Home, cluster: Cluster) -> bool:
-    """Return whether something listens where the controller was.
+    """Return whether something listens at the controller's address.
 
-    Its restart is waited for, while there is a head that can start it.
+    Waits for a restart of the controller while there is a head that can start it.
     """
     patience = Patience(f"of {home.path}")
-    away = FarmUnavailable(f"benchfarm up in {home.path}", "its controller is away", "wait")
+    away = FarmUnavailable(f"use the farm in {home.path}", "its controller is away", "Wait.")
     try:
         while not is_listening(home.endpoint().address):
             if names_of_ended(cluster.head):
@@ -257,9 +257,9 @@ def has_controller(home: Home, cluster: Cluster) -> bool:
 
 
 def stop(home: Home, cluster: Cluster) -> int:
-    """End a cluster and forget it; return how many processes there were. Raises UserError.
+    """End a cluster and delete its files; return the number of its processes.
 
-    What Redis has of it is deleted, too.
+    Deletes its tables in Redis, too. Raises UserError.
     """
     ended = clear(home, cluster)
     ended += end_marked(FARM_MARKER, home_mark(home, "prometheus"), grace_s=5.0)
@@ -272,7 +272,7 @@ def stop(home: Home, cluster: Cluster) -> int:
 
 
 def clear(home: Home, cluster: Cluster, grace_s: float = 5.0) -> int:
-    """End every process of the cluster, workers included; return how many there were."""
+    """End every process of the cluster, workers included; return their number."""
     ended = end_marked(FARM_MARKER, cluster.instance, grace_s)
     remove_temp_dir(cluster.temp_dir)
     home.endpoint_file.unlink(missing_ok=True)
@@ -282,14 +282,14 @@ def clear(home: Home, cluster: Cluster, grace_s: float = 5.0) -> int:
 
 
 def _forget_others_ray() -> None:
-    """Drop the caller's settings of Ray, by which it would import modules or find another farm."""
+    """Drop the caller's Ray variables, which could import modules or name another farm."""
     for name in [name for name in os.environ if name.startswith("RAY_")]:
         del os.environ[name]
 
 
 @contextmanager
 def driver(home: Home, cluster: Cluster) -> Iterator[Any]:
-    """Connect this process to the cluster for a while and give the `ray` module."""
+    """Connect this process to the cluster; yield the `ray` module."""
     _forget_others_ray()
     os.environ.update(ray_environment(home))
     import ray

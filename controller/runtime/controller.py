@@ -39,13 +39,13 @@ from controller.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
 RESTART_PAUSE_S = 1.0
-"""Before a controller that could not start again is started once more."""
+"""Pause before a controller that could not start is started again."""
 STORE_PAUSE_S = 3.0
-"""Before a store that could not be written is tried again."""
+"""Pause before a store that could not be written is tried again."""
 
 
 class Controller:
-    """Its methods are the controller's interface to agents; users come over HTTP (see api)."""
+    """The actor; its methods are the interface for agents, users come over HTTP (see api)."""
 
     def __init__(self, options: ControllerOptions) -> None:
         make_visible()
@@ -88,7 +88,7 @@ class Controller:
         return self._farm.register(registration)
 
     async def exchange(self, question: Exchange) -> Orders:
-        """Answer at once if there is something to do, else when there is, or after a while."""
+        """Answer as soon as there is something to do, at the latest after exchange_hold_s."""
         loop = asyncio.get_running_loop()
         give_up = loop.time() + self._settings.exchange_hold_s
         while True:
@@ -128,9 +128,9 @@ class Controller:
         return url
 
     def _former(self) -> Endpoint | None:
-        """Return where this controller listened before Ray started it again.
+        """Return where this controller listened before Ray restarted it.
 
-        Users and Prometheus go on asking there.
+        Users and Prometheus still use that address.
         """
         return self._home.endpoint() if self._home.endpoint_file.exists() else None
 
@@ -142,7 +142,7 @@ class Controller:
 
 
 async def keep_time(farm: Farm, feed: Feed) -> None:
-    """Let a farm notice what runs out, for good; while its store takes nothing, it waits."""
+    """Call the farm's tick whenever something may expire, forever; pause if the store fails."""
     trouble = ""
     while True:
         # Sleeps until something can run out; looks again when a new lease changes that.
@@ -153,20 +153,22 @@ async def keep_time(farm: Farm, feed: Feed) -> None:
             trouble = ""
         except StoreUnavailable as error:
             if str(error) != trouble:
-                log.error("nothing can run out until the store can be written: %s", error)
+                log.error(
+                    "leases and bookings cannot end until the store can be written: %s", error
+                )
             trouble = str(error)
             await asyncio.sleep(STORE_PAUSE_S)
 
 
 @contextmanager
 def _retried(restarted: bool) -> Iterator[None]:
-    """End this process on any exception, as Ray starts it again then, and not if one is raised."""
+    """End this process on an exception: Ray restarts an ended actor, not one that raised."""
     try:
         yield
     except Exception:
         if not restarted:
             raise
-        log.critical("the controller can't start now; trying again", exc_info=True)
+        log.critical("the controller cannot start now and is started again", exc_info=True)
         time.sleep(RESTART_PAUSE_S)
         os._exit(1)
 
@@ -174,5 +176,5 @@ def _retried(restarted: bool) -> Iterator[None]:
 def _die_with(task: asyncio.Task[Any]) -> None:
     # Without its clock no lease would ever expire: better to die and be restarted by Ray.
     if not task.cancelled() and task.exception():
-        log.critical("the controller can't go on", exc_info=task.exception())
+        log.critical("the controller cannot go on", exc_info=task.exception())
         os._exit(1)

@@ -1,8 +1,7 @@
-"""What users ask of sweeps, so that whatever one of them asks, the others are answered.
+"""Users' requests about sweeps, scheduled so that no user's request delays another user's.
 
-Each user's requests are answered one after another. What takes long is done in threads (to expand
-a sweep, to store it, to read its runs, to change them) or batch by batch, and others' requests come
-in between.
+Each user's requests are answered one after another. Slow steps (expanding a sweep, storing it,
+reading and changing its runs) run in threads or batch by batch, with other requests in between.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from controller.runtime.sweeps import Sweeps
 from controller.scheduling.lifecycle import Cancelled, Resumed
 
 THREADS: Final = 4
-"""So many users' sweeps are expanded at once."""
+"""Sweeps that are expanded or stored at once."""
 LONGEST_PAUSE_S: Final = 0.1
 SWITCH_S: Final = 0.0005
 """How long a thread may compute while the event loop waits for it: SQLite's driver gives the
@@ -34,7 +33,7 @@ Given = ParamSpec("Given")
 
 
 class Desk:
-    """Stands before the sweeps of one farm."""
+    """The asynchronous front of a farm's Sweeps."""
 
     def __init__(self, sweeps: Sweeps) -> None:
         sys.setswitchinterval(SWITCH_S)
@@ -43,14 +42,14 @@ class Desk:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._of_sweeps: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._resuming = asyncio.Lock()
-        """Held from when the runs are read until they are queued."""
+        """Held from reading the runs until they are queued."""
 
     async def submit(self, sweep: Sweep, user: str, *, again: bool) -> Submission:
         """See Sweeps.submit."""
         return await self._in_turn(user, partial(self._submit, sweep, user, again))
 
     async def sweep_status(self, sweep_id: str, user: str) -> SweepStatus:
-        """See Sweeps.standing."""
+        """See Sweeps.sweep_status."""
         return await self._in_turn(user, partial(self._standing, sweep_id, user))
 
     async def cancel(self, sweep_id: str, user: str) -> int:
@@ -97,7 +96,7 @@ class Desk:
 
     @asynccontextmanager
     async def _changing(self, sweep_id: str) -> AsyncIterator[None]:
-        """Let one request at a time change a sweep's runs: its owner's or the administrator's."""
+        """Let one request at a time change a sweep's runs, its owner's or the administrator's."""
         lock = self._of_sweeps.setdefault(sweep_id, asyncio.Lock())
         async with lock:
             yield
@@ -109,7 +108,7 @@ class Desk:
         return await loop.run_in_executor(self._threads, partial(work, *args, **kwargs))
 
     async def _in_turn(self, user: str, work: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Do one thing at a time for a user; what has begun comes to its end, whoever leaves."""
+        """Do one request of a user at a time; a request that has begun ends even if cancelled."""
         async with self._turns[user]:
             task = asyncio.ensure_future(work())
             try:
@@ -120,7 +119,7 @@ class Desk:
 
 
 async def _in_batches(batches: Iterator[int]) -> int:
-    """Add up what batches come to; others have as long as each of them took."""
+    """Return the sum of batches, pausing after each for as long as it took."""
     count = 0
     loop = asyncio.get_running_loop()
     began = loop.time()

@@ -1,7 +1,7 @@
-"""The farm's state and its rules, without Ray, sockets or threads: the controller's core.
+"""The controller's core: the farm's state and rules, without Ray, sockets or threads.
 
-Here: what agents say, what the administrator does to devices and agents, and time. What users say
-of their sweeps is in `sweeps`, the runs are in `open_runs`, agents and devices in `roster`.
+This module has the calls of agents, the administrator's calls about devices and agents, and time.
+Users' calls about sweeps are in `sweeps`, runs in `open_runs`, agents and devices in `roster`.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ WHY_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class FarmSettings:
-    """Times in seconds."""
+    """The farm's times, in seconds, and its policies."""
 
     lease_ttl_s: float = 10.0
     exchange_hold_s: float = 3.0
-    """How long an agent's question waits for something to do; its heartbeat."""
+    """How long an agent's exchange waits for something to do; also its heartbeat."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     quarantine: QuarantinePolicy = field(default_factory=QuarantinePolicy)
     quota: Quota = field(default_factory=Quota)
 
 
 class Farm:
-    """Agents, devices and open runs, and what happens to them."""
+    """The agents, devices and open runs, and every change of them."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Farm:
         publish: Callable[[RunEvent], None],
         observe: Callable[[Run, RunChange], None] = lambda *_: None,
     ) -> None:
-        """`observe` is called with a run as it was, and each change of it once that is stored."""
+        """observe: called with a run before a change and the change, once that is stored."""
         self._catalog = catalog
         self._version = version
         self._settings = settings
@@ -95,9 +95,9 @@ class Farm:
         )
         self.sweeps = Sweeps(store, catalog, self._roster, self._runs, clock, settings.quota)
         self._seen = {a.agent.id: clock.steady() for a in self._roster.agents.values() if a.online}
-        """When each agent spoke last, steadily timed; after a restart each gets a full term."""
+        """When each agent was heard last (steady clock); a restart gives each a full term."""
         self._spoken: set[str] = set()
-        """Agents that have said something to this controller itself."""
+        """Agents heard since this controller started."""
         # A damaged record of an agent or a device is left out: it can't end what it has leased.
         self._runs.apply(
             (run, LeaseLost()) for run in self._runs.leased() if self._is_ownerless(run)
@@ -106,9 +106,9 @@ class Farm:
     # --- what agents say -----------------------------------------------------------------------
 
     def register(self, registration: Registration) -> Admission:
-        """Take in an agent and its devices; a restarted agent loses what its former self held.
+        """Register an agent and its devices; a restarted agent loses its former leases.
 
-        A device that another agent has there now is refused, and one whose id is another's.
+        Refuses a device that another agent has now, or whose id belongs to another device.
         Raises VersionMismatch, AgentRevoked.
         """
         agent = registration.agent
@@ -132,7 +132,7 @@ class Farm:
         return Admission(refused=tuple(objections), again_in_s=self._settings.lease_ttl_s)
 
     def exchange(self, question: Exchange) -> Orders:
-        """Renew what the agent holds and say what it should run, stop and probe.
+        """Renew the agent's leases; return what it should run, stop and probe.
 
         Raises UnknownAgent if it has to register first, AgentRevoked.
         """
@@ -160,7 +160,7 @@ class Farm:
         )
 
     def report(self, report: Report) -> None:
-        """Take an attempt's outcome; returning means it is stored for good.
+        """Store an attempt's outcome; it is durable on return.
 
         Raises UnknownAttempt for an attempt this agent was never given, AgentRevoked, StoreDamaged.
         """
@@ -184,7 +184,7 @@ class Farm:
         self._runs.require_stored(run.run_id)
 
     def progress(self, progress: RunProgress) -> None:
-        """Pass a run's progress to whoever watches; of it, only whether it waits is stored."""
+        """Pass a run's progress to its watchers; store only whether it cools down."""
         ref, said = progress.ref, progress.progress
         run = self._runs.get(ref.run_id)
         if run and run.lease and run.lease.number == ref.attempt:
@@ -202,7 +202,7 @@ class Farm:
         self._spoken.add(agent_id)
 
     def _require_sole(self, agent: Agent) -> None:
-        """Raise SharedMachineId if another host or boot has spoken under this id just now."""
+        """Raise SharedMachineId if another host or boot was just heard under this id."""
         if agent.id not in self._seen:
             return
         known = self._roster.agents[agent.id].agent
@@ -237,7 +237,7 @@ class Farm:
             self._runs.place()
 
     def _probes(self, question: Exchange) -> tuple[ProbeOrder, ...]:
-        """Return the probes to begin; what runs on a device is finished first."""
+        """Return the probes to begin, on devices without a run."""
         begun = {*question.probing, *(report.of for report in question.probed)}
         used = {run.lease.device_id for run in self._runs.leased(question.agent_id) if run.lease}
         due = self._roster.probes_due(question.agent_id)
@@ -246,7 +246,7 @@ class Farm:
     # --- what the administrator does -----------------------------------------------------------
 
     def apply_event(self, device_id: str, event: DeviceEvent, who: str, why: str) -> DeviceStatus:
-        """Do to a device what the administrator says; raises as Roster.apply_event does."""
+        """Apply the administrator's event to a device; raises as Roster.apply_event does."""
         self._roster.apply_event(device_id, event, who, why)
         self._runs.place()
         return self._statuses(self._clock.wall())[device_id]
@@ -254,19 +254,20 @@ class Farm:
     def require_probed(self, device_id: str) -> None:
         """Raise NotFound, or NotProbed if a probe would change nothing."""
         device = self._roster.device(device_id)
-        tried, hold = f"probing device {device_id}", device.life.quarantine
+        tried, hold = f"probe device {device_id}", device.life.quarantine
         if hold is None:
-            raise NotProbed(tried, "it is not in quarantine", "see: benchfarm device list")
+            remedy = "Run `benchfarm device list` to see its state."
+            raise NotProbed(tried, "it is not in quarantine", remedy)
         if not is_probed(device.life):
-            remedy = f"let it out: benchfarm device release {device_id}"
-            raise NotProbed(tried, f"{hold.who} has put it there ({hold.why})", remedy)
+            remedy = f"Run `benchfarm device release {device_id}` to let it out."
+            raise NotProbed(tried, f"{hold.who} put it in quarantine ({hold.why})", remedy)
         if not device.online:
-            raise NotProbed(tried, "it is away", "it is probed when it is back")
+            raise NotProbed(tried, "it is away", "It is probed when it is back.")
 
     def revoke(self, agent_id: str, who: str, why: str) -> int:
-        """Shut an agent out: its leases are lost at once, its devices too; return how many leases.
+        """Shut an agent out and end its leases at once; return their number.
 
-        Raises NotFound, and UserError if that lasts until the controller ends only.
+        Raises NotFound, and UserError if this lasts only until the controller ends.
         """
         self._roster.require_agent(agent_id)
         hold = Hold(since=self._clock.wall(), who=who, why=why)
@@ -276,22 +277,23 @@ class Farm:
         self._runs.apply((run, LeaseLost()) for run in doomed)
         self._runs.place()
         if damage:
-            seen = f"it is shut out until the controller ends, and no longer: {damage.reason}"
-            raise UserError(f"revoking agent {agent_id}", seen, "see: benchfarm store check")
+            seen = f"it is shut out only until the controller ends: {damage.reason}"
+            remedy = "Run `benchfarm store check`."
+            raise UserError(f"revoke agent {agent_id} for good", seen, remedy)
         return len(doomed)
 
     def admit(self, agent_id: str) -> None:
-        """Let a revoked agent in again, once it registers; raises NotFound."""
+        """Let a revoked agent register again; raises NotFound."""
         self._roster.admit(agent_id)
 
     # --- time ----------------------------------------------------------------------------------
 
     def now(self) -> float:
-        """Return the date by the farm's clock."""
+        """Return the time by the farm's wall clock."""
         return self._clock.wall()
 
     def tick(self) -> None:
-        """Mark silent agents offline and end leases that ran out."""
+        """Mark silent agents offline; end expired leases and bookings."""
         now = self._clock.steady()
         for agent_id, seen in list(self._seen.items()):
             if seen + self._settings.lease_ttl_s <= now:
@@ -303,7 +305,7 @@ class Farm:
         self._runs.place()
 
     def next_tick_in(self) -> float:
-        """Return in how many seconds something may run out, at most a lease's length."""
+        """Return the seconds until something may expire, at most a lease's length."""
         if self._runs.is_placing:
             return 0.0
         now, ttl = self._clock.steady(), self._settings.lease_ttl_s
@@ -317,7 +319,7 @@ class Farm:
     # --- what there is -------------------------------------------------------------------------
 
     def state(self) -> FarmState:
-        """Return all agents, devices and open runs as they are now."""
+        """Return the current agents, devices and open runs."""
         now = self._clock.wall()
         return FarmState(
             now=now,

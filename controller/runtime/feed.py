@@ -1,4 +1,4 @@
-"""Who waits for what happens on the farm: watchers of a sweep, and agents with nothing to do."""
+"""Events for those who wait: watchers of a sweep, and agents with nothing to do."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from controller.contracts.wire import RunEvent
 
 MAX_WAITING: Final = 2000
-"""Events for a watcher who does not take them; with one more it hears nothing further."""
+"""Unread events of a watcher; with one more it gets no further events."""
 
 
 class Watcher(asyncio.Queue[RunEvent]):
-    """The events of a sweep, for one who listens."""
+    """The queue of a sweep's events for one watcher."""
 
     behind = False
-    """Whether it has missed any: it had too many that it did not take."""
+    """Whether it has missed events, because too many were unread."""
 
     async def batch(self) -> list[RunEvent]:
-        """Wait for an event; return it with all that are there by then."""
+        """Wait for an event; return it and all others that are queued."""
         events = [await self.get()]
         while not self.empty():
             events.append(self.get_nowait())
@@ -28,14 +28,14 @@ class Watcher(asyncio.Queue[RunEvent]):
 
 
 class Feed:
-    """Passes events on; waiting on it costs nothing."""
+    """The distribution of events; waiting for one costs nothing."""
 
     def __init__(self) -> None:
         self._watchers: dict[Watcher, str] = {}
         self._changed = asyncio.Event()
 
     def publish(self, event: RunEvent) -> None:
-        """Hand an event to its sweep's watchers; a change of state also wakes the agents."""
+        """Queue an event for its sweep's watchers; a change of state also wakes the agents."""
         for queue, sweep_id in self._watchers.items():
             if sweep_id == event.sweep_id and not queue.behind:
                 queue.behind = queue.qsize() >= MAX_WAITING
@@ -46,7 +46,7 @@ class Feed:
             self._changed = asyncio.Event()
 
     async def change(self, timeout_s: float) -> bool:
-        """Wait for the next change of any run's state; False if none came in time."""
+        """Wait for the next change of any run's state; return False if none came in time."""
         try:
             await asyncio.wait_for(self._changed.wait(), timeout_s)
         except TimeoutError:
@@ -55,7 +55,7 @@ class Feed:
 
     @asynccontextmanager
     async def watch(self, sweep_id: str) -> AsyncGenerator[Watcher]:
-        """Give a queue that fills with a sweep's events while the context lasts."""
+        """Yield a queue of the sweep's events from now on."""
         queue = Watcher()
         self._watchers[queue] = sweep_id
         try:

@@ -1,4 +1,4 @@
-"""The fleet as it is now, for people: what the store says, unless the farm is down."""
+"""The current fleet for people: as stored, but offline while the farm is down."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from controller.store.protocol import StoreReader
 
 
 class DeviceOverview(Contract):
-    """A device, its agent, and what it does now."""
+    """A device with its agent, its status and its run."""
 
     device: Device
     agent_id: str
@@ -32,9 +32,9 @@ class DeviceOverview(Contract):
     who: str
     why: str
     run_id: str | None
-    """The run it has, if it is busy or cools down for it."""
+    """The run it is busy with or cools down for."""
     clock_ahead_s: float | None = None
-    """By how much its host's clock is ahead of the controller's, if that has been measured."""
+    """Seconds that its host's clock is ahead of the controller's, if measured."""
 
 
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
@@ -46,7 +46,7 @@ def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
 
 
 def devices_now(home: Home, store: StoreReader) -> list[DeviceOverview]:
-    """Return all devices with their present state."""
+    """Return all devices with their current state."""
     away, now = why_away(home), time.time()
     agents, devices = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
@@ -58,11 +58,11 @@ def devices_now(home: Home, store: StoreReader) -> list[DeviceOverview]:
 
 
 def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
-    """Return a line for each agent that is there and whose clock is far off."""
+    """Return a line for each online agent whose clock is far off."""
     return [
         f"the clock of agent {known.agent.id} on host {known.agent.host} is "
         f"{abs(ahead_s):.1f} s {'ahead of' if ahead_s > 0 else 'behind'} the controller's; "
-        "set it, or let NTP: times of its results are corrected by that"
+        "set it or run NTP; times of its results are corrected by this difference"
         for known in agents
         if known.online and (ahead_s := known.clock_ahead_s or 0.0) and abs(ahead_s) > OFF_S
     ]

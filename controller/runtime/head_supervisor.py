@@ -1,8 +1,8 @@
 """`python -m controller.runtime.head_supervisor`: keeps the farm of BENCHFARM_HOME whole.
 
-Two processes of it run: one looks after the farm, the other waits for the first one's lock, which
-the kernel gives it when the first is killed. Neither loads Ray: what starts the farm again is a
-process of its own, which does what `benchfarm up` does, with the options that `up` has left.
+Two processes of it run: one supervises the farm, the other waits for the first one's lock, which
+the kernel gives it when the first is killed. Neither loads Ray: a third process restarts the farm
+as `benchfarm up` does, with the options that `up` has stored.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from controller.runtime.home import Home, Process, read_process
 from controller.runtime.supervising import HEAD_SUPERVISOR, IN_FOREGROUND, Supervision, end_of_one
 
 AGAIN = "again"
-"""Bring up what is missing, and end."""
+"""Argument: bring up what is missing, and exit."""
 FIRST_PAUSE_S = 0.5
 LOOK_S = 3.0
-"""Between looks at what no process's end tells of."""
+"""Interval of the checks for what no process's end tells."""
 AWAY_S = 15.0
-"""For so long a controller may be away, which Ray starts again."""
+"""How long a controller may be away, since Ray restarts it."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be a supervisor, or what it starts."""
+    """Supervise the farm, or bring it up once; return the exit status."""
     home = Home.from_environment()
     if AGAIN in arguments:
         return bring_up_again(home)
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def bring_up_again(home: Home) -> int:
-    """Do what `up` did, but for what still runs; say in a line why that can't be done."""
+    """Bring up what is missing with the options of `up`; print why that fails, in a line."""
     from controller.runtime.lifetime import bring_up_as_wanted
 
     try:
@@ -59,7 +59,7 @@ def bring_up_again(home: Home) -> int:
 
 
 async def look_after(home: Home, *, block: bool) -> None:
-    """Keep a farm whole until it is not wanted any more, or SIGTERM."""
+    """Keep a farm whole until `benchfarm down`, or SIGTERM."""
     supervision = Supervision(_say)
     if block:
         supervision.hear()
@@ -86,7 +86,7 @@ class _Head:
     away_since: float | None = None
 
     async def live_once(self) -> float:
-        """Bring up what is missing, then wait until something is; return how long it was whole."""
+        """Bring up what is missing, wait until something is; return the seconds in between."""
         if self._missing() and not await self._bring_up():
             return 0.0
         began = time.monotonic()
@@ -96,7 +96,7 @@ class _Head:
         return time.monotonic() - began
 
     async def keep_standby(self) -> None:
-        """Have another process wait to take over, whatever happens to it."""
+        """Keep another process waiting to take over; start it again when it ends."""
         while True:
             standby = await asyncio.create_subprocess_exec(*python_module(HEAD_SUPERVISOR))
             await standby.wait()
@@ -112,14 +112,14 @@ class _Head:
         said, _ = await process.communicate()
         if process.returncode == 0:
             self.supervision.say_once("")
-            self.supervision.say(f"the farm is whole again, {time.monotonic() - began:.1f} s later")
+            self.supervision.say(f"the farm is whole again after {time.monotonic() - began:.1f} s")
             return True
         why = said.decode(errors="replace").strip() or f"it exited with {process.returncode}"
-        self.supervision.say_once(f"the farm can't be started now: {why}")
+        self.supervision.say_once(f"the farm cannot be started now: {why}")
         return False
 
     async def _until_missing(self) -> str:
-        """Return what is missing as soon as something is; "" if this is to stop."""
+        """Wait until something is missing; return it, or "" if this is to stop."""
         while not (missing := self._missing()):
             cluster = self.home.cluster()
             await self._end_of_one(cluster.head if cluster else ())
@@ -128,7 +128,7 @@ class _Head:
         return missing
 
     async def _end_of_one(self, processes: Sequence[Process]) -> None:
-        """Return when one of some processes ends, this is to stop, or LOOK_S have passed."""
+        """Wait until one of some processes ends, this is to stop, or LOOK_S have passed."""
         one = asyncio.create_task(end_of_one(process.pid for process in processes))
         await asyncio.wait(
             {one, self.supervision.stop}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
@@ -136,7 +136,7 @@ class _Head:
         one.cancel()
 
     def _missing(self) -> str:
-        """Return what the farm lacks; "" if nothing, or if it is not wanted any more."""
+        """Return what the farm lacks; "" if nothing, or after `benchfarm down`."""
         if not self.home.wanted.exists():
             self.supervision.signals.put_nowait(None)
             return ""
@@ -147,7 +147,7 @@ class _Head:
             self.away_since = None
             return ""
         self.away_since = self.away_since or time.monotonic()
-        return f"the controller is away for {AWAY_S:g} s" if self._for_long() else ""
+        return f"the controller has been away for {AWAY_S:g} s" if self._for_long() else ""
 
     def _for_long(self) -> bool:
         return self.away_since is not None and time.monotonic() - self.away_since >= AWAY_S

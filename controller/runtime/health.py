@@ -1,4 +1,4 @@
-"""Whether a farm is whole, told from the processes of its head: at once, without asking Ray."""
+"""Checks whether a farm is whole, by its head's processes: immediate, without asking Ray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from controller.runtime.home import Cluster, Home, Process
 
 CONNECT_S = 2.0
 ANSWER_S = 5.0
-"""A controller that is well answers much sooner."""
+"""A healthy controller answers much sooner."""
 FARM_DOWN = "the farm is down"
 AUTOSCALER = "monitor"
 """The program that Ray's autoscaler runs in."""
@@ -29,12 +29,12 @@ RESTARTED = "the farm is being started again"
 
 
 def home_mark(home: Home, what: str) -> str:
-    """Return a marker that depends on the home alone, so that any later process can find it."""
+    """Return a process marker that depends only on the home, so that any later process knows it."""
     return f"{what}-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
 
 
 def process_of(pid: int) -> Process:
-    """Return what tells a live process from a later one of the same id; raises OSError."""
+    """Return a process's id, start and name; raises OSError."""
     _, started = _status(pid)
     words = [
         w.decode(errors="replace") for w in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -43,7 +43,7 @@ def process_of(pid: int) -> Process:
 
 
 def program_of(words: Sequence[str]) -> str:
-    """Return what a command line runs: of Python, the module or the file."""
+    """Return the program of a command line; for Python, its module or file."""
     first = Path(words[0]).name
     if not first.startswith("python"):
         return first
@@ -52,7 +52,7 @@ def program_of(words: Sequence[str]) -> str:
 
 
 def is_running(process: Process) -> bool:
-    """Return whether a process has not ended; one that nobody has reaped has."""
+    """Return whether a process is alive; a zombie is not."""
     try:
         state, started = _status(process.pid)
     except OSError:
@@ -67,7 +67,7 @@ def _status(pid: int) -> tuple[str, int]:
 
 
 def head_processes(instance: str) -> tuple[Process, ...]:
-    """Return what `ray start` has left running: all that a head is made of, before any worker."""
+    """Return the processes of a head that `ray start` has just started."""
     found: list[Process] = []
     for marked in marked_processes(FARM_MARKER, instance):
         with suppress(OSError, psutil.Error):
@@ -77,18 +77,18 @@ def head_processes(instance: str) -> tuple[Process, ...]:
 
 
 def _is_of_autoscaler(process: psutil.Process) -> bool:
-    """Tell whether Ray's autoscaler has started a process to set up another host: it soon ends."""
+    """Return whether a process is the autoscaler's, to set up another host: it soon ends."""
     lines = (parent.cmdline() for parent in process.parents())
     return any(line and program_of(line) == AUTOSCALER for line in lines)
 
 
 def names_of_ended(processes: Iterable[Process]) -> str:
-    """Return the names of those that have ended; "" if none has."""
+    """Return the names of ended processes; "" if none has ended."""
     return ", ".join(sorted({p.name for p in processes if not is_running(p)}))
 
 
 def why_away(home: Home) -> str:
-    """Return in words why a home's farm can't answer now; "" if nothing is known against it."""
+    """Return why a home's farm cannot answer now; "" if it can, as far as is known."""
     cluster = home.cluster()
     if cluster is None:
         return FARM_DOWN
@@ -103,7 +103,7 @@ def why_away(home: Home) -> str:
 
 
 def is_hopeless(home: Home) -> bool:
-    """Return whether a part of a home's farm has ended, and nobody starts it again."""
+    """Return whether a part of a home's farm has ended and nobody restarts it."""
     return home.cluster() is not None and why_away(home).startswith(FARM_DOWN)
 
 
@@ -112,7 +112,7 @@ def _has_processes(cluster: Cluster) -> bool:
 
 
 def is_supervised(home: Home) -> bool:
-    """Return whether a home's farm is started again if it ends."""
+    """Return whether a supervisor restarts a home's farm."""
     return home.wanted.exists() and is_locked(home.supervisor_lock)
 
 
@@ -127,10 +127,10 @@ def is_listening(address: str) -> bool:
 
 
 def why_silent(home: Home) -> str:
-    """Return in words that a home's controller takes ANSWER_S for no answer at all; "" otherwise.
+    """Return a line if a home's controller listens but does not answer within ANSWER_S, else "".
 
-    One that is stopped or stuck still listens, since the kernel takes connections in for it; what
-    asked it more would wait.
+    The kernel still accepts connections for a controller that is stopped or stuck; further
+    requests would wait.
     """
     try:
         address, token = home.endpoint().address, home.read_token(home.api_token)
@@ -148,7 +148,7 @@ def why_silent(home: Home) -> str:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether another open file has the lock of this one."""
+    """Return whether someone holds the lock of a file."""
     try:
         with path.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Where a farm keeps its state on disk: BENCHFARM_HOME."""
+"""The folder of a farm's state: BENCHFARM_HOME."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ PortNumber = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Process(Contract):
-    """A process of this host, told from a later one of the same id."""
+    """A process of this host, distinct from a later one with the same id."""
 
     pid: int
     started: int
-    """Clock ticks after the host's start: no step of its clock changes them."""
+    """Clock ticks after the host's boot; not affected by changes of its clock."""
     name: str
 
 
 class Cluster(Contract):
-    """The Ray cluster a farm runs on; written by `up` or on joining, removed by `down`."""
+    """The Ray cluster of a farm; written by `up` or on joining, removed by `down`."""
 
     instance: str
-    """Value of the marker that everything of this farm on this host carries."""
+    """Value of the marker in the environment of this farm's processes on this host."""
     ray_address: str
     dashboard_url: str
     """Empty on a host that has joined."""
     temp_dir: str
     redis: RedisServer | None = None
-    """Where Ray keeps its tables, under the name of the instance; None for in the head's memory."""
+    """Redis with Ray's tables, under the name of the instance; None if the head keeps them."""
     options: dict[str, str] = {}
-    """What `up` was told besides, by option."""
+    """The other options of `up`, by name."""
     head: tuple[Process, ...] = ()
-    """What Ray's head node is made of; it is whole while they all run."""
+    """The processes of Ray's head node, which is whole while they all run."""
     api_port: PortNumber = 0
     metrics_port: PortNumber = 0
-    """Of the controller, which has them again when the farm is started again."""
+    """Ports of the controller, which uses them again after a restart of the farm."""
 
 
 def _with_port(url: str) -> str:
@@ -67,7 +67,7 @@ def _with_port(url: str) -> str:
 
 
 class Endpoint(Contract):
-    """Where the controller listens; rewritten at each start of the controller."""
+    """The controller's address; rewritten at each start of the controller."""
 
     url: Annotated[str, Field(pattern=r"^http://[^/:\s]+:[0-9]{1,5}$"), AfterValidator(_with_port)]
     version: str
@@ -103,22 +103,22 @@ class Home:
 
     @property
     def wanted(self) -> Path:
-        """The options of `up` as JSON: there while the farm is to be started again if it ends."""
+        """The options of `up` as JSON; exists while the farm is to be restarted if it ends."""
         return self.path / "up.json"
 
     @property
     def up_lock(self) -> Path:
-        """Held by who starts or ends the farm."""
+        """Lock of the process that starts or ends the farm."""
         return self.path / "up.lock"
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held by who starts the farm again when it ends."""
+        """Lock of the supervisor, which restarts the farm when it ends."""
         return self.path / "supervisor.lock"
 
     @property
     def standby_lock(self) -> Path:
-        """Held by who takes over when that supervisor ends."""
+        """Lock of the standby, which takes over when the supervisor ends."""
         return self.path / "standby.lock"
 
     @property
@@ -128,7 +128,7 @@ class Home:
 
     @property
     def ray_token(self) -> Path:
-        """Ray's token: full power over every host of the cluster."""
+        """Ray's token, which gives full power over every host of the cluster."""
         return self.path / "ray-token"
 
     @property
@@ -138,7 +138,7 @@ class Home:
 
     @property
     def metrics_token(self) -> Path:
-        """The token of the exporters, which Prometheus holds: it reads metrics and no more."""
+        """The token of the exporters, for Prometheus; it only reads metrics."""
         return self.path / "metrics-token"
 
     @property
@@ -148,12 +148,12 @@ class Home:
 
     @property
     def prometheus_url(self) -> Path:
-        """Where it listens; there while it runs."""
+        """File with that Prometheus's URL; exists while it runs."""
         return self.prometheus / "url"
 
     @property
     def prometheus_process(self) -> Path:
-        """The Process as JSON."""
+        """That Prometheus's Process as JSON."""
         return self.prometheus / "process.json"
 
     @property
@@ -163,7 +163,7 @@ class Home:
 
     @property
     def reports(self) -> Path:
-        """Reports that the demo wrote."""
+        """Reports written by the demo."""
         return self.path / "reports"
 
     @property
@@ -172,14 +172,14 @@ class Home:
         return self.path / "agent"
 
     def adb_statuses(self) -> list[Path]:
-        """Return the files in which this host's agents tell of their adb servers."""
+        """Return the status files of this host's adb servers."""
         return sorted(self.agent.glob(f"*/{ADB_FOLDER}/{STATUS_FILES}"))
 
     def prepare(self) -> None:
         """Make the folder and its tokens, readable by the owner only; raises HomeUnusable."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            require_private_folder(self.path, f"preparing BENCHFARM_HOME {self.path}")
+            require_private_folder(self.path, f"use BENCHFARM_HOME {self.path}")
             self.logs.mkdir(exist_ok=True)
             for token in (self.ray_token, self.api_token):
                 # An empty one would let anyone in.
@@ -188,18 +188,18 @@ class Home:
             self._derive_metrics_token()
         except OSError as error:
             raise HomeUnusable(
-                f"preparing BENCHFARM_HOME {self.path}",
+                f"use BENCHFARM_HOME {self.path}",
                 error.strerror or str(error),
-                "point BENCHFARM_HOME at a folder you can write to",
+                "Set BENCHFARM_HOME to a folder that you can write to.",
             ) from error
 
     def adopt_token(self, file: Path) -> None:
-        """Keep another farm's Ray token here, as this host's agent belongs to it.
+        """Store the Ray token of another farm that this host's agent joins.
 
-        Raises UserError for a file that has none.
+        Raises UserError for a file without one.
         """
-        tried = f"option --token-file {file}"
-        remedy = "copy the ray-token file of the head's BENCHFARM_HOME, readable by its owner only"
+        tried = f"use --token-file {file}"
+        remedy = "Copy the file ray-token of the head's BENCHFARM_HOME; only you may read the copy."
         token = read_private(file, tried, remedy)
         if not _TOKEN.fullmatch(token):
             raise UserError(tried, "it holds no token", remedy)
@@ -209,8 +209,8 @@ class Home:
 
     @staticmethod
     def read_token(file: Path) -> str:
-        """Return what one of the token files holds; raises UserError if it can't be trusted."""
-        return read_private(file, f"reading {file}", "replace it by a file of your own")
+        """Return the token in a file; raises UserError if the file cannot be trusted."""
+        return read_private(file, f"read {file}", "Replace it by a file of your own.")
 
     def _derive_metrics_token(self) -> None:
         # The same on every host of a farm, and no way back to the other token.
@@ -222,20 +222,20 @@ class Home:
         write_private(self.metrics_token, derived)
 
     def cluster(self) -> Cluster | None:
-        """Return the cluster this home's farm runs on, or None if it is down."""
+        """Return the cluster of this home's farm; None if it is down."""
         return _read(Cluster, self.cluster_file)
 
     def endpoint(self) -> Endpoint:
-        """Return where the controller listens; raises FarmUnavailable if it isn't up."""
+        """Return the controller's address; raises FarmUnavailable if it is not up."""
         if endpoint := _read(Endpoint, self.endpoint_file):
             return endpoint
         raise FarmUnavailable(
-            f"looking for the controller in {self.path}", "no farm is up here", "run: benchfarm up"
+            f"find the controller in {self.path}", "no farm is up here", "Run `benchfarm up`."
         )
 
 
 def read_process(path: Path) -> Process | None:
-    """Return the process that a file of a home names, if it is there."""
+    """Return the process in a file of a home; None without the file."""
     return _read(Process, path)
 
 
@@ -248,9 +248,9 @@ def _read(model: type[Model], path: Path) -> Model | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        remedy = "point BENCHFARM_HOME at a folder that you can read, or be the user of its farm"
-        raise HomeUnusable(f"reading {path}", error.strerror or str(error), remedy) from error
+        remedy = "Set BENCHFARM_HOME to a folder that you can read, or be the user of its farm."
+        raise HomeUnusable(f"read {path}", error.strerror or str(error), remedy) from error
     except UNREADABLE as error:
-        remedy = f"end what carries {FARM_MARKER} in its environment, then delete the file"
+        remedy = f"End the processes with {FARM_MARKER} in their environment, then delete the file."
         seen = f"it is damaged: {reason(error)}"
-        raise HomeUnusable(f"reading {path}", seen, remedy) from error
+        raise HomeUnusable(f"read {path}", seen, remedy) from error

@@ -1,4 +1,4 @@
-"""Bodies of the HTTP interface: JSON in, JSON out, and one line about what is wrong with one."""
+"""Reading and writing the JSON bodies of the HTTP interface."""
 
 from __future__ import annotations
 
@@ -16,39 +16,37 @@ Body = TypeVar("Body", bound=Contract)
 MAX_BODY_BYTES = 2**20
 BODY_TIMEOUT_S = 30.0
 SHOWN_CHARACTERS = 200
-_REMEDY = "write it as this release's command line does"
+_REMEDY = "Send what this release's command line sends."
 
 
 async def read_body(
     kind: type[Body],
     request: web.Request,
-    noun: str,
+    tried: str,
     error: type[UserError] = UserError,
 ) -> Body:
-    """Return a request's body; raises `error`, which names the key."""
+    """Return a request's body; raises `error`, which names the wrong key."""
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":  # 1 MiB can hide a thousand of them
-        seen = f"it is encoded: Content-Encoding {encoding[:SHOWN_CHARACTERS]!r}"
-        raise error(noun, seen, "send it as plain JSON")
+        seen = f"the body is encoded: Content-Encoding {encoding[:SHOWN_CHARACTERS]!r}"
+        raise error(tried, seen, "Send it as plain JSON.")
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             body = await request.read()
         return kind.model_validate_json(checked_json(body, MAX_BODY_BYTES))
     except TimeoutError as late:
-        seen = f"it did not arrive within {BODY_TIMEOUT_S:.0f} s"
-        raise error(noun, seen, "send it at once, or see to the network") from late
+        seen = f"the body did not arrive within {BODY_TIMEOUT_S:.0f} s"
+        raise error(tried, seen, "Send it at once, or check the network.") from late
     except DocumentRefused as refused:
-        raise error(noun, str(refused), _REMEDY) from refused
+        raise error(tried, str(refused), _REMEDY) from refused
     except ValidationError as refused:
         first = refused.errors()[0]
         place = ".".join(map(str, first["loc"]))[:SHOWN_CHARACTERS]
-        raise error(
-            f"{noun}, key {place}" if place else noun,
-            first["msg"][:SHOWN_CHARACTERS],
-            _REMEDY,
-        ) from refused
+        why = first["msg"][:SHOWN_CHARACTERS]
+        raise error(tried, f"key {place}: {why}" if place else why, _REMEDY) from refused
     except web.HTTPRequestEntityTooLarge as refused:
-        raise error(noun, "it is too large", f"send at most {MAX_BODY_BYTES} bytes") from (refused)
+        seen, remedy = "the body is too large", f"Send at most {MAX_BODY_BYTES} bytes."
+        raise error(tried, seen, remedy) from refused
 
 
 def answer(model: Contract, status: int = 200) -> web.Response:

@@ -1,6 +1,6 @@
-"""Whether what an agent announces may be what it says it is: results stay with their device. Pure.
+"""Refusal of announced devices whose id belongs to another device. Pure.
 
-A phone says its own id, and whoever holds it may have it say any.
+A phone tells its own id, and its owner can make it tell any.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 
-_ANOTHER_SERIAL = "give the phone another serial number"
+_ANOTHER_SERIAL = "Give the phone another serial number."
 
 
 def objection_to(
     device: Device, known: RegisteredDevice | None, holder: Agent | None, agent: Agent
 ) -> RefusedDevice | None:
-    """Return why a device is not taken from an agent; None if nothing speaks against it.
+    """Return why a device is refused; None if it is accepted.
 
-    known: who has this id; holder: the agent that announced that.
+    known: the registered device with this id. holder: the agent that announced it.
     """
     if is_out_of_place(device):
-        seen = f"it is a {_words(device)}, and ids that begin with {HOST_PREFIX} are servers'"
+        seen = f"it is a {_words(device)}, and only servers have ids that begin with {HOST_PREFIX}"
         return _refused(device, seen, _ANOTHER_SERIAL)
     if known is None or holder is None:
         return None
@@ -37,23 +37,23 @@ def objection_to(
         return _refused(device, seen, _ANOTHER_SERIAL)
     if known.online and holder.id != agent.id:
         seen = f"agent {holder.id} on host {holder.host} has it"
-        return _refused(device, seen, "take it away there, or end that agent")
+        return _refused(device, seen, "Disconnect it there, or end that agent.")
     return None
 
 
 def announced_twice(device_id: str, agent: Agent) -> RefusedDevice:
-    """Return the refusal of two devices of one agent, of which nobody can tell who is who."""
-    seen = f"agent {agent.id} announces two of that id"
-    return RefusedDevice(device_id=device_id, seen=seen, remedy="disconnect one of them")
+    """Return the refusal of two devices of one agent with the same id."""
+    seen = f"agent {agent.id} announces two devices with this id"
+    return RefusedDevice(device_id=device_id, seen=seen, remedy="Disconnect one of them.")
 
 
 def is_out_of_place(device: Device) -> bool:
-    """Tell whether a device that is no server has an id as servers have it."""
+    """Return whether a device that is not a server has the id of a server."""
     return device.kind is not DeviceKind.CPU_HOST and device.id.startswith(HOST_PREFIX)
 
 
 def _words(device: Device) -> str:
-    """Return what a device under one id always is."""
+    """Return the kind of a device, which never changes for its id."""
     return f"virtual {device.kind}" if device.virtual else str(device.kind)
 
 

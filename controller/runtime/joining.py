@@ -1,7 +1,7 @@
-"""Keeping this host in the farm of another: a Ray node and an agent, started again when they end.
+"""The supervisor of a joined host: keeps a Ray node and an agent running in another host's farm.
 
-Ray's node ends when it has lost its head, and does not come back; nor would the agent. What runs
-here is known by a marker that only depends on the home, so that whatever a former supervisor has
+Ray's node ends when it has lost its head, and does not come back; nor would the agent. Their
+processes carry a marker that only depends on the home, so that whatever a former supervisor has
 left can be found and ended.
 """
 
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,17 +31,17 @@ from controller.runtime.home import Cluster, Home
 from controller.runtime.supervising import Supervision, end_of_one
 
 RETRY_S = 1.0
-"""Between looks for the head, and before what has ended is started again."""
+"""Pause between tries to reach the head, and before a restart."""
 CONNECT_S = 2.0
 GRACE_S = 5.0
 REFUSED = 2
-"""Exit status of an agent that the controller doesn't want."""
-REMEDY = "end that first: benchfarm down"
+"""Exit status of an agent that the controller refuses."""
+REMEDY = "Run `benchfarm down` first."
 
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """What this host brings to which farm."""
+    """The farm to join, and this host's options."""
 
     head: Address
     labels: dict[str, str]
@@ -50,24 +50,26 @@ class Joining:
     adb_servers: tuple[str, ...]
     cpu: bool
     reconnect_timeout_s: int
-    """For how long node and agent live on without the head; of use if that has Redis."""
+    """How long node and agent live on without the head; useful if the head has Redis."""
     phone_power_cycle: tuple[str, ...] = ()
     meter: tuple[str, ...] = ()
 
 
 def instance_of(home: Home) -> str:
-    """Return the marker of what a joined host runs; the same at every start."""
+    """Return the marker of a joined host's processes; the same at every start."""
     return f"joined-{hashlib.sha256(os.fsencode(home.path)).hexdigest()[:16]}"
 
 
 @contextmanager
 def sole_supervisor(home: Home) -> Iterator[None]:
-    """Hold what only one supervisor of a home can; raises UserError.
+    """Hold the lock of a home's only supervisor.
 
-    Also if a farm of its own is up in that home.
+    Raises UserError if it is taken, or if the home has a farm of its own that is up.
     """
-    tried = f"joining a farm from {home.path}"
-    with _supervision(home, tried, "this host has joined already, or benchfarm up is at work here"):
+    tried = f"join a farm from {home.path}"
+    with _supervision(
+        home, tried, "this host has joined already, or `benchfarm up` is at work here"
+    ):
         cluster = home.cluster()
         if cluster and cluster.instance != instance_of(home) and clusters.is_alive(cluster):
             raise UserError(tried, "a farm of its own is up here", REMEDY)
@@ -76,12 +78,12 @@ def sole_supervisor(home: Home) -> Iterator[None]:
 
 @contextmanager
 def no_supervisor(home: Home) -> Iterator[None]:
-    """Keep supervisors away from a home in which a farm of its own is brought up.
+    """Keep supervisors out of a home while its own farm is started.
 
-    Raises UserError if there is one, even if it waits for its head, or has left its node running.
+    Raises UserError if there is one, even if it waits for its head or has left its node running.
     """
-    tried, seen = f"benchfarm up in {home.path}", "this host has joined another farm"
-    with _supervision(home, tried, f"{seen}, or waits for its head"):
+    tried, seen = f"start a farm in {home.path}", "this host has joined another farm"
+    with _supervision(home, tried, f"{seen}, or waits for that farm's head"):
         cluster = home.cluster()
         if cluster and cluster.instance == instance_of(home) and clusters.is_alive(cluster):
             raise UserError(tried, seen, REMEDY)
@@ -90,7 +92,7 @@ def no_supervisor(home: Home) -> Iterator[None]:
 
 @contextmanager
 def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
-    """Hold a home's lock; `taken` is what is seen if somebody else does."""
+    """Hold a home's lock; raises UserError with the reason `taken` if it is held."""
     home.agent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(home.agent / "supervisor.lock") as free:
         if not free:
@@ -99,9 +101,9 @@ def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
 
 
 async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) -> None:
-    """Keep node and agent running until SIGTERM or SIGINT, which drains; a second one hurries.
+    """Keep node and agent running until SIGTERM or SIGINT; a second one ends runs at once.
 
-    say: is told in a line what has happened. Raises FarmUnavailable if the controller refuses this
+    say: called with a line for each event. Raises FarmUnavailable if the controller refuses this
     agent.
     """
     supervision = Supervision(say)
@@ -113,7 +115,7 @@ async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) ->
             lived_s = await supervisor.live_once()
         except OSError as error:  # a full disk, say
             seen = error.strerror or error
-            supervision.say_once(f"this host can't join now: {seen}; see {home.path}")
+            supervision.say_once(f"this host cannot join now: {seen}; see {home.path}")
             return 0.0
         supervision.say_once("")
         return lived_s
@@ -130,9 +132,9 @@ class _Supervisor:
     signals: asyncio.Queue[None]
 
     async def live_once(self) -> float:
-        """Wait for the head, start node and agent, and end both when one has or they are to.
+        """Wait for the head, start node and agent, and end both when one ends or this is to stop.
 
-        Returns for how many seconds both were there.
+        Returns the seconds for which both ran.
         """
         await self._end()
         address = await self._way_to_head()
@@ -158,7 +160,7 @@ class _Supervisor:
         await asyncio.to_thread(end_marked, FARM_MARKER, instance_of(self.home), GRACE_S)
 
     async def _way_to_head(self) -> str | None:
-        """Return this host's address once the head answers; None if this is to stop."""
+        """Wait for the head; return this host's address, or None if this is to stop."""
         waited = False
         while not self.stop.done():
             with suppress(OSError, TimeoutError):
@@ -212,22 +214,21 @@ class _Supervisor:
             raise self._refusal(await heard)
         else:
             who = "the agent" if agent_ended.done() else "Ray's node"
-            self.say(f"{who} ended; starting again; see {self.home.logs}")
+            self.say(f"{who} ended and is started again; see {self.home.logs}")
         for task in (heard, *ended):
             task.cancel()
         return time.monotonic() - began
 
-    def _refusal(self, said: str) -> FarmUnavailable:
-        """Return the controller's refusal, which says itself what to do."""
-        seen, _, remedy = said.partition("; ")
+    def _refusal(self, said: Mapping[str, str]) -> FarmUnavailable:
+        """Return the error for the controller's refusal, with its reason and remedy."""
         return FarmUnavailable(
-            f"joining the farm at {self.joining.head}",
-            seen or "it refused",
-            remedy or f"see {self.home.logs / 'agent.log'}",
+            f"join the farm at {self.joining.head}",
+            said.get("seen", "the controller refuses this agent"),
+            said.get("remedy", f"See {self.home.logs / 'agent.log'}."),
         )
 
     async def _until_up(self, node_ended: asyncio.Task[int], temp_dir: Path) -> bool:
-        """Return True once the node has joined, False if it ended or this is to stop."""
+        """Wait until the node has joined; return False if it ended or this is to stop."""
         while not (self.stop.done() or node_ended.done()):
             if (temp_dir / "ray_current_cluster").exists():
                 return True
@@ -237,21 +238,21 @@ class _Supervisor:
     async def _drain(
         self, agent: asyncio.subprocess.Process, ended: Collection[asyncio.Task[Any]]
     ) -> None:
-        self.say("draining: what runs is finished; once more to end it now")
+        self.say("draining: what runs is finished first; interrupt again to end it now")
         with suppress(ProcessLookupError):
             agent.terminate()
         hurry = asyncio.create_task(self.signals.get())
         await asyncio.wait({*ended, hurry}, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
 
-    async def _hear(self, agent: asyncio.subprocess.Process) -> str:
-        """Pass on what an agent says of its registration; return why it was refused, if it was."""
+    async def _hear(self, agent: asyncio.subprocess.Process) -> Mapping[str, str]:
+        """Read an agent's message about its registration; report it, and return it."""
         line = await agent.stdout.readline() if agent.stdout else b""
-        said = json.loads(line) if line else {}
+        said: dict[str, str] = json.loads(line) if line else {}
         if "agent_id" in said:
             joined = f"agent {said['agent_id']} has joined the farm at {self.joining.head}"
             self.say(said["revoked"] or joined)
-        return str(said.get("error", ""))
+        return said
 
     def _options(self, address: str) -> bytes:
         said = {
@@ -269,7 +270,7 @@ class _Supervisor:
     async def _start(
         self, name: str, *command: str, hears: bool = False
     ) -> asyncio.subprocess.Process:
-        """Start a program in a session of its own: a Ctrl-C is for this process to hear."""
+        """Start a program in a session of its own, which a Ctrl-C does not reach."""
         environment = clusters.node_environment(self.home, instance_of(self.home))
         environment[clusters.RECONNECT_TIMEOUT] = str(self.joining.reconnect_timeout_s)
         nothing, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
@@ -285,7 +286,7 @@ class _Supervisor:
 
 
 async def _end_of_raylet(node: int) -> None:
-    """Return once the raylet that `ray start` has started is no more.
+    """Wait until the raylet of `ray start` has ended.
 
     A raylet that ends by itself, as it does when one of its own agents was killed, may do so with
     exit status 0: then `ray start --block` goes on as if nothing were missing.
@@ -297,7 +298,7 @@ async def _end_of_raylet(node: int) -> None:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """End a program of ours; what it leaves behind is found by the marker."""
+    """End a program; the marker finds what it leaves behind."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

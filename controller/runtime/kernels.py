@@ -1,4 +1,4 @@
-"""Kernels checked and measured by a process of the agents' side."""
+"""Checks and benchmarks of kernels, in a process of the agents' side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAID: TypeAdapter[KernelCheck | KernelRow | KernelOperator | ErrorPayload] = Ty
 
 
 def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow | KernelOperator]:
-    """Yield what is found as it is found; raises UserError if it can't be run here."""
+    """Yield each check and row as it is done; raises UserError if it cannot run here."""
     command = python_module("agents.kernel_bench", wanted.model_dump_json())
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
@@ -28,4 +28,4 @@ def run_kernels(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow | Kerne
             yield said
     if process.returncode != 0:
         seen = f"its process ended with status {process.returncode}"
-        raise UserError(f"kernels {wanted.verb}", seen, "see above what it said")
+        raise UserError(f"run kernels {wanted.verb}", seen, "See its output above.")

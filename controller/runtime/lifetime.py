@@ -1,4 +1,4 @@
-"""Bringing a farm up on this machine, and down again."""
+"""Starting and ending a farm on this machine."""
 
 from __future__ import annotations
 
@@ -58,33 +58,33 @@ class FarmUp:
     url: str
     agent: StartedAgent | None
     started: bool
-    """Whether this call started it, rather than found it running."""
+    """Whether this call started it; else it was running."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpOptions:
-    """How a farm is started."""
+    """Options of `benchfarm up`."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Of this host."""
+    """Labels of this host."""
     with_agent: bool = True
     metrics_address: str = LOOPBACK
     api_port: int = 0
-    """0 for a free one."""
+    """0 for a free port."""
     head: Head = field(default_factory=Head)
     quarantine_after: int = QUARANTINE_AFTER
     quota: Quota = field(default_factory=Quota)
     """As in controller.runtime.options."""
     phone_power_cycle: tuple[str, ...] = ()
-    """Words of a command for phones of this host that nothing else brings back."""
+    """Command that switches a phone of this host off and on."""
     meter: tuple[str, ...] = ()
-    """Words of the user's power meter for this host's devices."""
+    """Command of a power meter for this host's devices."""
     prometheus: bool = False
-    """Whether a Prometheus looks on."""
+    """Whether Prometheus is started beside the farm."""
     supervised: bool = False
-    """Whether the farm is started again when a part of it ends."""
+    """Whether the farm is restarted when a part of it ends."""
     block: bool = False
-    """Whether this process is to be the supervisor, once the farm is up."""
+    """Whether this process becomes the supervisor once the farm is up."""
 
 
 _OPTIONS = TypeAdapter(UpOptions)
@@ -98,7 +98,7 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
     ended again on any exception.
     """
     home.prepare()
-    with _alone(home, "benchfarm up"), no_supervisor(home):
+    with _alone(home, "start the farm"), no_supervisor(home):
         former = home.cluster()
         if former and _is_up(home, former):
             require_same(former, options)
@@ -113,25 +113,25 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
 
 
 def bring_up_as_wanted(home: Home) -> None:
-    """Bring up a farm as `up` was told, if it has not been taken down since; raises as that."""
+    """Start a farm with the stored options of `up`, if there are any; raises as `bring_up`."""
     if options := wanted(home):
         bring_up(home, options)
 
 
 def wanted(home: Home) -> UpOptions | None:
-    """Return how a home's farm is started again; None if it is not to be."""
+    """Return the options for restarting a home's farm; None if it is not to be restarted."""
     try:
         return read_json(_OPTIONS, home.wanted)
     except FileNotFoundError:
         return None
     except UNREADABLE as error:
         seen = f"it is damaged: {reason(error)}"
-        remedy = "end the farm and start it again: benchfarm down, benchfarm up"
-        raise HomeUnusable(f"reading {home.wanted}", seen, remedy) from error
+        remedy = "Start the farm anew: run `benchfarm down`, then `benchfarm up`."
+        raise HomeUnusable(f"read {home.wanted}", seen, remedy) from error
 
 
 def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
-    """Have the farm started again when a part of it ends, with the options it was started with."""
+    """Store the farm's options, and start its supervisor."""
     before = wanted(home)
     if before is None or non_default_options(options) == cluster.options:
         before = options
@@ -152,19 +152,19 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
 
 
 def be_supervisor(home: Home) -> NoReturn:
-    """Become the supervisor that an `up` with `block` has made room for."""
+    """Become the supervisor, after an `up` with `block`."""
     command = python_module(HEAD_SUPERVISOR, IN_FOREGROUND)
     os.execve(command[0], command, supervisor_environment(home))
 
 
 def supervisor_environment(home: Home) -> dict[str, str]:
-    """Return the environment of who starts a home's farm again."""
+    """Return the environment of a home's supervisor."""
     own = {FARM_MARKER: home_mark(home, SUPERVISOR), "BENCHFARM_HOME": str(home.path)}
     return {**inherited_to_fetch(os.environ), **own}
 
 
 def _have_prometheus(home: Home, farm: FarmUp) -> None:
-    """Start Prometheus unless one looks on where the controller is; raises as `start_beside`."""
+    """Start Prometheus unless one watches this controller; raises as `start_beside`."""
     config = home.prometheus / CONFIG
     if running_beside(home):
         if farm.url in config.read_text(errors="replace"):
@@ -183,7 +183,7 @@ def _start_in_place_of(former: Cluster | None, home: Home, options: UpOptions) -
 
 
 def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
-    """former: the farm that was lost here, if one was."""
+    """Start a farm; former: the one that was lost here, if any."""
     # Redis knows the hosts of the former, who measure on without their head; a supervisor tries
     # again whatever goes wrong.
     kept = former and ((former.redis and options.head.redis) or home.wanted.exists())
@@ -223,7 +223,7 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
 
 
 def _former_port(former: Cluster | None) -> int:
-    """Return where the controller listened before, if that is still free, else 0."""
+    """Return the controller's former port if it is free, else 0."""
     try:
         _require_free(former.api_port if former else 0)
     except UserError:
@@ -232,14 +232,14 @@ def _former_port(former: Cluster | None) -> int:
 
 
 @contextmanager
-def _alone(home: Home, what: str) -> Iterator[None]:
-    """Hold what only one `up` or `down` of a home can; raises UserError.
+def _alone(home: Home, tried: str) -> Iterator[None]:
+    """Hold the lock of a home's only `up` or `down`; raises FarmUnavailable.
 
-    While the farm is being started again, that is waited for.
+    Waits while a supervisor restarts the farm.
     """
     patience = Patience(f"of {home.path}, which is being started again")
-    seen = "another one is at work here"
-    at_work = FarmUnavailable(f"{what} in {home.path}", seen, "wait for its end")
+    seen = "another `benchfarm up` or `benchfarm down` is at work here"
+    at_work = FarmUnavailable(f"{tried} in {home.path}", seen, "Wait until it has ended.")
     while True:
         with exclusive_now(home.up_lock) as free:
             if free:
@@ -251,7 +251,7 @@ def _alone(home: Home, what: str) -> Iterator[None]:
 
 
 def non_default_options(options: UpOptions) -> dict[str, str]:
-    """Return what differs from the defaults, as `up` is given it."""
+    """Return the options that differ from their defaults, as texts by name."""
     head = options.head
     usual = head.listen.host if head.listen else LOOPBACK
     said = {
@@ -277,14 +277,14 @@ def _other(value: int, usual: int) -> str:
 
 
 def require_same(cluster: Cluster, options: UpOptions) -> None:
-    """Raise UserError if a farm that is up would have to be another for these options."""
+    """Raise UserError if a farm that is up was started with other options."""
     for option, value in non_default_options(options).items():
         has = cluster.options.get(option)
         if has != value:
             raise UserError(
-                f"benchfarm up {option} {value}",
+                f"use {option} {value}",
                 f"a farm is up here with {option} {has}" if has else "a farm is up here without it",
-                "end it first: benchfarm down",
+                "Run `benchfarm down` first.",
             )
 
 
@@ -295,7 +295,7 @@ def start_agent(
     phone_power_cycle: Sequence[str] = (),
     meter: Sequence[str] = (),
 ) -> StartedAgent:
-    """Start this host's agent on a farm that is up, or find it running.
+    """Start this host's agent on a farm that is up, or return the one that runs.
 
     Raises FarmUnavailable, or UserError for an address that is not this host's.
     """
@@ -303,14 +303,14 @@ def start_agent(
     cluster = home.cluster()
     if cluster is None:
         raise FarmUnavailable(
-            f"starting an agent for {home.path}", "no farm is up here", "run: benchfarm up"
+            f"start an agent in {home.path}", "no farm is up here", "Run `benchfarm up`."
         )
     said = (labels, metrics_address, phone_power_cycle, meter)
     return _await_agent(home, _spawn_agent(home, cluster, *said))
 
 
 def bring_down(home: Home) -> int | None:
-    """End everything of this home's farm; return how many processes, or None if it was down.
+    """End all of a home's farm; return the number of its processes, None if it was down.
 
     Raises FarmUnavailable while a person's `up` is at work.
     """
@@ -318,7 +318,7 @@ def bring_down(home: Home) -> int | None:
         return None
     home.wanted.unlink(missing_ok=True)  # from now on nobody starts it again
     ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
-    with _alone(home, "benchfarm down"):
+    with _alone(home, "end the farm"):
         home.wanted.unlink(missing_ok=True)  # it may have come back from who was just ended
         if cluster := home.cluster():
             return ended + clusters.stop(home, cluster)
@@ -327,7 +327,7 @@ def bring_down(home: Home) -> int | None:
 
 
 def _is_up(home: Home, cluster: Cluster) -> bool:
-    """Whether a farm runs; what is left of one, or of an `up` that was killed, does not count."""
+    """Return whether a farm runs; remains of one, or of a killed `up`, do not count."""
     alive = clusters.is_alive(cluster) and not names_of_ended(cluster.head)
     begun = alive and clusters.has_head(cluster) and home.endpoint_file.exists()
     return begun and clusters.has_controller(home, cluster)
@@ -339,8 +339,11 @@ def _require_startable(options: UpOptions) -> None:
     listening(options.metrics_address).close()
     _require_free(options.api_port)
     if (file := options.head.autoscaling) and not file.is_file():
-        tried = f"option --autoscaling-config {file}"
-        raise UserError(tried, "there is no such file", "name what `ray up` has left on this host")
+        tried, remedy = (
+            f"use --autoscaling-config {file}",
+            "Name the file that `ray up` left on this host.",
+        )
+        raise UserError(tried, "there is no such file", remedy)
     if options.head.redis:
         options.head.redis.require_usable()
 
@@ -350,7 +353,7 @@ def _require_free(port: int) -> None:
         socket.create_server((LOOPBACK, port)).close()
     except OSError as error:
         raise UserError(
-            f"option --api-port {port}", str(error.strerror), "give a free one, or 0 for any"
+            f"use --api-port {port}", str(error.strerror), "Give a free port, or 0 for any."
         ) from error
 
 
@@ -390,5 +393,5 @@ def _await_agent(home: Home, starting: subprocess.Popen[bytes]) -> StartedAgent:
     answer = json.loads(output.splitlines()[-1]) if output.strip() else {}
     if starting.returncode != 0:
         seen = answer.get("error", f"it exited with {starting.returncode}")
-        raise FarmUnavailable("starting the agent", seen, f"see {home.logs / 'agent-start.log'}")
+        raise FarmUnavailable("start the agent", seen, f"See {home.logs / 'agent-start.log'}.")
     return StartedAgent(answer["agent_id"], answer["revoked"])

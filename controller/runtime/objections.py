@@ -1,4 +1,4 @@
-"""What a person asks of a device, and can't have."""
+"""Refusal of a person's requests about a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.scheduling.device_life import Booked, DeviceEvent, Labelled, con
 
 
 def require_possible(device: RegisteredDevice, event: DeviceEvent) -> None:
-    """Raise DeviceBooked or LabelOfAgent if an event can't be: nothing of it is done."""
+    """Raise DeviceBooked or LabelOfAgent if an event is not possible."""
     match event:
         case Booked(booking):
             _require_free(device, booking)
@@ -21,20 +21,20 @@ def require_possible(device: RegisteredDevice, event: DeviceEvent) -> None:
 def _require_free(device: RegisteredDevice, booking: Booking) -> None:
     if other := conflict(device.life, booking):
         raise DeviceBooked(
-            f"reserving device {device.device.id} {booking.words}",
+            f"reserve device {device.device.id} {booking.words}",
             f"it is booked {other.words}: {other.why}",
-            "choose another time, or have that one ended: benchfarm device release",
+            "Choose another time, or have that booking ended with `benchfarm device release`.",
         )
 
 
 def _require_a_persons(device: RegisteredDevice, labels: Mapping[str, str | None]) -> None:
-    """Let a person take away what a person gave; the agent gives its own again each time."""
+    """Raise LabelOfAgent if a removed label is the agent's, which would set it again."""
     id_, agents = device.device.id, device.device.labels.keys() - device.life.labels.keys()
     gone = {name for name, value in labels.items() if value is None}
     for name in sorted(gone & agents):
         raise LabelOfAgent(
-            f"taking label {name} from device {id_}",
-            f"its agent {device.agent_id} gives it",
-            f"give it another value, benchfarm device label {id_} {name}=…, or start that agent "
-            "without it",
+            f"remove label {name} from device {id_}",
+            f"its agent {device.agent_id} sets it",
+            f"Run `benchfarm device label {id_} {name}=VALUE` to set another value, or start that "
+            "agent without it.",
         )

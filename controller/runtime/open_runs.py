@@ -1,4 +1,4 @@
-"""The runs that have not ended, and all that changes them.
+"""The runs that have not ended, and every change of them.
 
 Every change goes event → lifecycle → store → memory, in that order, so that a controller that
 dies at any point comes back to a truth it had already written.
@@ -33,14 +33,14 @@ Changed = tuple[Run, RunChange]
 """A run as it was, and its change."""
 
 MOST_ROUNDS = 25
-"""So often at one go is placed anew where a device was given to what can't be stored."""
+"""Most placements in a row, if runs that got a device cannot be stored."""
 REMEMBERED_S = 10 * HALF_LIFE_S
-"""Device time spent before that counts less than a thousandth: the store is not asked for it."""
+"""Device time older than this counts less than a thousandth, and is not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """Times in seconds."""
+    """The lease's length in seconds, and the policy of retries."""
 
     lease_ttl_s: float
     retry: RetryPolicy
@@ -48,7 +48,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Who is told of changes, once they are stored."""
+    """Callbacks for changes that are stored."""
 
     publish: Callable[[RunEvent], None]
     observe: Callable[[Run, RunChange], None] = lambda *_: None
@@ -56,7 +56,7 @@ class Listeners:
 
 
 class OpenRuns:
-    """Of one farm."""
+    """The open runs of one farm."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class OpenRuns:
         self._shares = Shares(self._spent_before())
         self._open = {run.run_id: run for run in store.runs(open_only=True)}
         self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
-        """Runs as they were when the store could not keep their next change, and why."""
+        """Runs before a change that the store could not keep, and why it could not."""
         self._leases = Leases(settings.lease_ttl_s)
         self._withheld: set[str] = set()
-        """Sweeps whose waiting runs are being changed: none is leased meanwhile."""
+        """Sweeps whose waiting runs are being changed; none is leased meanwhile."""
         self.told_late: set[str] = set()
-        """Runs that have changed after their end, since this was cleared."""
+        """Runs that have changed after their end since this was cleared."""
         self.is_placing = False
         """Whether there is more to place at once."""
         # Nobody could renew a lease while the controller was away: every owner gets a full term.
@@ -96,11 +96,11 @@ class OpenRuns:
         return iter(tuple(self._open.values()))
 
     def open(self, run_id: str) -> Run | None:
-        """Return a run, if it is open."""
+        """Return a run; None if it is not open."""
         return self._open.get(run_id)
 
     def get(self, run_id: str) -> Run | None:
-        """Return a run that is open, or was: then the store is asked."""
+        """Return a run, from the store if it is not open; None if there is no such run."""
         if run_id in self._set_aside:
             return self._set_aside[run_id][0]
         return self._open.get(run_id) or self._store.run(run_id)
@@ -115,16 +115,16 @@ class OpenRuns:
             raise self._set_aside[run_id][1]
 
     def leased(self, agent_id: str | None = None) -> list[Run]:
-        """Return the runs under way: all, or those of one agent."""
+        """Return the leased runs: all, or those of one agent."""
         held = [run for run in self._open.values() if run.lease]
         return [r for r in held if agent_id is None or (r.lease and r.lease.agent_id == agent_id)]
 
     def expired(self) -> list[Run]:
-        """Return the runs whose lease has run out."""
+        """Return the runs whose lease has expired."""
         return [self._open[run_id] for run_id in self._leases.expired(self._clock.steady())]
 
     def next_expiry(self) -> float | None:
-        """Return when the next lease runs out, on the steady clock, if there is one."""
+        """Return when the next lease expires, on the steady clock; None without leases."""
         return self._leases.next_end()
 
     def of_user(self, user: str) -> list[Run]:
@@ -132,42 +132,42 @@ class OpenRuns:
         return [r for r in self._open.values() if self._claims[r.sweep_id].user == user]
 
     def user_of(self, sweep_id: str) -> str | None:
-        """Return whose a sweep is; None if there is no such sweep."""
+        """Return the user of a sweep; None if there is no such sweep."""
         claim = self._claims.get(sweep_id)
         return claim.user if claim else None
 
     # --- what changes --------------------------------------------------------------------------
 
     def add(self, record: SweepRecord, new: Sequence[Run]) -> None:
-        """Queue runs of a sweep that are stored by now."""
+        """Queue stored runs of a sweep."""
         self._claims[record.sweep_id] = _claim(record)
         self._open.update((run.run_id, run) for run in new)
 
     def renew(self, run: Run) -> None:
-        """Prolong a leased run's lease; not stored: a restart renews every lease anyway."""
+        """Renew a run's lease; not stored, since a restart renews every lease."""
         self._leases.renew(run.run_id, self._clock.steady())
 
     def apply(self, events: Iterable[tuple[Run, Event]], *, quietly: bool = False) -> None:
-        """Do to each run what has happened; quietly: whoever watches need not hear of it.
+        """Apply an event to each run; quietly: without an event to watchers.
 
-        A run that a damaged store can't keep is set aside, and holds no device. Raises
-        StoreUnavailable where none can be kept for another reason.
+        A run that a damaged store cannot keep is set aside, and holds no device. Raises
+        StoreUnavailable if the store fails in another way.
         """
         self.take_over(self._stored(self.changes(events)), quietly=quietly)
 
     def changes(self, events: Iterable[tuple[Run, Event]]) -> list[Changed]:
-        """Return each run that events change, and how; any thread may."""
+        """Return the changes that events make; may be called in any thread."""
         now = self._clock.wall()
         pairs = [(run, advance(run, event, now, self._settings.retry)) for run, event in events]
         return [(run, change) for run, change in pairs if change.run != run or change.record]
 
     def keep(self, changed: Sequence[Changed]) -> None:
-        """Store changes at one go, or none of them; any thread may."""
+        """Store all changes or none; may be called in any thread."""
         if changed:
             self._store.save_runs([change for _, change in changed])
 
     def take_over(self, changed: Sequence[Changed], *, quietly: bool = False) -> None:
-        """Let what is stored by now be so, and tell of it."""
+        """Apply stored changes to memory, and tell the listeners."""
         for run, change in changed:
             if run.run_id not in self._open:
                 self.told_late.add(run.run_id)
@@ -180,7 +180,7 @@ class OpenRuns:
 
     @contextmanager
     def withheld(self, sweep_id: str) -> Iterator[None]:
-        """Lease no run of a sweep meanwhile."""
+        """Lease no run of a sweep in this context."""
         self._withheld.add(sweep_id)
         try:
             yield
@@ -192,7 +192,9 @@ class OpenRuns:
         for run in runs:
             other = self._open.get(run.run_id)
             if other and other.sweep_id != run.sweep_id:
-                raise StoreConflict(f"sweep {run.sweep_id}", f"{other.sweep_id} has its runs' ids")
+                raise StoreConflict(
+                    f"sweep {run.sweep_id}", f"sweep {other.sweep_id} has runs of the same ids"
+                )
 
     def place(self) -> None:
         """Lease queued runs to free devices; called when either may have changed."""
@@ -206,7 +208,7 @@ class OpenRuns:
     # --- inside --------------------------------------------------------------------------------
 
     def _stored(self, changed: Sequence[Changed]) -> list[Changed]:
-        """Store changes: all at once, or where the store is damaged, those that it can keep."""
+        """Store changes and return them; from a damaged store, only those that it could keep."""
         if not changed:
             return []
         try:
@@ -244,7 +246,7 @@ class OpenRuns:
         return Granted(device.id, agent.id, agent.incarnation)
 
     def _spent_before(self) -> Iterator[Spent]:
-        """Return what the store tells of device time, on the steady clock."""
+        """Return the stored device time, with dates on the steady clock."""
         for spent in self._store.spent(self._clock.wall() - REMEMBERED_S):
             at = self._clock.steady_at(spent.ended_at)
             yield spent.model_copy(update={"ended_at": at})
@@ -257,7 +259,7 @@ class OpenRuns:
         return self._shares.now(self._clock.steady(), leased)
 
     def _spend(self, before: Run, change: RunChange) -> None:
-        """Count a lease that a change has ended for the user who had it."""
+        """Count the time of a lease that a change has ended for its user."""
         lease = before.lease
         if lease is None or change.run.lease is not None or before.run_id in self._set_aside:
             return

@@ -1,4 +1,4 @@
-"""What `up` tells the controller, and where it is: light enough for the command line to import."""
+"""Options of the controller; imports so little that the command line can import it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Final
 from controller.contracts.quota import Quota
 
 URL_VARIABLE: Final = "BENCHFARM_URL"
-"""Where the controller listens, for who is not on its host: the end of an ssh tunnel, say."""
+"""Variable with the controller's URL for users elsewhere: an ssh tunnel's end, say."""
 QUARANTINE_AFTER = 3
-"""So many failures in a row of a device's own blame take it out of the fleet."""
+"""Failures in a row blamed on a device that put it in quarantine."""
 RECONNECT_TIMEOUT_S = 10
-"""For so long a Ray node lives on without its head, unless it is told otherwise."""
+"""Default time a Ray node lives on without its head."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerOptions:
-    """What `up` was told; kept by Ray for every restart of the actor."""
+    """The controller's options from `up`; Ray keeps them for restarts of the actor."""
 
     home: str
     metrics_address: str
-    """IP address of this host on which Prometheus finds its metrics."""
+    """IP address of this host where Prometheus finds its metrics."""
     api_port: int
-    """0 for a free one."""
+    """0 for a free port."""
     quarantine_after: int
     """As QUARANTINE_AFTER."""
     quota: Quota = field(default_factory=Quota)
-    """Of each user but the administrator."""
+    """Limits of each user but the administrator."""
     metrics_port: int = 0
-    """Which the farm had before, if it is still free; 0 for any."""
+    """The farm's former port, used if it is still free; 0 for any."""

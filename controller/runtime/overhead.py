@@ -1,4 +1,4 @@
-"""The overhead of a query, measured by a process of the agents' side."""
+"""Benchmark of a query's overhead, in a process of the agents' side."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from controller.platform.programs import python_module
 
 
 def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSamples:
-    """Run the interleaved benchmark; raises UserError naming what is missing."""
+    """Run the interleaved benchmark; raises UserError, which names what is missing."""
     known = {w.name: w.on_device for w in load_catalog().workloads.values() if w.on_device}
     chosen = known.get(workload)
     if chosen is None or numerics not in chosen.models:
         names = ", ".join(f"{name} ({'/'.join(w.models)})" for name, w in known.items())
-        raise UserError(f"benchmark {workload} {numerics}", "there is no such model", names)
+        tried = f"measure the overhead of {workload} {numerics}"
+        raise UserError(tried, "there is no such model", f"Choose one of {names}.")
     module = "agents.inference.bench_harness"
     arguments = [workload, numerics, str(pairs)]
     done = subprocess.run(
@@ -26,6 +27,7 @@ def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSample
     if done.returncode == USER_ERROR:
         raise ErrorPayload.model_validate_json(done.stdout).error()
     if done.returncode != 0:
-        seen = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        raise UserError("measuring the overhead", seen, "it needs the extra `dev`: make setup")
+        seen = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
+        remedy = "Run `make setup`: the benchmark needs the extra `dev`."
+        raise UserError("measure the overhead", seen, remedy)
     return OverheadSamples.model_validate_json(done.stdout)

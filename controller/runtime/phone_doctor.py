@@ -1,4 +1,4 @@
-"""What stands between a phone of this host and a VALID result."""
+"""Checks and set-up of this host's phones for VALID results."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from controller.store.sqlite import SqliteStore
 
 
 def examined_phone(home: Home, name: str, policy: str) -> PhoneResult:
-    """Look at a phone as a run under a policy would; what is to be mended comes first.
+    """Return the checks of a phone for a policy, the failed ones first.
 
-    name: its device id or adb serial. The answer has what adb may set for the policy, too.
+    name: its device id or adb serial. The result also has what adb may set for the policy.
 
     Raises PhoneUnavailable if it is not here, or a run or a probe is on it, FarmUnavailable.
     """
@@ -40,11 +40,11 @@ def examined_phone(home: Home, name: str, policy: str) -> PhoneResult:
         for serial in dict.fromkeys((name, with_port(name))):
             if checks := agent.ask("look", serial).checks:
                 return PhoneResult(checks=checks)
-    raise _not_here("examining", name)
+    raise _not_here("examine", name)
 
 
 def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> PhoneResult:
-    """Set what a policy needs of these keys, keep what they said, and look at the phone again.
+    """Set those of these keys that a policy needs, keep their old values, and check again.
 
     Raises as `examined_phone` does.
     """
@@ -52,20 +52,20 @@ def set_up_phone(home: Home, name: str, policy: str, keys: Collection[str]) -> P
         if route.device_id is not None:
             files = _files(agent, route.device_id, policy)
             return _with_ours(home, route, agent.ask("set", serial, *files, *keys))
-    raise _not_here("setting up", name)
+    raise _not_here("set up", name)
 
 
 def restored_phone(home: Home, name: str) -> PhoneResult:
-    """Put back the settings that were changed on a phone; raises as `examined_phone` does."""
+    """Restore the settings that were changed on a phone; raises as `examined_phone`."""
     for agent, serial, route in _ways_to(home, name):
         if route.device_id is not None:
             lock, _, kept = _files(agent, route.device_id, "")
             return agent.ask("restore", serial, lock, kept)
-    raise _not_here("restoring", name)
+    raise _not_here("restore", name)
 
 
 def kept_settings(home: Home) -> list[str]:
-    """Return the phones of this host on which settings are to be put back; waits for no agent."""
+    """Return this host's phones with settings to restore; waits for no agent."""
     files = home.agent.glob(f"*/{ADB_FOLDER}/{SETTINGS_FOLDER}/*.json")
     return sorted({file.stem for file in files})
 
@@ -77,31 +77,31 @@ def _ways_to(home: Home, name: str) -> Iterator[tuple[AdbAgent, str, RouteStatus
 
 
 def _files(agent: AdbAgent, device_id: str, policy: str) -> tuple[str, str, str]:
-    """Return a phone's lock, a policy, and the file of what was changed on it."""
+    """Return a phone's lock, the policy, and the file of its changed settings."""
     kept = agent.folder / SETTINGS_FOLDER / f"{device_id}.json"
     return str(agent.folder / USES_FOLDER / device_id), policy, str(kept)
 
 
-def _not_here(doing: str, name: str) -> PhoneUnavailable:
-    remedy = "see what is: benchfarm phone list"
-    return PhoneUnavailable(f"{doing} phone {name}", "it is not here", remedy)
+def _not_here(verb: str, name: str) -> PhoneUnavailable:
+    remedy = "Run `benchfarm phone list` to see those that are."
+    return PhoneUnavailable(f"{verb} phone {name}", "it is not here", remedy)
 
 
 def _with_ours(home: Home, route: RouteStatus, found: PhoneResult) -> PhoneResult:
-    """Return what was found, with what is known on this side."""
+    """Return a result with the checks of this side added."""
     ours = (*_complaint(route), *_runtime(home, str(route.device_id)))
     return found.model_copy(update={"checks": tuple(worst_first((*found.checks, *ours)))})
 
 
 def _unasked(agent: AdbAgent, serial: str, route: RouteStatus) -> tuple[Check, ...]:
-    """Return what is known of a phone that the agent doesn't use."""
+    """Return the checks of a phone that the agent does not use."""
     listed = agent.ask("look", serial).checks
     in_the_way = any(check.health is Health.MEND for check in listed)
     return tuple(worst_first((*listed, *(() if in_the_way else _complaint(route)))))
 
 
 def _complaint(route: RouteStatus) -> Iterator[Check]:
-    """Yield why the agent doesn't use a phone: it may lack a program, or be somebody else's."""
+    """Yield the check whether the agent uses a phone."""
     if why := route.complaint:
         yield Check(what="connection", health=Health.MEND, seen=why.seen, remedy=why.remedy)
     else:
@@ -118,5 +118,5 @@ def _runtime(home: Home, device_id: str) -> Iterator[Check]:
         yield Check(what="runtime", health=Health.MEND, seen=lacking, remedy=REMEDY)
     else:
         yield Check(
-            what="runtime", health=Health.WELL, seen=f"there is one for {device.architecture}"
+            what="runtime", health=Health.WELL, seen=f"there is a runtime for {device.architecture}"
         )

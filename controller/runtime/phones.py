@@ -1,4 +1,4 @@
-"""Virtual phones, and phones for this host's agent; done by processes of the agents' side."""
+"""Virtual phones and the phones of this host's agent, through processes of the agents' side."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ from controller.store.sqlite import SqliteStore
 
 STOP_S = 10.0
 ADBD_PORT = 5555
-"""Where phones listen for adb, unless told otherwise."""
+"""Default port of phones for adb."""
+_LIST = "Run `benchfarm phone list` to see those that are."
 Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True)
 class StartedPhone:
-    """A virtual phone that runs as a child of this process."""
+    """A virtual phone that is a child of this process."""
 
     process: subprocess.Popen[str]
     facts: dict[str, object]
@@ -51,10 +52,10 @@ class StartedPhone:
 def started_phone(
     profile: str, key: Path | None, instance: str | None = None, options: Sequence[str] = ()
 ) -> Iterator[StartedPhone]:
-    """Be host to a virtual phone for a while; raises PhoneUnavailable, UserError.
+    """Run a virtual phone in this context; raises PhoneUnavailable, UserError.
 
-    key: a file of the only host keys it lets in; with None it asks its user, who can't answer yet,
-    unless an option says otherwise. instance: of the farm whose end is to end the phone, too.
+    key: file of the host keys that it lets in; with None it lets none in, unless an option says
+    otherwise. instance: marker of the farm that ends the phone, too, when it ends.
     """
     command = [*python_module("agents.virtual_phone", f"--profile={profile}", *options)]
     command += [f"--authorized-keys={key}"] if key else []
@@ -86,14 +87,14 @@ def started_phone(
 
 
 def connect_phone(home: Home, address: str, server: str | None = None) -> str:
-    """Have this host's agent take in a phone over TCP; return which phone it is.
+    """Connect a phone to this host's agent over TCP; return its device id.
 
-    address: HOST or HOST:PORT. server: the adb server that is to connect to it, where the agent
-    follows several. A second way to a phone that is in the farm already is closed again. Raises
+    address: HOST or HOST:PORT. server: the adb server that connects to it, if the agent has
+    several. A second connection to a phone of the farm is closed again. Raises
     PhoneUnavailable, DeviceRefused, FarmUnavailable, UserError.
     """
     address = with_port(address)
-    agent = chosen(f"connecting phone {address}", agents_here(home), server)
+    agent = chosen(f"connect phone {address}", agents_here(home), server)
     before = agent.read().routes.get(address)
     _addresses(agent).take_back(address)
     refused = before is not None and before.complaint is not None
@@ -104,30 +105,30 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
         now = agent.read().routes.get(address)
         return now if now and now.look > looks else None
 
-    route = _await(f"connecting phone {address}", outcome)
+    route = _await(f"connect phone {address}", outcome)
     if route.complaint is None:
         return str(route.device_id)
     error = route.complaint.error()
     if isinstance(error, PhoneClaimedTwice):
         agent.ask("disconnect", address)
-        remedy = "the second is disconnected again; a second virtual phone needs its own --serial"
+        remedy = "It is disconnected again; start a second virtual phone with its own `--serial`."
         raise PhoneClaimedTwice(error.tried, error.seen, remedy)
     raise error
 
 
 def disconnect_phone(home: Home, phone: str) -> str:
-    """Have this host's agent do without a phone over TCP until it is connected; return its address.
+    """Disconnect a phone from this host's agent; return its address.
 
     phone: its address or device id. Raises PhoneUnavailable if no such phone is here,
     FarmUnavailable, UserError.
     """
-    tried = f"disconnecting phone {phone}"
+    tried = f"disconnect phone {phone}"
     found = next(_ways_to(home, phone), None)
     if found is None:
-        raise PhoneUnavailable(tried, "it is not here", "see what is: benchfarm phone list")
+        raise PhoneUnavailable(tried, "it is not here", _LIST)
     agent, address = found
     if ":" not in address:
-        raise UserError(tried, "it is on a cable", "pull the cable out")
+        raise UserError(tried, "it is connected by a cable", "Unplug the cable.")
 
     def is_gone() -> bool:
         # Each time: what the agent was doing with the phone may have brought it back.
@@ -141,7 +142,7 @@ def disconnect_phone(home: Home, phone: str) -> str:
 
 
 def _ways_to(home: Home, phone: str) -> Iterator[tuple[AdbAgent, str]]:
-    """Yield those that this host's agent sees, then an address that it remembers."""
+    """Yield the connections that this host's agent sees, then a remembered address."""
     address = with_port(phone)
     for agent, serial, route in routes_here(home):
         if serial in (phone, address) or phone in (route.device_id, route.last_device_id):
@@ -156,28 +157,26 @@ def _addresses(agent: AdbAgent) -> PhoneAddresses:
 
 
 def with_port(address: str) -> str:
-    """Return a phone's address as adb lists it: with the usual port if none is named."""
+    """Return a phone's address as adb lists it, with the default port if it has none."""
     if address.count(":") > 1 and not address.startswith("["):
         address = f"[{address}]"  # IPv6
     return address if ":" in address.rpartition("]")[2] else f"{address}:{ADBD_PORT}"
 
 
 def clean_phone(home: Home, device_id: str) -> int:
-    """Remove all that runs have put on a phone; return how many bytes that freed.
+    """Remove all files of runs from a phone; return the bytes freed.
 
-    Raises PhoneUnavailable if a run or a probe is on it or it is not here, FarmUnavailable.
+    Raises PhoneUnavailable if it has a run or a probe or is not here, FarmUnavailable.
     """
     for agent, serial, route in routes_here(home):
         if route.device_id == device_id:
             lock = agent.folder / USES_FOLDER / device_id
             return agent.ask("clean", serial, str(lock)).freed_bytes
-    raise PhoneUnavailable(
-        f"cleaning phone {device_id}", "it is not here", "see what is: benchfarm phone list"
-    )
+    raise PhoneUnavailable(f"clean phone {device_id}", "it is not here", _LIST)
 
 
 def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
-    """Yield every way to a phone that this host's agent sees, by its adb serial there.
+    """Yield every connection to a phone that this host's agent sees, with its adb serial.
 
     Raises FarmUnavailable.
     """
@@ -187,7 +186,7 @@ def routes_here(home: Home) -> Iterator[tuple[AdbAgent, str, RouteStatus]]:
 
 
 def phones_here(home: Home) -> list[PhoneHere]:
-    """Return every way to a phone that this host's agent sees, first those it can't use.
+    """Return every connection to a phone that this host's agent sees, unusable ones first.
 
     Raises FarmUnavailable.
     """
@@ -200,9 +199,9 @@ def phones_here(home: Home) -> list[PhoneHere]:
 
 
 def complaints_here(home: Home, shown: Collection[str] = ()) -> list[UserError]:
-    """Return why phones that this host's adb servers list are not used; waits for no agent.
+    """Return why phones of this host's adb servers are not used; waits for no agent.
 
-    shown: ids of devices that are shown beside it, with why they are away: they are left out.
+    shown: ids of devices to leave out, since they are shown elsewhere with their reason.
     """
     if home.cluster() is None:
         return []
@@ -215,31 +214,32 @@ def complaints_here(home: Home, shown: Collection[str] = ()) -> list[UserError]:
 
 
 def adb_key(home: Home, server: str | None = None) -> Path | None:
-    """Return the public key by which this host's adb server is known to phones.
+    """Return the public key of this host's adb server; None for a server that others run.
 
-    None for a server that others run. Waits for the server, which makes the key before it listens;
-    raises as `connect_phone` does.
+    Waits for the server, which makes the key before it listens; raises as `connect_phone`.
     """
-    agent = chosen("looking for the adb server's key", agents_here(home), server)
+    agent = chosen("find the adb server's key", agents_here(home), server)
     key = agent.folder / ".android" / "adbkey.pub"
     return key if key.exists() else None
 
 
 def key_to_let_in(home: Home, server: str | None = None) -> Path:
-    """Return the public key that a virtual phone on this host is to let in; raises UserError."""
-    tried, remedy = "starting a virtual phone", "name the file with the key: --key adbkey.pub"
+    """Return the public key for a virtual phone on this host to let in; raises UserError."""
+    tried, option = "start a virtual phone", "`--key adbkey.pub`"
     try:
         key = adb_key(home, server)
     except FarmUnavailable as error:
-        seen = f"it is to let in this host's agent, and {error.seen}"
-        raise UserError(tried, seen, f"run: benchfarm up; or {remedy}") from error
+        seen = f"it must let in this host's agent, and {error.seen}"
+        remedy = f"Run `benchfarm up`, or name the file with the key: {option}."
+        raise UserError(tried, seen, remedy) from error
     if key is None:
-        raise UserError(tried, "the key of an adb server that others run is not known", remedy)
+        seen = "the key of an adb server that others run is not known"
+        raise UserError(tried, seen, f"Name the file with the key: {option}.")
     return key
 
 
 def await_devices(home: Home, wanted: Collection[str]) -> None:
-    """Return once devices have registered and are ready; raises PhoneUnavailable."""
+    """Wait until devices are registered and online; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
     with closing(SqliteStore.open_reader(home.store)) as store:
         while True:
@@ -249,18 +249,18 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
                     time.sleep(RETRY_S)
                     continue
                 raise PhoneUnavailable(
-                    f"waiting for {', '.join(missing)}", "not registered", "see the agent's log"
+                    f"find {', '.join(missing)}", "not registered", "See the agent's log."
                 )
             return
 
 
 def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
-    """Return what the agent has done, once it is seen; raises PhoneUnavailable."""
+    """Wait for the agent's result and return it; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
     while not (found := seen_of()):
         if time.monotonic() >= give_up:
-            seen = f"the agent has not looked at it in {ADB_START_S:g} s"
-            raise PhoneUnavailable(tried, seen, "see the agent's log")
+            seen = f"the agent has not looked at it within {ADB_START_S:g} s"
+            raise PhoneUnavailable(tried, seen, "See the agent's log.")
         time.sleep(RETRY_S)
     return found
 
@@ -268,5 +268,5 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
 def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
     said = process.stderr.read().strip().splitlines() if process.stderr else []
     seen = said[-1] if said else f"it exited with {process.wait()}"
-    remedy = f"start it by itself: python -P -m agents.virtual_phone --profile={profile}"
-    return PhoneUnavailable(f"starting a virtual phone {profile}", seen, remedy)
+    remedy = f"Run `python -P -m agents.virtual_phone --profile={profile}` to see why."
+    return PhoneUnavailable(f"start a virtual phone {profile}", seen, remedy)

@@ -1,4 +1,4 @@
-"""Running Prometheus beside a farm, and asking it."""
+"""Prometheus beside a farm: starting it and querying it."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from controller.runtime.home import Home
 START_S = 20.0
 ASK_S = 10.0
 SHOWN_CHARACTERS = 300
-"""So much is said back of what the server there complains of."""
+"""Characters shown of the server's error."""
 _BESIDE = re.compile(r"http://127\.0\.0\.1:[0-9]{1,5}")
 STOP_S = 10.0
 RETRY_S = 0.05
 Series = Mapping[str, Any]
-"""One element of an answer's `result`: `metric` (its labels) and `value` or `values`."""
+"""One element of a response's `result`: `metric` (its labels) and `value` or `values`."""
 
 
 class PrometheusUnavailable(UserError):
-    """Prometheus is not installed, did not start, or gave no answer."""
+    """A Prometheus that is not installed, did not start, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Prometheus:
     url: str
 
     def query(self, promql: str) -> list[Series]:
-        """Return the series an expression gives now."""
+        """Return the series of an expression now."""
         found: list[Series] = self._ask("query", {"query": promql})["result"]
         return found
 
     def query_range(
         self, promql: str, start: float, end: float, step_s: float = 1.0
     ) -> list[Series]:
-        """Return the series an expression gives between two times, in seconds since the epoch."""
+        """Return the series of an expression between two times (seconds since the epoch)."""
         over = {"query": promql, "start": start, "end": end, "step": step_s}
         found: list[Series] = self._ask("query_range", over)["result"]
         return found
@@ -74,13 +74,13 @@ class Prometheus:
             said = answer.json()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise PrometheusUnavailable(
-                f"asking Prometheus at {self.url[:SHOWN]}", str(error), "see whether it still runs"
+                f"ask Prometheus at {self.url[:SHOWN]}", str(error), "Check that it still runs."
             ) from error
         if said.get("status") != "success":
             raise PrometheusUnavailable(
-                f"asking Prometheus for {parameters.get('query', path)}",
+                f"ask Prometheus for {parameters.get('query', path)}",
                 str(said.get("error", answer.status_code))[:SHOWN_CHARACTERS],
-                "mend the query",
+                "Correct the query.",
             )
         return said["data"]
 
@@ -93,7 +93,7 @@ class StartedPrometheus:
     process: subprocess.Popen[bytes]
 
     def stop(self) -> None:
-        """End it and wait for its end; its data stays."""
+        """Stop it and wait for its end; its data stays."""
         self.process.terminate()
         try:
             self.process.wait(STOP_S)
@@ -103,18 +103,18 @@ class StartedPrometheus:
 
 
 def find_program(name: str) -> Path:
-    """Return where `prometheus` or `promtool` is installed; raises PrometheusUnavailable."""
+    """Return the path of `prometheus` or `promtool`; raises PrometheusUnavailable."""
     if found := shutil.which(name):
         return Path(found)
     raise PrometheusUnavailable(
-        f"looking for {name} in PATH",
+        f"find {name} in PATH",
         "it is not installed",
-        "install Debian's package prometheus, or run: make setup && . .deps/env",
+        "Install Debian's package `prometheus`, or run `make setup && . .deps/env`.",
     )
 
 
 def write_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what prometheus_config.prometheus_files gives, as YAML; raises UserError."""
+    """Write the files of prometheus_config.prometheus_files as YAML; raises UserError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():
@@ -122,11 +122,11 @@ def write_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
             (folder / name).write_text(f"# Made by: benchfarm prometheus config\n{text}")
     except OSError as error:
         seen = error.strerror or str(error)
-        raise UserError(f"writing {folder}", seen, "name a folder you can write to") from error
+        raise UserError(f"write {folder}", seen, "Name a folder that you can write to.") from error
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes for people: nothing by reference, and what has several lines as such."""
+    """A YAML writer for people: no references, texts of several lines as blocks."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -147,7 +147,7 @@ def start_prometheus(
 ) -> StartedPrometheus:
     """Start Prometheus on a free loopback port and wait until it answers.
 
-    folder: for its configuration, its log and its data, which it goes on from. Raises
+    folder: for its configuration, its log and its data, which it continues. Raises
     PrometheusUnavailable.
     """
     program = find_program("prometheus")
@@ -177,7 +177,7 @@ def start_prometheus(
 
 
 def running_beside(home: Home) -> Prometheus | None:
-    """Return the Prometheus of a farm, if one was started and answers."""
+    """Return the Prometheus of a farm; None if none was started or it does not answer."""
     try:
         url = home.prometheus_url.read_text(errors="replace")
         if not _BESIDE.fullmatch(url):
@@ -190,7 +190,7 @@ def running_beside(home: Home) -> Prometheus | None:
 
 
 def start_beside(home: Home, intervals: Intervals) -> StartedPrometheus:
-    """Start Prometheus for the farm of a home; it ends with the farm at the latest.
+    """Start Prometheus for the farm of a home; it is stopped with the farm.
 
     Raises PrometheusUnavailable, FarmUnavailable.
     """
@@ -217,7 +217,7 @@ def _await_port(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def _await_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until it has read what it had stored."""
+    """Wait until it has read its stored data."""
     give_up = time.monotonic() + START_S
     while not _is_ready(url):
         _complain_if_over(process, log, give_up)
@@ -240,5 +240,9 @@ def _complain_if_over(process: subprocess.Popen[bytes], log: Path, give_up: floa
     if process.poll() is None and time.monotonic() < give_up:
         return
     ended = process.returncode is not None
-    seen = f"it exited with {process.returncode}" if ended else f"no answer in {START_S:.0f} s"
-    raise PrometheusUnavailable("starting Prometheus", seen, f"see what it said in {log}")
+    seen = (
+        f"it exited with {process.returncode}"
+        if ended
+        else f"it has not answered within {START_S:.0f} s"
+    )
+    raise PrometheusUnavailable("start Prometheus", seen, f"See its output in {log}.")

@@ -1,6 +1,6 @@
-"""The Redis in which Ray keeps what it knows of a farm's hosts, so that they outlive their head.
+"""The Redis for Ray's tables of a farm's hosts, so that the hosts outlive their head.
 
-Only Ray's GCS keeps things there. Here is looked whether it can, and cleared what it has left.
+Only Ray's GCS writes there. This module checks that it can, and deletes what it has left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from controller.runtime.addresses import Address
 
 ANSWER_S = 3.0
 MAX_LINE = 200
-"""So much of an answer's first line is read: what is there may be no Redis."""
+"""Bytes read of a response's first line; the server may not be a Redis."""
 _FORGET = """
 import json, sys
 from ray._private.gcs_utils import cleanup_redis_storage
@@ -27,7 +27,7 @@ cleanup_redis_storage(**json.load(sys.stdin))
 
 
 class RedisServer(Contract):
-    """A Redis server, and which file has its password."""
+    """A Redis server and the file of its password."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class RedisServer(Contract):
 
     @classmethod
     def parse(cls, text: str, password_file: Path | None) -> RedisServer:
-        """Read HOST:PORT; raises UserError, also for a file that holds no password."""
+        """Parse HOST:PORT; raises UserError, also for a file without a password."""
         address = Address.parse("--redis", text, port=None)
         file = str(password_file.absolute()) if password_file else None
         server = cls(host=address.host, port=address.port, password_file=file)
@@ -49,34 +49,34 @@ class RedisServer(Contract):
         """Return the password, "" if none was given; raises UserError."""
         if self.password_file is None:
             return ""
-        tried = f"option --redis-password-file {self.password_file}"
-        remedy = "put the password of Redis there, readable by you only"
+        tried = f"use --redis-password-file {self.password_file}"
+        remedy = "Put the password of Redis into a file of yours that only you can read."
         if password := read_private(Path(self.password_file), tried, remedy):
             return password
         raise UserError(tried, "it is empty", remedy)
 
     def environment(self, namespace: str) -> dict[str, str]:
-        """Return what makes a head of Ray keep its tables there, under a name of their own."""
+        """Return the variables that make a Ray head keep its tables there, under a namespace."""
         return {"RAY_REDIS_ADDRESS": str(self), "RAY_external_storage_namespace": namespace}
 
     def require_usable(self) -> None:
-        """Raise UserError unless it answers us, and nobody else on the network."""
-        tried = f"option --redis {self}"
+        """Raise UserError unless it answers with the password and only then."""
+        tried = f"use --redis {self}"
         password = self.password()
         stranger = self._ask("PING")
         admitted = self._ask("AUTH", password) if password else stranger
         if stranger == "+PONG":
             seen = "it serves anyone who can reach it, without a password"
-            remedy = "set requirepass there: who can write to it has power over every host"
+            remedy = "Set requirepass there: who can write to it has power over every host."
             raise UserError(tried, seen, remedy)
         if admitted != "+OK":
-            seen = admitted.lstrip("-").partition(". ")[0] or "it is no Redis"
-            raise UserError(tried, seen, "put its password into --redis-password-file")
+            seen = admitted.lstrip("-").partition(". ")[0] or "it is not a Redis"
+            raise UserError(tried, seen, "Give its password with `--redis-password-file`.")
 
     def forget(self, namespace: str) -> None:
-        """Delete all that Ray has kept there of a farm that is down; raises UserError."""
-        tried = f"farm down, deleting what Ray has kept in Redis at {self}"
-        remedy = f"delete the keys RAY{namespace}@* there"
+        """Delete Ray's tables of a farm that is down; raises UserError."""
+        tried = f"delete Ray's tables in Redis at {self}"
+        remedy = f"The farm is down; delete the keys `RAY{namespace}@*` there."
         try:
             self.require_usable()  # Ray would try for minutes
         except UserError as error:
@@ -101,6 +101,6 @@ class RedisServer(Contract):
                 connection.sendall(asked)
                 return answer.readline(MAX_LINE).decode(errors="replace").strip()
         except OSError as error:
-            remedy = "start a Redis there that this host can reach"
+            remedy = "Start a Redis there that this host can reach."
             seen = error.strerror or str(error)
-            raise UserError(f"option --redis {self}", seen, remedy) from error
+            raise UserError(f"use --redis {self}", seen, remedy) from error

@@ -1,4 +1,4 @@
-"""The agents and devices a controller knows, and the lives of the devices: store, then memory."""
+"""The agents and devices that a controller knows, and their changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Known = TypeVar("Known", RegisteredAgent, RegisteredDevice)
 
 
 class Roster:
-    """Every change goes device life → store → memory."""
+    """The agents and devices; every change goes device life → store → memory."""
 
     def __init__(self, store: Store, clock: Clock, policy: QuarantinePolicy) -> None:
         self._store = store
@@ -64,38 +64,38 @@ class Roster:
         self.agents: dict[str, RegisteredAgent] = {a.agent.id: a for a in agents}
         self._some_lost = store.lost_agents()
         self._admitted: set[str] = set()
-        """Agents without a record that a person has let in."""
+        """Agents without a record that a person has admitted."""
         # An agent whose record is damaged is unknown until it registers, and has nothing till then.
         self.devices: dict[str, RegisteredDevice] = {
             d.device.id: d if d.agent_id in self.agents else d.model_copy(update={"online": False})
             for d in devices
         }
         self._pauses: dict[str, tuple[float | None, float]] = {}
-        """The date of each device's next probe, and when that is on the steady clock."""
+        """The time of each device's next probe, by the wall clock and by the steady clock."""
         for device in devices:
             self._rested(device)
 
     # --- what there is -------------------------------------------------------------------------
 
     def placeable(self) -> list[Device]:
-        """Return the devices that take part in the fleet, as selectors see them."""
+        """Return the devices that may get runs, with all their labels."""
         return [d.labelled for d in self.devices.values() if may_run(d)]
 
     def out(self) -> list[tuple[Device, str]]:
-        """Return the devices that take no part in the fleet, as selectors see them, and why."""
+        """Return the devices that may not get runs, with all their labels, and why."""
         now = self._clock.wall()
         absent = (d for d in self.devices.values() if not may_run(d))
         resting = ((d.labelled, idle_status(d, now)) for d in absent)
         return [(device, f"its state, {rest.state} ({rest.why})") for device, rest in resting]
 
     def reserved_for(self) -> Mapping[str, str | None]:
-        """Return the devices that are booked now, and who may run on each."""
+        """Return the devices that are booked now, and the user of each booking."""
         now = self._clock.wall()
         booked = {id_: booking_at(d.life, now) for id_, d in self.devices.items()}
         return {id_: booking.user for id_, booking in booked.items() if booking}
 
     def probes_due(self, agent_id: str) -> list[ProbeOrder]:
-        """Return the probes that an agent's devices are due for now."""
+        """Return the probes of an agent's devices that are due now."""
         own = (d for d in self.devices.values() if d.agent_id == agent_id and self._rested(d))
         return [order for d in own if (order := next_probe(d))]
 
@@ -104,11 +104,11 @@ class Roster:
         return _found("device", device_id, self.devices)
 
     def agent_of(self, device_id: str) -> Agent:
-        """Return the agent that has a device, or had it last."""
+        """Return the agent of a device, or its last one."""
         return self.agents[self.devices[device_id].agent_id].agent
 
     def refused(self, devices: Sequence[Device], agent: Agent) -> list[RefusedDevice]:
-        """Return which devices are not taken from an agent now, each id once."""
+        """Return the refused devices of an agent, each id once."""
         times = Counter(device.id for device in devices)
         found = [announced_twice(id_, agent) for id_, n in times.items() if n > 1]
         for device in devices:
@@ -120,18 +120,18 @@ class Roster:
         return found
 
     def by_our_clock(self, agent_id: str, said: float, earliest: float) -> float:
-        """Return what an agent's time is by the controller's clock: from `earliest` until now."""
+        """Return an agent's time by the controller's clock, limited to `earliest` … now."""
         return by_our_clock(said, self.agents[agent_id].clock_ahead_s, earliest, self._clock.wall())
 
     def require_agent(self, agent_id: str) -> None:
-        """Raise NotFound if no such agent has ever registered."""
+        """Raise NotFound if the agent has never registered."""
         _found("agent", agent_id, self.agents)
 
     def require_admitted(self, agent_id: str) -> None:
-        """Raise AgentRevoked if a person has shut an agent out, or may have: who knows is lost."""
+        """Raise AgentRevoked if an agent is revoked, or may be: its record may be lost."""
         known = self.agents.get(agent_id)
         if known is None and self._some_lost and agent_id not in self._admitted:
-            why = "the store has no record of it, and some are damaged: it may have been revoked"
+            why = "it has no record in the store, where some are damaged: it may have been revoked"
             raise AgentRevoked(agent_id, CONTROLLER, why)
         if known and known.revoked:
             raise AgentRevoked(agent_id, known.revoked.who, known.revoked.why)
@@ -141,7 +141,7 @@ class Roster:
     def announced(
         self, agent: Agent, devices: Sequence[Device], absent: Sequence[AbsentDevice] = ()
     ) -> None:
-        """Keep an agent and what it has; what it had and has no more goes offline."""
+        """Store an agent and its devices; its former devices go offline."""
         now = self._clock.wall()
         seen = {a.device_id: a for a in absent}
         present = {d.id: self._present(d, agent, now) for d in devices}
@@ -153,7 +153,7 @@ class Roster:
         self._keep_agent(agent, True, {**gone, **present}, now)
 
     def silent(self, agent_id: str, why: str, revoked: Hold | None = None) -> StoreDamaged | None:
-        """Take an agent for lost, with all its devices; return why that could not be stored."""
+        """Mark an agent and its devices as lost; return the error if that was not stored."""
         now, agent = self._clock.wall(), self.agents[agent_id].agent
         lost = Vanished(DeviceState.LOST, revoked.who if revoked else CONTROLLER, why)
         gone = {
@@ -164,11 +164,11 @@ class Roster:
         return self._keep_agent(agent, False, gone, now, revoked)
 
     def answered(self, agent_id: str) -> None:
-        """Note that an agent is given an answer now, after which it asks."""
+        """Note the time of an answer to an agent, which asks again after it."""
         self._clocks.answered(agent_id, self._clock.steady())
 
     def asked(self, agent_id: str, asked_at: float) -> None:
-        """Measure an agent's clock by its question, which is answered now; keep what is news."""
+        """Measure an agent's clock by its question; store a changed difference."""
         steady, known = self._clock.steady(), self.agents[agent_id]
         ahead_s = self._clocks.heard(agent_id, asked_at, self._clock.wall(), steady)
         self._clocks.answered(agent_id, steady)
@@ -179,7 +179,7 @@ class Roster:
                 self.agents[agent_id] = measured
 
     def admit(self, agent_id: str) -> None:
-        """Let a revoked agent in again, or one whose record may be lost; raises NotFound."""
+        """Admit a revoked agent, or one whose record may be lost; raises NotFound."""
         if self._some_lost and agent_id not in self.agents:
             self._admitted.add(agent_id)
             return
@@ -191,7 +191,7 @@ class Roster:
     def apply_event(
         self, device_id: str, event: DeviceEvent, who: str = CONTROLLER, why: str = ""
     ) -> RegisteredDevice:
-        """Apply an event to a device; who and why are kept if that changes what it is in.
+        """Apply an event to a device; a change of its status is stored with who and why.
 
         Raises NotFound, DeviceBooked, LabelOfAgent.
         """
@@ -211,14 +211,14 @@ class Roster:
         return changed
 
     def probed(self, agent_id: str, report: ProbeReport) -> None:
-        """Take what an agent has seen of a device of its own."""
+        """Apply the result of a probe, if the device is the agent's."""
         known = self.devices.get(report.of.device_id)
         if known and known.agent_id == agent_id:
             said = f"probe {'passed' if report.passed else 'failed'}: {report.why}"
             self.apply_event(report.of.device_id, Probed(report.of.number, report.passed), why=said)
 
     def expire(self) -> None:
-        """End the bookings whose time is over."""
+        """End the bookings that are over."""
         now = self._clock.wall()
         ended = [
             d.model_copy(update={"life": life})
@@ -230,24 +230,24 @@ class Roster:
             self.devices.update((d.device.id, d) for d in ended)
 
     def next_end(self) -> float | None:
-        """Return when the next booking ends, if there is one."""
+        """Return when the next booking ends, by the wall clock; None without bookings."""
         ends = [b.ends for d in self.devices.values() for b in d.life.bookings]
         return min(ends, default=None)
 
     def _save_devices(
         self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry], who: str
     ) -> None:
-        """Store devices; what the controller itself has seen of them counts in any case."""
+        """Store devices; the controller's own changes apply even if the store is damaged."""
         try:
             self._store.save_devices(devices, events)
         except StoreDamaged as damage:
             if who != CONTROLLER:
                 raise
             ids = ", ".join(device.device.id for device in devices)
-            log.error("what has happened to %s is not stored: %s", ids, damage)
+            log.error("the last change of %s is not stored: %s", ids, damage)
 
     def _rested(self, device: RegisteredDevice) -> bool:
-        """Tell whether the pause before a device's probe is over, whatever the clock is set to."""
+        """Return whether the pause before a device's probe is over, by the steady clock."""
         id_, date, now = device.device.id, device.life.probe_at, self._clock.steady()
         known = self._pauses.get(id_)
         if known is None or known[0] != date:
@@ -296,7 +296,7 @@ class Roster:
         except StoreDamaged as damage:
             if online:  # runs refer to what is stored
                 raise
-            log.error("agent %s is away, which is not stored: %s", agent.id, damage)
+            log.error("agent %s is offline, and this is not stored: %s", agent.id, damage)
             found = damage
         self.agents[agent.id] = registered
         self.devices.update(devices)
@@ -305,7 +305,7 @@ class Roster:
     def _told(
         self, device_id: str, device: RegisteredDevice, now: float
     ) -> DeviceHistoryEntry | None:
-        """Return what is new about a device, if anything is."""
+        """Return the history entry for a device's change of status; None if it has none."""
         known, rest = self.devices.get(device_id), idle_status(device, now)
         if known:
             before = idle_status(known, now)
@@ -327,11 +327,12 @@ def _booking_ended(device: RegisteredDevice, now: float) -> DeviceHistoryEntry:
 def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:
     if seen:
         return Vanished(DeviceState(seen.state), agent.id, seen.why)
-    return Vanished(DeviceState.OFFLINE, agent.id, f"agent {agent.id} has it no more")
+    return Vanished(DeviceState.OFFLINE, agent.id, f"agent {agent.id} no longer has it")
 
 
 def _found(noun: str, id_: str, known: Mapping[str, Known]) -> Known:
     if id_ not in known:
-        names = ", ".join(sorted(known)[:20]) or "none has registered yet"
-        raise NotFound(f"looking for {noun} {id_[:200]}", "there is none", f"known: {names}")
+        names = ", ".join(sorted(known)[:20])
+        remedy = f"Choose one of {names}." if names else "Wait until one has registered."
+        raise NotFound(f"find {noun} {id_[:200]}", f"there is no such {noun}", remedy)
     return known[id_]

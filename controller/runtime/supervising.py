@@ -1,4 +1,4 @@
-"""Starting something again whenever it ends: a joined host's node and agent, or a farm's head."""
+"""Restarts of what has ended: a joined host's node and agent, or a farm's head."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 
 HEAD_SUPERVISOR = "controller.runtime.head_supervisor"
-"""The module that keeps a farm whole; run as a program."""
+"""The module of a farm's supervisor; run as a program."""
 IN_FOREGROUND = "--block"
-"""Its option: the end of this process is to be the end of the farm."""
+"""Its option: the farm ends with this process."""
 SETTLED_S = 15.0
-"""What has lived for so long is started again at once; what has not, after a longer pause."""
+"""Lifetime after which a restart follows at once; after a shorter one, the pause grows."""
 LONGEST_PAUSE_S = 60.0
 
 
 def pause_s(short_lives: int, first_s: float) -> float:
-    """Return how long to wait before the next start, after so many short lives in a row."""
+    """Return the seconds before the next start, after so many short lives in a row."""
     doublings = min(max(short_lives - 1, 0), 16)
     return min(first_s * float(1 << doublings), LONGEST_PAUSE_S)
 
 
 async def end_of_one(pids: Iterable[int]) -> None:
-    """Return when one of some processes ends, at once if one has; never if there are none."""
+    """Wait until one of some processes ends; return at once if one has, never without any."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
     opened: list[int] = []
     try:
@@ -43,33 +43,33 @@ async def end_of_one(pids: Iterable[int]) -> None:
 
 @dataclass(slots=True)
 class Supervision:
-    """What a supervisor is told by signals, and what it tells."""
+    """The signals to a supervisor, and its messages."""
 
     say: Callable[[str], None]
-    """Told in a line what has happened."""
+    """Called with a line for each event."""
     signals: asyncio.Queue[None] = field(default_factory=asyncio.Queue)
     stop: asyncio.Task[None] = field(init=False)
-    """Done once it is to stop."""
+    """Done once the supervisor is to stop."""
     _trouble: str = ""
 
     def __post_init__(self) -> None:
         self.stop = asyncio.create_task(self.signals.get())
 
     def hear(self) -> None:
-        """Have SIGTERM and SIGINT stop this."""
+        """Make SIGTERM and SIGINT stop the supervisor."""
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self.signals.put_nowait, None)
 
     def say_once(self, trouble: str) -> None:
-        """Tell what is in the way, though it is tried again and again; "" once it is not."""
+        """Report a problem once, not at every retry; "" when it is over."""
         if trouble and trouble != self._trouble:
             self.say(trouble)
         self._trouble = trouble
 
     async def go_on(self, live_once: Callable[[], Awaitable[float]], first_s: float) -> None:
-        """Live again and again until told to stop; a crash loop slows down, and that is said.
+        """Repeat until told to stop; a crash loop slows down, and that is reported.
 
-        live_once: returns for how many seconds all was well.
+        live_once: returns the seconds for which all was well.
         """
         short_lives = 0
         try:
@@ -78,7 +78,9 @@ class Supervision:
                 short_lives = 0 if lived_s >= SETTLED_S else short_lives + 1
                 pause = pause_s(short_lives, first_s)
                 if pause > 2 * first_s:
-                    self.say(f"{short_lives} short lives in a row; next start in {pause:g} s")
+                    self.say(
+                        f"it ended early {short_lives} times in a row; next start in {pause:g} s"
+                    )
                 await asyncio.wait({self.stop}, timeout=pause)
         finally:
             self.stop.cancel()

@@ -1,6 +1,6 @@
-"""What users say of sweeps: submit, watch, cancel, resume.
+"""Users' calls about sweeps: submit, watch, cancel, resume.
 
-What takes long is divided so that the event loop need not do it at one go: see `desk`.
+Slow calls are divided into steps, which `desk` runs without blocking the event loop.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
 BATCH: Final = 25
-"""So many runs are changed at one go."""
+"""Runs that are changed at once."""
 MAX_ATTEMPTS: Final = 100
-"""A run with so many is not resumed: it would only grow."""
+"""A run with this many attempts is not resumed: its record would only grow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """A sweep, and the fleet that it is to be placed on; any thread may call it."""
+    """A sweep and the fleet to place it on; may be called in any thread."""
 
     sweep: Sweep
     devices: Sequence[Device]
@@ -48,13 +48,13 @@ class Expansion:
     catalog: Catalog
 
     def __call__(self) -> list[Cell]:
-        """Return its cells; raises SweepInvalid, NoMatchingDevice."""
+        """Return the sweep's cells; raises SweepInvalid, NoMatchingDevice."""
         cells = cells_of(self.sweep, self.catalog, self.sweep.name)
         return place_cells(self.sweep, cells, self.devices, self.catalog, self.out)
 
 
 class Sweeps:
-    """Of one farm."""
+    """The sweeps of one farm."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Sweeps:
         self._quota = quota
         self._ledger = Ledger()
         self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
-        """Of each sweep by the digest of what it says: the user of each generation."""
+        """The user of each generation of a sweep, by the digest of the sweep's content."""
         self._taken: set[str] = set()
         """The ids of sweeps that are being stored."""
         for record in store.sweeps():
@@ -83,9 +83,9 @@ class Sweeps:
                 self._ledger.add(record.user, _least_size(record.sweep), at)
 
     def submit(self, sweep: Sweep, *, user: str = ADMIN, again: bool = False) -> Submission:
-        """Queue a sweep's runs; those it already has are left alone.
+        """Queue a sweep's runs, except those that it already has.
 
-        again: submit as a new generation, measured anew; so is what another user submitted. Raises
+        again: submit it as a new generation, measured anew; another user's sweep always is. Raises
         SweepInvalid, NoMatchingDevice, NotAllowed, OverQuota.
         """
         if known := self.known(sweep, user, again=again):
@@ -99,14 +99,14 @@ class Sweeps:
     # --- the steps of a submission -------------------------------------------------------------
 
     def expansion(self, sweep: Sweep, user: str) -> Expansion:
-        """Return what expands a sweep on the fleet as it is now; raises NotAllowed."""
+        """Return the expansion of a sweep on the current fleet; raises NotAllowed."""
         _check_priority(sweep, user)
         return Expansion(sweep, self._roster.placeable(), self._roster.out(), self._catalog)
 
     def known(self, sweep: Sweep, user: str, *, again: bool) -> Submission | None:
-        """Return what a user submitted before, if no device is to be chosen anew for it.
+        """Return the user's earlier submission of a sweep, if it needs no new choice of devices.
 
-        Raises SweepInvalid if it is beyond the limits.
+        Raises SweepInvalid if the sweep exceeds the limits.
         """
         require_within_limits(sweep, sweep.name)
         mine = self._mine(sweep, user)
@@ -116,13 +116,13 @@ class Sweeps:
         return Submission(sweep_id=sweep_id, new_runs=0, known_runs=self._stored_runs(sweep_id))
 
     def record(self, sweep: Sweep, cells: Sequence[Cell], user: str, *, again: bool) -> SweepRecord:
-        """Return the sweep as it is to be stored; raises OverQuota."""
+        """Return the record to store for a sweep; raises OverQuota."""
         mine = self._mine(sweep, user)
         newest = max(self._generations[_identity(sweep)], default=0)
         generation = max(mine) if mine and not again else newest + 1
         while generation not in mine and self._is_taken(sweep.sweep_id(generation)):
             generation += 1  # another sweep of the same name has that id
-        sweep_id, tried = sweep.sweep_id(generation), f"submitting sweep {sweep.name}"
+        sweep_id, tried = sweep.sweep_id(generation), f"submit sweep {sweep.name}"
         runs = len(cells) * sweep.repeats
         new_runs = runs - (self._stored_runs(sweep_id) if generation in mine else 0)
         require_room(user, tried, self._runs.of_user(user), cells, new_runs, self._quota)
@@ -136,7 +136,7 @@ class Sweeps:
 
     @contextmanager
     def taken(self, record: SweepRecord) -> Iterator[None]:
-        """Let nobody else have a sweep's id while it is being stored."""
+        """Reserve a sweep's id while the sweep is being stored."""
         self._taken.add(record.sweep_id)
         try:
             yield
@@ -144,13 +144,13 @@ class Sweeps:
             self._taken.remove(record.sweep_id)
 
     def keep(self, record: SweepRecord, cells: Sequence[Cell]) -> list[Run]:
-        """Store a sweep; return those of its runs that are new; any thread may."""
+        """Store a sweep; return its new runs; may be called in any thread."""
         runs = runs_of(record.sweep, record.sweep_id, cells, record.submitted_at)
         self._runs.require_unlike(runs)
         return self._store.add_sweep(record, runs)
 
     def queue(self, record: SweepRecord, cells: Sequence[Cell], new: Sequence[Run]) -> Submission:
-        """Queue what is stored by now."""
+        """Queue the new runs of a stored sweep."""
         sweep, user = record.sweep, record.user
         self._generations[_identity(sweep)][record.generation] = user
         if new:
@@ -168,7 +168,7 @@ class Sweeps:
         self._owner(sweep_id, user)
 
     def sweep_status(self, sweep_id: str, user: str = ADMIN) -> SweepStatus:
-        """Return how a sweep stands; raises NotFound, NotAllowed."""
+        """Return the status of a sweep; raises NotFound, NotAllowed."""
         owner = self._owner(sweep_id, user)
         tally = self._store.tally(sweep_id)
         return SweepStatus(
@@ -179,9 +179,9 @@ class Sweeps:
         )
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Cancel a sweep's open runs; return how many.
+        """Cancel a sweep's open runs; return their number.
 
-        Raises NotFound, NotAllowed, and UserError if the store can't keep that of some.
+        Raises NotFound, NotAllowed, and UserError if the store cannot keep all changes.
         """
         with self.withheld(sweep_id, user):
             changed = self.changed(self.waiting(sweep_id), Cancelled())
@@ -190,7 +190,7 @@ class Sweeps:
         return count
 
     def resume(self, sweep_id: str, user: str = ADMIN) -> int:
-        """Queue a sweep's failed and cancelled runs again; return how many.
+        """Queue a sweep's failed and cancelled runs again; return their number.
 
         Raises NotFound, NotAllowed, OverQuota.
         """
@@ -204,7 +204,7 @@ class Sweeps:
 
     @contextmanager
     def withheld(self, sweep_id: str, user: str) -> Iterator[None]:
-        """Lease none of a sweep's runs until they are changed; raises NotFound, NotAllowed."""
+        """Lease no run of a sweep in this context; raises NotFound, NotAllowed."""
         self.require(sweep_id, user)
         with self._runs.withheld(sweep_id):
             yield
@@ -215,7 +215,7 @@ class Sweeps:
         return _without_attempts(run for run in self._runs if run.sweep_id == sweep_id)
 
     def changed(self, runs: Sequence[Run], event: Cancelled | Resumed) -> list[Changed]:
-        """Store at one go what becomes of runs that were never leased; any thread may."""
+        """Store the changes of never leased runs at once; may be called in any thread."""
         self._runs.require_unlike(runs)
         changed = self._runs.changes((run, event) for run in runs)
         try:
@@ -225,14 +225,14 @@ class Sweeps:
         return changed
 
     def telling(self, changed: Sequence[Changed]) -> Iterator[int]:
-        """Tell of what is stored, batch by batch; yield how many each time."""
+        """Apply stored changes batch by batch; yield the size of each batch."""
         for start in range(0, len(changed), BATCH):
             batch = changed[start : start + BATCH]
             self._runs.take_over(batch)
             yield len(batch)
 
     def cancelling(self, sweep_id: str) -> Iterator[int]:
-        """Cancel what is left of a sweep batch by batch; yield how many each time."""
+        """Cancel the other open runs of a sweep batch by batch; yield the size of each batch."""
         # What is under way comes last, so that its device takes none that is to be cancelled.
         doomed = sorted((r for r in self._runs if r.sweep_id == sweep_id), key=_is_leased)
         for start in range(0, len(doomed), BATCH):
@@ -242,26 +242,27 @@ class Sweeps:
             yield len(ended)
 
     def require_kept(self, sweep_id: str) -> None:
-        """Raise UserError if the store could not keep that some runs are cancelled."""
+        """Raise UserError if the store could not keep the cancellation of some runs."""
         if aside := len(self._runs.set_aside(sweep_id)):
             seen = f"the store is damaged where {aside} of its runs are kept"
-            raise UserError(f"cancelling sweep {sweep_id}", seen, "see: benchfarm store check")
+            remedy = "Run `benchfarm store check`."
+            raise UserError(f"cancel all of sweep {sweep_id}", seen, remedy)
 
     def resumable(self, sweep_id: str) -> list[Run]:
-        """Return the runs that can be queued again; any thread may, one at a time."""
+        """Return the runs that can be queued again; may be called in any thread, one at a time."""
         self._runs.told_late.clear()
         ended = (run for run in self._store.runs(sweep_id) if run.state in RESUMABLE)
         return [run for run in ended if len(run.attempts) < MAX_ATTEMPTS]
 
     def require_room(self, sweep_id: str, ended: Sequence[Run], user: str) -> None:
-        """Raise OverQuota if a user's runs would be too many once these are queued again."""
+        """Raise OverQuota if a user had too many runs with these queued again."""
         owner = self._owner(sweep_id, user)
-        tried = f"resuming sweep {sweep_id}"
+        tried = f"resume sweep {sweep_id}"
         cells = [run.cell for run in ended]
         require_room(user, tried, self._runs.of_user(owner), cells, len(ended), self._quota)
 
     def resuming(self, ended: Sequence[Run], changed: Sequence[Changed]) -> Iterator[int]:
-        """Queue the others again batch by batch; yield how many each time."""
+        """Queue the other runs again batch by batch; yield the size of each batch."""
         done = {run.run_id for run, _ in changed}
         others = [run for run in ended if run.run_id not in done]
         for start in range(0, len(others), BATCH):
@@ -272,7 +273,7 @@ class Sweeps:
     # --- inside --------------------------------------------------------------------------------
 
     def _as_it_is(self, run: Run) -> Run:
-        """Return an ended run, to which a late outcome may have been added meanwhile."""
+        """Return the current state of an ended run, which a late outcome may have changed."""
         if run.run_id in self._runs.told_late:
             return self._runs.get(run.run_id) or run
         return run
@@ -289,11 +290,12 @@ class Sweeps:
 
     def _owner(self, sweep_id: str, user: str) -> str:
         owner = self._runs.user_of(sweep_id)
-        tried = f"looking for sweep {sweep_id[:200]}"
+        tried = f"find sweep {sweep_id[:200]}"
         if owner is None:
-            raise NotFound(tried, "there is no such sweep", "see: benchfarm sweep status")
+            remedy = "Run `benchfarm sweep status` to see all sweeps."
+            raise NotFound(tried, "there is no such sweep", remedy)
         if user not in (ADMIN, owner):
-            raise NotAllowed(tried, "it is another user's", "ask that user, or the administrator")
+            raise NotAllowed(tried, "it is another user's", "Ask that user or the administrator.")
         return owner
 
 
@@ -302,7 +304,7 @@ def _identity(sweep: Sweep) -> str:
 
 
 def _least_size(sweep: Sweep) -> int:
-    """Return what a sweep takes in the store at least, if its cells are not known any more."""
+    """Return the least size of a sweep in the store, whose cells are no longer known."""
     return size_of(sweep, (), most_cells(sweep) * sweep.repeats)
 
 
@@ -317,7 +319,7 @@ def _is_leased(run: Run) -> bool:
 def _check_priority(sweep: Sweep, user: str) -> None:
     if user != ADMIN and (sweep.priority or 0) > 0:
         raise NotAllowed(
-            f"submitting sweep {sweep.name} with priority {sweep.priority}",
-            "above 0 is the administrator's",
-            "leave it out, or give one from -100 to 0",
+            f"submit sweep {sweep.name} with priority {sweep.priority}",
+            "only the administrator may set one above 0",
+            "Leave it out, or set one from -100 to 0.",
         )

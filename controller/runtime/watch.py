@@ -18,30 +18,30 @@ from controller.store.sqlite import SqliteStore
 
 @dataclass(slots=True)
 class SweepView:
-    """A sweep as it is known now."""
+    """The current states of a sweep's runs."""
 
     sweep_id: str
     states: dict[str, RunState]
     last: RunEvent | None = None
 
     def take(self, event: RunEvent) -> None:
-        """Bring the view up to date with an event."""
+        """Apply an event."""
         self.last = event
         self.states[event.run_id] = event.state
 
     @property
     def ended(self) -> int:
-        """How many runs are in a terminal state."""
+        """The number of runs in a terminal state."""
         return sum(state.terminal for state in self.states.values())
 
     @property
     def done(self) -> bool:
-        """Whether every run is."""
+        """Whether every run is in a terminal state."""
         return self.ended == len(self.states)
 
 
 def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]:
-    """Yield the sweep's view now and after each event until every run has ended.
+    """Yield a sweep's view now and after each event, until every run has ended.
 
     Raises NotFound, and FarmUnavailable if the controller stays away.
     """
@@ -66,9 +66,9 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
 
 
 def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepStatus]:
-    """Yield how a sweep stands, now and whenever that changes, until every run has ended.
+    """Yield a sweep's status now and at each change, until every run has ended.
 
-    For who has a token and not the store. Raises NotFound, NotAllowed, FarmUnavailable.
+    For users with a token and without the store. Raises NotFound, NotAllowed, FarmUnavailable.
     """
     patience = client.patience()
     while True:
@@ -102,7 +102,7 @@ def runs_of(home: Home, sweep_id: str) -> list[Run]:
             return runs
         known = [record.sweep_id for record in store.sweeps()]
     raise NotFound(
-        f"looking for sweep {sweep_id}",
+        f"find sweep {sweep_id}",
         "there is no such sweep",
-        f"known: {', '.join(known[-5:]) or 'none yet'}",
+        f"Choose one of {', '.join(known[-5:])}." if known else "Submit one first.",
     )

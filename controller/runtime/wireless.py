@@ -1,4 +1,4 @@
-"""Wireless debugging on this host: phones are paired with, and those that announce themselves."""
+"""Wireless debugging on this host: pairing with phones, and listing those nearby."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from controller.runtime.adb_agents import agents_here, chosen
 from controller.runtime.home import Home
 
 _STEPS = {
-    Announcement.CONNECT: "if it is paired: benchfarm phone connect",
-    Announcement.PAIR: "benchfarm phone pair",
-    Announcement.PLAIN: "benchfarm phone connect",
+    Announcement.CONNECT: "If it is paired, run `benchfarm phone connect {}`.",
+    Announcement.PAIR: "Run `benchfarm phone pair {}`.",
+    Announcement.PLAIN: "Run `benchfarm phone connect {}`.",
 }
-"""What to do with what announces itself; its address follows."""
+"""What to do with a phone that announces itself; {} is its address."""
 
 
 def pair_phone(home: Home, address: str, code: str, server: str | None = None) -> str | None:
-    """Pair this host's agent with a phone; return where it can be connected to, if it says so.
+    """Pair this host's agent with a phone; return the address to connect to, if announced.
 
     address: the HOST:PORT that the phone shows beside the code. Raises PhoneUnavailable,
     FarmUnavailable, UserError.
     """
-    tried = f"pairing phone {address}"
+    tried = f"pair phone {address}"
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 1 << 16):
-        remedy = "write HOST:PORT as the phone shows it under 'Pair device with pairing code'"
+        remedy = "Write HOST:PORT as the phone shows it under 'Pair device with pairing code'."
         raise UserError(tried, "it is not HOST:PORT", remedy)
     agent = chosen(tried, agents_here(home), server)
     name = agent.ask("pair", address, secret=f"{code}\n").name
@@ -42,7 +42,7 @@ def pair_phone(home: Home, address: str, code: str, server: str | None = None) -
 
 
 def nearby_phones(home: Home, known: Collection[str]) -> list[PhoneHere]:
-    """Listen for phones that announce themselves; return those whose address isn't known.
+    """Listen for phones that announce themselves; return those with an unknown address.
 
     Raises PhoneUnavailable, FarmUnavailable.
     """
@@ -52,7 +52,10 @@ def nearby_phones(home: Home, known: Collection[str]) -> list[PhoneHere]:
 
 
 def _shown(one: Announced) -> PhoneHere:
-    tried = f"phone {one.name!r}"
-    seen, remedy = "it announces itself here", f"{_STEPS[one.kind]} {one.address}"
+    tried = f"use phone {one.name!r}"
+    seen, remedy = (
+        "it announces itself here, but is not connected",
+        _STEPS[one.kind].format(one.address),
+    )
     complaint = ErrorPayload.of(PhoneUnavailable(tried, seen, remedy))
     return PhoneHere(adb_server="mDNS", serial=one.address, complaint=complaint)

@@ -203,7 +203,7 @@ async def test_a_phone_of_another_host_is_one_clear_line(
         status, out, err = await other.cli("phone", "connect", flagship.address)
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert (
-            f"device {flagship.serial}: agent host-1 on host host-1 has it; take it away there"
+            f"device {flagship.serial}: agent host-1 on host host-1 has it. Disconnect it there"
             in err
         )
         assert farm.online() == {flagship.serial: "host-1"}
@@ -354,7 +354,7 @@ async def test_a_phone_over_tcp_is_remembered_until_it_is_let_go_of(
         assert not agent.phones._tasks
         status, _, err = await agent.cli("phone", "disconnect", flagship.address)
         assert (status, err.count("\n")) == (2, 1)
-        assert f"disconnecting phone {flagship.address}: it is not here" in err
+        assert f"cannot disconnect phone {flagship.address}: it is not here" in err
         assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
     farm.store.close()
 
@@ -394,7 +394,9 @@ async def test_cleaning_a_phone_removes_all_and_tells_how_much(
     assert f"cleaning phone {flagship.serial}: a run or a probe is on it; wait for its end" in err
     status, out, err = await agent.cli("phone", "clean", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "cleaning phone NOBODY: it is not here; see what is: benchfarm phone list" in err
+    assert (
+        "cannot clean phone NOBODY: it is not here. Run `benchfarm phone list` to see those" in err
+    )
 
 
 async def test_the_doctor_says_what_is_to_be_mended_first(
@@ -423,7 +425,10 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     assert f"examining phone {flagship.serial}: a run or a probe is on it" in err
     status, out, err = await agent.cli("phone", "doctor", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "examining phone NOBODY: it is not here; see what is: benchfarm phone list" in err
+    assert (
+        "cannot examine phone NOBODY: it is not here. Run `benchfarm phone list` to see those"
+        in err
+    )
 
 
 async def test_what_the_doctor_sets_is_put_back(

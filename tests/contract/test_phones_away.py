@@ -45,7 +45,7 @@ async def told_of(farm: LoopFarm, agent: LoopAgent, address: str, state: DeviceS
 
     def shown() -> bool:
         standing = farm.farm.state().statuses[SERIAL]
-        return standing.state is state and "has it no more" not in standing.why
+        return standing.state is state and "no longer has it" not in standing.why
 
     await until(shown, f"it is {state}, and why")
     return farm.farm.state().statuses[SERIAL].why

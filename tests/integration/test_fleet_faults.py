@@ -126,7 +126,7 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
 ) -> None:
     """A worker that ends there meanwhile is the host's fault, whatever ended it."""
     there = fleet.device_of(node)
-    started = joined.log.read_text().count("starting again")
+    started = joined.log.read_text().count("is started again")
     sweep_id = start_on(fleet, node, training_sweep("full", ENDLESS, devices='rack == "b2"'))
     filler = node.fill_disk()
     eventually(lambda: fleet.device_of(node) is None, "the host's device is gone")
@@ -153,4 +153,4 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     with closing(SqliteStore.open_reader(fleet.home.store)) as store:
         counted = [(r.device, r.validity) for r in store.results() if r.counted]
     assert counted[-1] == (there, "VALID")
-    assert joined.log.read_text().count("starting again") == started, "it went on all the while"
+    assert joined.log.read_text().count("is started again") == started, "it went on all the while"

@@ -78,7 +78,7 @@ def test_which_of_two_servers_is_meant_has_to_be_said(there: PhoneHost) -> None:
     first, second = there.addresses.values()
     status, out, err = there.phone("connect", first)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"uses the adb servers {ONE}, {OTHER}; say which: --adb-server SERVER" in err
+    assert f"uses the adb servers {ONE}, {OTHER}. Choose one with `--adb-server SERVER`." in err
     for address, server in ((first, ONE), (second, OTHER)):
         status, out, err = there.phone("connect", address, "--adb-server", server)
         assert (status, err) == (0, "")

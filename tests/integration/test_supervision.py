@@ -138,7 +138,7 @@ def test_an_end_of_everything_is_said_at_once_and_nothing_waits(own_farm: TestFa
     assert said.status == 2
     said = own_farm.cli("sweep", "cancel", "any")
     assert (said.status, said.err.count("\n")) == (2, 1)
-    assert re.search("gcs_server.* ended; run: benchfarm up", said.err)
+    assert re.search(r"gcs_server.* ended\. Run `benchfarm up`\.", said.err)
     assert own_farm.cli("up").status == 0
 
 

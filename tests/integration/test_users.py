@@ -45,7 +45,7 @@ def test_a_submitter_has_own_sweeps_and_no_more_until_the_token_is_revoked(
 
     refused = ann.cli("device", "quarantine", device, "--why", "mine")
     assert (refused.status, refused.out) == (2, "")
-    assert "ann may submit, watch and cancel sweeps, no more" in refused.err
+    assert "ann may only submit, watch and cancel sweeps" in refused.err
     assert len(refused.err.splitlines()) == 1
     assert "1 runs cancelled" in ann.cli("sweep", "cancel", sweep_id).out
     watched = ann.cli("sweep", "watch", sweep_id)
@@ -103,10 +103,10 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
     [
         (("device", "reserve", "{}", "--for", "soon"), "'soon': it is no length of time"),
         (("device", "label", "{}", "a b=c"), "it is not KEY=VALUE"),
-        (("device", "quarantine", "nobody", "--why", "x"), "looking for device nobody"),
+        (("device", "quarantine", "nobody", "--why", "x"), "cannot find device nobody"),
         (("device", "probe", "{}"), "it is not in quarantine"),
-        (("device", "history", "$(id)"), "looking for device $(id): there is none"),
-        (("agent", "revoke", "a\nb"), "looking for agent a b: there is none"),
+        (("device", "history", "$(id)"), "cannot find device $(id): there is no such device"),
+        (("agent", "revoke", "a\nb"), "cannot find agent a b: there is no such agent"),
         (("token", "create", "../x"), "should match pattern"),
         (("sweep", "resume", "nothing"), "there is no such sweep"),
     ],

@@ -105,7 +105,7 @@ def test_a_link_is_refused(take: Callable[[Path], str], file: Path) -> None:
 def test_a_fifo_is_refused_and_not_waited_for(take: Callable[[Path], str], file: Path) -> None:
     file.unlink()
     os.mkfifo(file, 0o600)
-    with pytest.raises(UserError, match="it is no regular file"):
+    with pytest.raises(UserError, match="it is not a regular file"):
         take(file)
 
 

@@ -102,7 +102,7 @@ def test_a_place_where_others_could_replace_the_folder_is_refused(
     place.mkdir()
     spoil(place)
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    with pytest.raises(UserError, match=f"others can replace what is in {place}; set TMPDIR"):
+    with pytest.raises(UserError, match=rf"others can replace what is in {place}\. Set TMPDIR"):
         new_temp_dir()
     assert list(place.iterdir()) == []
 
@@ -127,6 +127,6 @@ def test_a_path_too_long_for_sockets_is_refused_before_ray_stumbles(
     place = tmp_path / ("long" * 20)
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
-    with pytest.raises(UserError, match="sockets get no name in it; set TMPDIR"):
+    with pytest.raises(UserError, match=r"too many for a socket in it\. Set TMPDIR"):
         new_temp_dir()
     assert list(place.iterdir()) == []

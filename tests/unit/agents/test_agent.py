@@ -472,7 +472,9 @@ async def test_a_device_that_another_agent_has_is_asked_for_until_it_is_free(
     assert link.said.count("register") == registered, "nothing is refused any more"
     assert list(refusals[0]) == ["cpu-1"]
     (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
-    assert said.startswith("announcing device cpu-1: agent host-2 on host host-2 has it; take")
+    assert said.startswith(
+        "cannot announce device cpu-1: agent host-2 on host host-2 has it. Disconnect"
+    )
 
 
 async def test_devices_the_store_could_not_take_are_told_later(
@@ -682,7 +684,7 @@ async def test_a_revoked_agent_ends_what_it_runs_and_comes_back_when_admitted(
         ref = (await first_job(link, bench, agent)).job.ref
         box.farm.revoke("host-1", "admin", "stolen")
         assert await bench.ended.get() == ref
-        assert "revoked by admin (stolen); let it in again with" in str(agent.revoked)
+        assert "revoked by admin (stolen). Run `benchfarm agent admit" in str(agent.revoked)
         assert [d.online for d in box.store.fleet()[1]] == [False]
         box.farm.admit("host-1")
         assert (await bench.started.get()).job.ref == builders.ref(ref.run_id, 2)

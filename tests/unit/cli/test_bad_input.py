@@ -26,7 +26,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((*COMPARE, *RETINANET), "no farm is up here; run: benchfarm up"),
+        ((*COMPARE, *RETINANET), "no farm is up here. Run `benchfarm up`."),
         (
             (*COMPARE, "--workload", "retinanet"),
             "option --workload retinanet: there is none; known",
@@ -58,17 +58,17 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("results", "list"), "benchfarm up"),
         (("results", "report", "x"), "nothing is stored yet"),
         (("device", "list"), "nothing is stored yet"),
-        (("sweep", "cancel", "x"), "no farm is up here; run: benchfarm up"),
-        (("prometheus", "config", "x"), "no farm is up here; run: benchfarm up"),
+        (("sweep", "cancel", "x"), "no farm is up here. Run `benchfarm up`."),
+        (("prometheus", "config", "x"), "no farm is up here. Run `benchfarm up`."),
         (("up", "--metrics-address", "0.0.0.0"), "option --metrics-address 0.0.0.0"),
         (("agent", "start", "--metrics-address", "a"), "option --metrics-address a: 'a' does not"),
-        (("agent", "start"), "no farm is up here; run: benchfarm up"),
+        (("agent", "start"), "no farm is up here. Run `benchfarm up`."),
         (PROFILED, "nothing is stored yet; start the farm with benchfarm up"),
         ((*PROFILED[:2], "shapes_classifier", *PROFILED[3:]), "does not run under 'training'"),
         (("profile", "show", "."), "reading profile .: profile.json: No such file"),
-        (("up", "--listen", "0.0.0.0"), "option --listen '0.0.0.0': nobody can connect"),
+        (("up", "--listen", "0.0.0.0"), "cannot use --listen '0.0.0.0': nobody can connect"),
         (("up", "--redis", "127.0.0.1:1"), "--redis goes with --listen"),
-        (("up", "--listen", "127.0.0.1", "--redis", "127.0.0.1"), "option --redis '127.0.0.1'"),
+        (("up", "--listen", "127.0.0.1", "--redis", "127.0.0.1"), "cannot use --redis '127.0.0.1'"),
         (("up", "--phone-power-cycle", "no-such-hub x"), "there is no such program"),
         (("agent", "start", "--phone-power-cycle", "hub 'x"), "No closing quotation"),
         (("up", "--meter", "no-such-meter {device}"), "there is no such program"),
@@ -80,17 +80,20 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--label", "rack=b2\n"), r"option --label 'rack=b2\n': it is not KEY=VALUE"),
         (("agent", "start", "--label", "rack\n=b2"), "it is not KEY=VALUE"),
         (("up", "--label", f"rack={'b' * 201}"), "it is not KEY=VALUE"),
-        (("up", "--autoscaling-config", "absent"), "option --autoscaling-config absent: there is"),
-        (("up", "--listen", "192.0.2.1"), "option --listen 192.0.2.1:6379: "),
+        (
+            ("up", "--autoscaling-config", "absent"),
+            "cannot use --autoscaling-config absent: there is",
+        ),
+        (("up", "--listen", "192.0.2.1"), "cannot use --listen 192.0.2.1:6379: "),
         (("up", "--prot"), "benchfarm: No such option: --prot"),
         (("device", "release"), "Missing argument 'device'; see: benchfarm device release --help"),
         (("up", "--api-port", "x"), "Invalid value for '--api-port': Input should be a valid"),
         (("sweep", "validate", ""), "reading a sweep: the file's name is empty"),
-        ((*CONFIG, "--controller", "nope"), "option --controller 'nope': it is no web address"),
+        ((*CONFIG, "--controller", "nope"), "option --controller 'nope': it is not a web address"),
         ((*CONFIG, "--controller", "127.0.0.1:99999999"), "option --controller '127.0.0.1:9"),
         ((*CONFIG, "--controller", "http://h:99999999"), "Port out of range"),
         ((*CONFIG, "--token-file", "token"), "option --token-file token: it is a relative path"),
-        ((*BUILD, "--prometheus", "nope"), "option --prometheus 'nope': it is no web address"),
+        ((*BUILD, "--prometheus", "nope"), "option --prometheus 'nope': it is not a web address"),
         ((*BUILD, "--path", "here"), "option --path 'here': it is a relative path"),
         (("device", "maintain", "x", "--for", "-1h"), "option --for -1h: Input should be greater"),
         (
@@ -145,7 +148,7 @@ def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) 
         (("machine", "peaks", "--knob", "threads=x"), "--knob threads=x: it is not allowed"),
         (
             ("agent", "start", "--head", "10.0.0.1", "--token-file", "absent"),
-            "option --token-file absent: No such file",
+            "cannot use --token-file absent: No such file",
         ),
     ],
 )
@@ -205,38 +208,38 @@ def test_home_of_another_user(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")
     said = complaint_of(home, "sweep", "cancel", "x")
-    assert "controller.json: Not a directory; point BENCHFARM_HOME at a folder" in said
+    assert "controller.json: Not a directory. Set BENCHFARM_HOME to a folder" in said
 
 
 def test_home_that_is_a_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("")
-    assert "point BENCHFARM_HOME at a folder" in complaint_of(home, "up")
+    assert "Set BENCHFARM_HOME to a folder" in complaint_of(home, "up")
 
 
 def test_home_of_a_host_that_waits_for_the_head_of_another_farm(tmp_path: Path) -> None:
     with sole_supervisor(Home(tmp_path)):
         said = complaint_of(tmp_path, "up")
-    assert f"benchfarm up in {tmp_path}: this host has joined another farm, or waits" in said
+    assert f"cannot start a farm in {tmp_path}: this host has joined another farm, or waits" in said
 
 
 def test_configuration_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     folder = str(tmp_path / "file" / "folder")
     said = complaint_of(tmp_path, "prometheus", "config", folder, "--controller", "http://x")
-    assert f"writing {folder}: Not a directory" in said
+    assert f"cannot write {folder}: Not a directory" in said
 
 
 def test_prometheus_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "install Debian's package prometheus" in complaint_of(tmp_path, "up", "--prometheus")
+    assert "Install Debian's package `prometheus`" in complaint_of(tmp_path, "up", "--prometheus")
 
 
 def test_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = complaint_of(tmp_path, "up", "--api-port", str(port))
-    assert f"option --api-port {port}: Address already in use" in said
+    assert f"cannot use --api-port {port}: Address already in use" in said
 
 
 def test_release_is_told(tmp_path: Path) -> None:

@@ -72,7 +72,10 @@ def test_phone_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pass
     python_that("echo one >&2; echo KeyError: two >&2; exit 1", tmp_path, monkeypatch)
     with (
-        pytest.raises(PhoneUnavailable, match="phone old: KeyError: two; start it by itself"),
+        pytest.raises(
+            PhoneUnavailable,
+            match=r"phone old: KeyError: two\. Run `python -P -m agents.virtual_phone",
+        ),
         started_phone("old", None),
     ):
         pass

@@ -194,5 +194,5 @@ def test_nobody_answers_at_prometheus(benchfarm: Benchfarm) -> None:
         pass
     said = benchfarm("check", "--prometheus", gone.url)
     assert said.status == 2
-    assert f"asking Prometheus at {gone.url}" in said.err
+    assert f"cannot ask Prometheus at {gone.url}" in said.err
     assert said.err.count("\n") == 1

@@ -66,6 +66,6 @@ def test_a_demo_without_prometheus_goes_on_and_says_so(
         assert begin(stack) is None
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err.startswith("no Prometheus in this demo: looking for prometheus in PATH")
+    assert said.err.startswith("no Prometheus in this demo: cannot find prometheus in PATH")
     assert "install Debian's package prometheus" in said.err
     assert said.err.count("\n") == 1

@@ -38,7 +38,7 @@ def test_an_address_has_a_usual_port(text: str, expected: Address) -> None:
 def test_another_is_refused_with_one_line(text: str) -> None:
     with pytest.raises(UserError) as raised:
         Address.parse("--head", text)
-    assert "option --head" in str(raised.value)
+    assert "cannot use --head" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
@@ -51,7 +51,9 @@ def test_an_adb_server_listens_on_a_port_or_a_socket() -> None:
 
 @pytest.mark.parametrize("text", ["/", "/run/adb/", "/run/\n", "/run/\x1b[2J", "/\0"])
 def test_what_is_no_socket_of_an_adb_server(text: str) -> None:
-    with pytest.raises(UserError, match=r"option --adb-server .*: it is no path") as raised:
+    with pytest.raises(
+        UserError, match=r"cannot use --adb-server .*: it is not the path"
+    ) as raised:
         adb_server_address("--adb-server", text)
     assert str(raised.value).isprintable()
 
@@ -59,7 +61,9 @@ def test_what_is_no_socket_of_an_adb_server(text: str) -> None:
 def test_a_port_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = Address("127.0.0.1", taken.getsockname()[1])
-        with pytest.raises(UserError, match=f"option --listen {address}: Address already in use"):
+        with pytest.raises(
+            UserError, match=f"cannot use --listen {address}: Address already in use"
+        ):
             address.require_free("--listen")
     address.require_free("--listen")
 

@@ -84,7 +84,7 @@ async def test_an_encoded_body_is_refused_with_one_line(tmp_path: Path, encoding
     ):
         assert answer.status == 400
         error = ErrorPayload.model_validate_json(await answer.read()).error()
-    assert "it is encoded: Content-Encoding" in str(error)
+    assert "the body is encoded: Content-Encoding" in str(error)
     assert len(str(error)) < 400
 
 
@@ -101,4 +101,4 @@ async def test_a_body_that_does_not_arrive_is_refused(
         said = await reader.read()
         writer.close()
     assert said.startswith(b"HTTP/1.1 400")
-    assert b"it did not arrive" in said
+    assert b"the body did not arrive" in said

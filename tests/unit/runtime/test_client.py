@@ -67,11 +67,11 @@ def test_a_controller_that_is_away_is_named(nobody: str, tmp_path: Path) -> None
 
 def test_what_is_no_controller_is_told(other: str, tmp_path: Path) -> None:
     there = client(tmp_path, other)
-    with pytest.raises(UserError, match=r"it answered with status 403; .*no controller"):
+    with pytest.raises(UserError, match=r"it answered with status 403\. .*not a controller"):
         there.sweep_status("s-1")
-    with pytest.raises(UserError, match=r"it does not answer in its words; .*no controller"):
+    with pytest.raises(UserError, match=r"its answer is not a controller's\. .*not a controller"):
         there.administer(TokenList, "tokens")
-    with pytest.raises(UserError, match="it does not answer in its words"):
+    with pytest.raises(UserError, match="its answer is not a controller's"):
         there.cancel("s-1")
     with pytest.raises(FarmUnavailable, match="it answered with status 503"):
         there.resume("s-1")
@@ -100,7 +100,9 @@ def test_a_token_that_is_none_is_not_repeated(nobody: str, tmp_path: Path, token
 
 def test_an_address_that_is_none_is_told(tmp_path: Path) -> None:
     for url in ("http://here:port", "http://h:99999999", "here", "ftp://h", "http://", "h:1"):
-        with pytest.raises(UserError, match=f"{URL_VARIABLE}={url}: .*; write http://HOST:PORT"):
+        with pytest.raises(
+            UserError, match=rf"cannot use {URL_VARIABLE}={url}: .*\. Write http://HOST:PORT"
+        ):
             client(tmp_path, url).cancel("s-1")
 
 
@@ -156,7 +158,7 @@ def test_an_endless_answer_is_not_read_to_its_end(tmp_path: Path) -> None:
                 ask()
         with (
             there.events("s-1") as events,
-            pytest.raises(UserError, match="it does not answer in its words"),
+            pytest.raises(UserError, match="its answer is not a controller's"),
         ):
             next(events)
 

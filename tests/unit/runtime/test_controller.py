@@ -116,5 +116,5 @@ async def test_a_full_disk_is_told_once_and_outlasted(
     assert not clock.done()
     clock.cancel()
     box.close()
-    told = ["nothing can run out until the store can be written: store store: disk full"]
+    told = ["leases and bookings cannot end until the store can be written: store store: disk full"]
     assert [record.message for record in caplog.records] == told

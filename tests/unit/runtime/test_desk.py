@@ -274,7 +274,7 @@ def test_a_user_has_so_many_open_runs_and_others_as_many(limited: FarmBox) -> No
     submit(builders.sweep(name="more", repeats=200), user="admin")
     limited.farm.sweeps.cancel(first.sweep_id, "ann")
     submit(builders.sweep(name="again", repeats=6), user="ann")
-    with pytest.raises(OverQuota, match="resuming sweep"):
+    with pytest.raises(OverQuota, match="cannot resume sweep"):
         limited.farm.sweeps.resume(first.sweep_id, "ann")
 
 

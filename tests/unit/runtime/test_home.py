@@ -113,7 +113,7 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("in the way")
     with pytest.raises(HomeUnusable) as caught:
         Home(tmp_path / "home").prepare()
-    assert caught.value.tried == f"preparing BENCHFARM_HOME {tmp_path / 'home'}"
+    assert caught.value.tried == f"use BENCHFARM_HOME {tmp_path / 'home'}"
 
 
 def test_a_joined_host_has_the_heads_tokens(home: Home, tmp_path: Path) -> None:
@@ -132,6 +132,6 @@ def test_a_file_without_a_token_is_refused(home: Home, content: bytes | None) ->
     file = home.path / "given"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(UserError, match="option --token-file"):
+    with pytest.raises(UserError, match="cannot use --token-file"):
         home.adopt_token(file)
     assert home.ray_token.read_text() == before

@@ -93,7 +93,7 @@ def test_no_virtual_phone_takes_a_real_ones_place(
 def test_of_two_devices_of_one_id_neither_is_taken(box: FarmBox) -> None:
     other = builders.phone("R58M").model_copy(update={"facts": {"model": "other"}})
     refused = seen_of(box, "host-1", SERVER, builders.phone("R58M"), other)
-    assert refused == {"R58M": "agent host-1 announces two of that id"}
+    assert refused == {"R58M": "agent host-1 announces two devices with this id"}
     assert list(known(box)) == [SERVER.id]
 
 

@@ -49,7 +49,7 @@ async def test_what_is_in_the_way_is_told_once_and_tried_again(
     joining = Joining(Address("127.0.0.1", 1), {}, None, (), cpu=True, reconnect_timeout_s=10)
     with pytest.raises(FarmUnavailable):
         await supervise(Home(tmp_path), joining, said.append)
-    assert said == [f"this host can't join now: No space left on device; see {tmp_path}"]
+    assert said == [f"this host cannot join now: No space left on device; see {tmp_path}"]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ async def test_what_is_in_the_way_is_told_once_and_tried_again(
     [
         (
             SharedMachineId("host-1", "a", "b", 0.0),
-            "rm /etc/machine-id && systemd-machine-id-setup",
+            "`rm /etc/machine-id && systemd-machine-id-setup`.",
         ),
         (
             VersionMismatch("host-1", "1", "2"),
-            "install the controller's version on the agent's host",
+            "Install the controller's version on the agent's host.",
         ),
     ],
 )
@@ -71,8 +71,9 @@ async def test_a_refusal_says_itself_what_to_do(
     joining = Joining(Address("127.0.0.1", 1), {}, None, (), cpu=True, reconnect_timeout_s=10)
     stop = asyncio.create_task(asyncio.sleep(0))
     supervisor = module._Supervisor(Home(tmp_path), joining, print, stop, asyncio.Queue())
-    said = str(supervisor._refusal(str(refusal)))
-    assert said == f"joining the farm at 127.0.0.1:1: {refusal}"
+    told = {"seen": refusal.seen, "remedy": refusal.remedy}
+    said = str(supervisor._refusal(told))
+    assert said == f"cannot join the farm at 127.0.0.1:1: {refusal.seen}. {refusal.remedy}"
     assert said.endswith(remedy)
     await stop
 
@@ -122,7 +123,7 @@ async def test_a_node_whose_raylet_has_ended_is_ended_though_ray_start_goes_on(
         assert (await said.get()).startswith("agent host-1 has joined")
         (raylet,) = (p for p in marked_processes(*marker.popitem()) if p.name() == "raylet")
         raylet.kill()
-        assert (await said.get()).startswith("Ray's node ended; starting again")
+        assert (await said.get()).startswith("Ray's node ended and is started again")
         assert await life > 0
     assert list(marked_processes(FARM_MARKER, instance_of(home))) == []
     stop.cancel()
@@ -160,12 +161,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def test_no_farm_is_brought_up_where_a_supervisor_waits_for_its_head(home: Home) -> None:
-    seen = (
-        "this host has joined another farm, or waits for its head; end that first: benchfarm down"
-    )
+    seen = "this host has joined another farm, or waits for that farm's head"
     with sole_supervisor(home), pytest.raises(UserError) as refused:
         bring_up(home, UpOptions())
-    assert str(refused.value) == f"benchfarm up in {home.path}: {seen}"
+    assert (
+        str(refused.value)
+        == f"cannot start a farm in {home.path}: {seen}. Run `benchfarm down` first."
+    )
     with pytest.raises(AssertionError, match="a farm was begun"):
         bring_up(home, UpOptions())
 
@@ -176,7 +178,9 @@ def test_nor_where_a_supervisor_was_killed_that_has_left_its_node(home: Home) ->
     write_private(home.cluster_file, cluster.model_dump_json())
     marked = {**os.environ, FARM_MARKER: joined}
     with idle_process(marked) as node:
-        with pytest.raises(UserError, match="this host has joined another farm; end that"):
+        with pytest.raises(
+            UserError, match=r"this host has joined another farm\. Run `benchfarm down`"
+        ):
             bring_up(home, UpOptions())
         end_marked(FARM_MARKER, joined, grace_s=5.0)
         node.wait(PATIENCE_S)
@@ -185,7 +189,9 @@ def test_nor_where_a_supervisor_was_killed_that_has_left_its_node(home: Home) ->
 def test_nobody_joins_another_farm_while_one_is_brought_up(home: Home) -> None:
     with (
         no_supervisor(home),
-        pytest.raises(UserError, match="or benchfarm up is at work here; end that first"),
+        pytest.raises(
+            UserError, match=r"or `benchfarm up` is at work here\. Run `benchfarm down` first"
+        ),
         sole_supervisor(home),
     ):
         raise AssertionError("it has joined")

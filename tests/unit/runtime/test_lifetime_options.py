@@ -43,7 +43,10 @@ def farm(options: UpOptions) -> Cluster:
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_option_that_a_farm_was_not_started_with_is_refused(option: str) -> None:
-    with pytest.raises(UserError, match=f"up {option} .*: a farm is up here without it; end it"):
+    with pytest.raises(
+        UserError,
+        match=rf"cannot use {option} .*: a farm is up here without it\. Run `benchfarm down`",
+    ):
         require_same(farm(UpOptions()), OPTIONS[option])
 
 
@@ -54,5 +57,7 @@ def test_same_options_again_are_fine_and_so_are_none(option: str) -> None:
 
 
 def test_other_value_is_named_beside_the_farm_s_own() -> None:
-    with pytest.raises(UserError, match="a farm is up here with --api-port 8000; end it first"):
+    with pytest.raises(
+        UserError, match=r"a farm is up here with --api-port 8000\. Run `benchfarm down` first"
+    ):
         require_same(farm(OPTIONS["--api-port"]), UpOptions(api_port=8001))

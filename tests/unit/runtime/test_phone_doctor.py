@@ -63,7 +63,9 @@ def test_what_nobody_lists_is_not_here(home: Home, monkeypatch: pytest.MonkeyPat
         (phone_doctor.set_up_phone, ("ci", [])),
         (phone_doctor.restored_phone, ()),
     ):
-        with pytest.raises(PhoneUnavailable, match=r"NOBODY: it is not here; see what is"):
+        with pytest.raises(
+            PhoneUnavailable, match=r"NOBODY: it is not here\. Run `benchfarm phone list`"
+        ):
             verb(home, "NOBODY", *more)
 
 

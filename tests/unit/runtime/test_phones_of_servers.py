@@ -47,8 +47,8 @@ def test_of_several_servers_one_has_to_be_named(two: Home, server: str | None) -
     with pytest.raises(UserError) as refused:
         phones.connect_phone(two, "127.0.0.1:5555", server)
     assert str(refused.value) == (
-        "connecting phone 127.0.0.1:5555: this host's agent uses the adb servers "
-        f"{ONE}, {OTHER}; say which: --adb-server SERVER"
+        "cannot connect phone 127.0.0.1:5555: this host's agent uses the adb servers "
+        f"{ONE}, {OTHER}. Choose one with `--adb-server SERVER`."
     )
 
 
@@ -127,9 +127,11 @@ def test_a_remembered_phone_that_is_away_is_forgotten(
 
 def test_what_cannot_be_let_go_of_is_one_clear_line(home: Home) -> None:
     tell(home, "status.json", AdbStatus(server=ONE, routes={"R58M": RouteStatus(device_id="p")}))
-    with pytest.raises(UserError, match="disconnecting phone R58M: it is on a cable"):
+    with pytest.raises(UserError, match="cannot disconnect phone R58M: it is connected by a cable"):
         phones.disconnect_phone(home, "R58M")
-    with pytest.raises(UserError, match=r"disconnecting phone 10\.0\.0\.9: it is not here; see"):
+    with pytest.raises(
+        UserError, match=r"cannot disconnect phone 10\.0\.0\.9: it is not here\. Run"
+    ):
         phones.disconnect_phone(home, "10.0.0.9")
 
 
@@ -175,7 +177,9 @@ def test_phones_of_all_servers_are_listed(two: Home) -> None:
 
 def test_a_server_that_others_run_has_no_key_of_ours(two: Home) -> None:
     assert phones.adb_key(two, OTHER) is None
-    with pytest.raises(UserError, match=r"that others run is not known; name .* --key adbkey.pub"):
+    with pytest.raises(
+        UserError, match=r"that others run is not known\. Name .* `--key adbkey.pub`"
+    ):
         phones.key_to_let_in(two, OTHER)
 
 

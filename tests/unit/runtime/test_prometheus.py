@@ -32,7 +32,7 @@ def test_one_that_ends_at_once_is_told_with_its_log(
         start_prometheus(tmp_path, {CONFIG: {"no_such_key": 1}})
     assert raised.value.seen.startswith("it exited with ")
     log = tmp_path / "prometheus.log"
-    assert raised.value.remedy == f"see what it said in {log}"
+    assert raised.value.remedy == f"See its output in {log}."
     assert "no_such_key" in log.read_text()
 
 
@@ -57,7 +57,7 @@ def test_a_query_it_refuses_and_a_server_that_is_gone(tmp_path: Path) -> None:
         assert "parse error" in raised.value.seen
     with pytest.raises(PrometheusUnavailable) as raised:
         server.query("up")
-    assert raised.value.tried == f"asking Prometheus at {server.url}"
+    assert raised.value.tried == f"ask Prometheus at {server.url}"
     assert running_beside(home) is None
 
 

@@ -74,7 +74,7 @@ def test_of_a_long_answer_little_is_read() -> None:
         ("10.0.0.1", [NOAUTH, "-WRONGPASS invalid"], "WRONGPASS invalid"),
         ("127.0.0.1", ["+PONG", "+OK"], "it serves anyone who can reach it, without a password"),
         ("127.0.0.1", ["+PONG", "-ERR AUTH <password> called without any"], "it serves anyone"),
-        ("127.0.0.1", ["HTTP/1.0 400", ""], "it is no Redis"),
+        ("127.0.0.1", ["HTTP/1.0 400", ""], "it is not a Redis"),
     ],
 )
 def test_what_is_refused(

@@ -95,7 +95,7 @@ async def test_short_lives_are_told_and_a_long_one_forgives_them() -> None:
         return lived_s
 
     await supervision.go_on(live_once, 0.001)
-    assert said == ["3 short lives in a row; next start in 0.004 s"]
+    assert said == ["it ended early 3 times in a row; next start in 0.004 s"]
     assert next(lives) == 1.0, "it was told to stop"
 
 
@@ -131,7 +131,7 @@ def test_a_farm_without_its_raylet_is_down_and_says_so(
     raylet.kill()
     raylet.wait()
     assert why_away(home) == "the farm is down: sleep ended"
-    with pytest.raises(FarmUnavailable, match="sleep ended; run: benchfarm up"):
+    with pytest.raises(FarmUnavailable, match=r"sleep ended\. Run `benchfarm up`\."):
         FarmClient(home, {}).sweep_status("s")
 
 
@@ -166,7 +166,7 @@ def stopped_controller(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controller: Home) -> None:
     assert why_away(stopped_controller) == ""
     asked = FarmClient(stopped_controller, {})
-    said = "the controller has not answered for 0.05 s; wait, or start the farm anew"
+    said = "the controller has not answered for 0.05 s. Wait, or start the farm anew"
     with pytest.raises(FarmSilent, match=said):
         asked.sweep_status("s")
     with pytest.raises(FarmSilent, match=said), asked.events("s"):

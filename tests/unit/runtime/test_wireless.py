@@ -66,7 +66,9 @@ def test_a_paired_phone_that_is_not_heard_is_paired(
 def test_without_the_port_of_pairing_nothing_is_asked(
     home: Home, asked: list[tuple[str, ...]], address: str
 ) -> None:
-    with pytest.raises(UserError, match="it is not HOST:PORT; write HOST:PORT as the phone shows"):
+    with pytest.raises(
+        UserError, match=r"it is not HOST:PORT\. Write HOST:PORT as the phone shows"
+    ):
         wireless.pair_phone(home, address, "592781")
     assert asked == []
 
@@ -77,10 +79,10 @@ def test_who_announces_itself_is_listed_with_what_to_do(
     found = wireless.nearby_phones(home, {"192.168.1.9:37000"})
     assert asked == [("listen", ANY, "")]
     assert [str(one.complaint.error()) for one in found if one.complaint] == [
-        f"phone {name!r}: it announces itself here; {what}"
+        f"cannot use phone {name!r}: it announces itself here, but is not connected. {what}"
         for name, what in (
-            (NAME, f"benchfarm phone pair {HERE}:40001"),
-            (NAME, f"if it is paired: benchfarm phone connect {HERE}:37123"),
-            ("\x1b[2J", "benchfarm phone connect 192.168.1.30:5555"),
+            (NAME, f"Run `benchfarm phone pair {HERE}:40001`."),
+            (NAME, f"If it is paired, run `benchfarm phone connect {HERE}:37123`."),
+            ("\x1b[2J", "Run `benchfarm phone connect 192.168.1.30:5555`."),
         )
     ]
