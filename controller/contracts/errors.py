@@ -167,8 +167,9 @@ class VersionMismatch(AgentRefused):
 
     def __str__(self) -> str:
         return (
-            f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
-            f"{self.controller_version}; install the controller's version on the agent's host"
+            f"cannot register agent {self.agent_id}: it runs benchfarm {self.agent_version}, the "
+            f"controller {self.controller_version}. "
+            "Install the controller's version on the agent's host."
         )
 
 
@@ -186,9 +187,9 @@ class SharedMachineId(AgentRefused):
 
     def __str__(self) -> str:
         return (
-            f"agent {self.agent_id} of {self.host}: host {self.other_host} has the same machine "
-            f"id, and counts as there for {self.again_in_s:.1f} s; "
-            f"give one of them its own: rm /etc/machine-id && systemd-machine-id-setup"
+            f"cannot register agent {self.agent_id} of {self.host}: host {self.other_host} has "
+            f"the same machine id, and counts as connected for another {self.again_in_s:.1f} s. "
+            "Give one of them an id of its own: `rm /etc/machine-id && systemd-machine-id-setup`."
         )
 
 
@@ -201,8 +202,8 @@ class AgentRevoked(AgentRefused):
 
     def __str__(self) -> str:
         return (
-            f"agent {self.agent_id} was revoked by {self.who} ({self.why}); "
-            f"let it in again with benchfarm agent admit {self.agent_id}"
+            f"cannot register agent {self.agent_id}: {self.who} revoked it ({self.why}). "
+            f"Run `benchfarm agent admit {self.agent_id}` to let it in again."
         )
 
 
@@ -235,7 +236,7 @@ class StoreUnavailable(BenchfarmError):
     reason: str
 
     def __str__(self) -> str:
-        return f"store {self.path}: {self.reason}"
+        return f"cannot use the store {self.path}: {self.reason}"
 
 
 @dataclass(eq=False)
@@ -243,7 +244,10 @@ class StoreDamaged(StoreUnavailable):
     """The store's file is damaged, and SQLite can't make sense of it; the call changed nothing."""
 
     def __str__(self) -> str:
-        return f"store {self.path}: {self.reason}. See what is left: benchfarm store check"
+        return (
+            f"cannot use the store {self.path}: {self.reason}. "
+            "Run `benchfarm store check` to see what is left."
+        )
 
 
 @dataclass(eq=False)
@@ -254,7 +258,7 @@ class StoreConflict(BenchfarmError):
     reason: str
 
     def __str__(self) -> str:
-        return f"store {self.path}: {self.reason}"
+        return f"cannot use the store {self.path}: {self.reason}"
 
 
 @dataclass(eq=False)
