@@ -2,35 +2,35 @@
 
 BenchfarmError
 ├── UserError                  something the caller can put right; the CLI exits with 2
-│   ├── SweepInvalid           a sweep file that can't be read, or says what can't be
+│   ├── SweepInvalid           a sweep that can't be read or can't be run
 │   ├── SelectorInvalid        a device selector that can't be parsed
 │   ├── NoMatchingDevice       a selector that no registered device satisfies
-│   ├── NotFound               a sweep, run or device by a name nobody has
-│   ├── Incomparable           things that can't be set against each other
+│   ├── NotFound               a name that no sweep, run or device has
+│   ├── Incomparable           things that can't be compared
 │   ├── FarmUnavailable        the farm is not running, or did not answer
-│   │   ├── FarmRestarting     it has ended, and is being started again
-│   │   └── FarmSilent         its controller is there, and does not answer
+│   │   ├── FarmRestarting     it has ended and is restarting
+│   │   └── FarmSilent         its controller is running but does not answer
 │   ├── HomeUnusable           BENCHFARM_HOME can't hold the farm's state
 │   ├── PhoneUnavailable       a phone that can't be started, reached or used
-│   │   ├── AdbUnavailable     there is no adb server to talk to, and none can be started
+│   │   ├── AdbUnavailable     no adb server is running, and none can be started
 │   │   │   └── AdbMissing     the program `adb` is not installed
 │   │   └── PhoneClaimedTwice  one phone that can be reached in two ways
-│   ├── DeviceRefused          a device that the controller does not take from an agent
+│   ├── DeviceRefused          a device that the controller refuses
 │   ├── DeviceBooked           a reservation that overlaps another user's
-│   ├── LabelOfAgent           a label that its agent gives, and that was to be taken away
-│   ├── NotProbed              a device that no probe would let out of quarantine
-│   ├── NotAllowed             what this caller's token does not open
-│   └── OverQuota              more open runs, or more of the store, than one user may have
+│   ├── LabelOfAgent           a label that can't be removed, since the device's agent sets it
+│   ├── NotProbed              a device that a probe can't release
+│   ├── NotAllowed             a call that the caller's token does not permit
+│   └── OverQuota              a request beyond the user's quota
 ├── AgentRefused               the controller turned an agent away
 │   ├── VersionMismatch        agent and controller come from different releases
 │   ├── SharedMachineId        two hosts speak under one id
 │   ├── AgentRevoked           a person has shut the agent out
-│   └── UnknownAgent           the agent has to register (again) before it may ask
+│   └── UnknownAgent           the agent must register (again) before it may ask
 ├── UnknownAttempt             a report about an attempt that was never handed out
-├── StoreUnavailable           the store could not read or write: full disk, I/O error, damage
-│   └── StoreDamaged           its file is damaged, and SQLite can't make sense of it
-├── StoreConflict              what was to be kept contradicts what is stored
-└── WorkerFault                a run could not be done; becomes the Failure of its attempt
+├── StoreUnavailable           the store can't be read or written: full disk, I/O error, damage
+│   └── StoreDamaged           its file is damaged beyond what SQLite can read
+├── StoreConflict              a write that contradicts what is stored
+└── WorkerFault                a run that could not be done; becomes the Failure of its attempt
 
 These are the errors that more than one package knows. One whose text is all that leaves its
 package stands there: BundleUnbuildable (agents/inference/bundle/recipe.py), ControllerAway
@@ -76,7 +76,7 @@ class UserError(BenchfarmError):
 
 
 class SweepInvalid(UserError):
-    """A sweep file that can't be read, or that says what can't be."""
+    """A sweep that can't be read or can't be run."""
 
 
 class SelectorInvalid(UserError):
@@ -88,11 +88,11 @@ class NoMatchingDevice(UserError):
 
 
 class NotFound(UserError):
-    """A sweep, run or device by a name nobody has."""
+    """A name that no sweep, run or device has."""
 
 
 class Incomparable(UserError):
-    """Things that can't be set against each other: of two kinds, or virtual beside real."""
+    """Things that can't be compared: of different kinds, or virtual beside real."""
 
 
 class FarmUnavailable(UserError):
@@ -100,11 +100,11 @@ class FarmUnavailable(UserError):
 
 
 class FarmRestarting(FarmUnavailable):
-    """The farm has ended, and is being started again."""
+    """The farm has ended and is restarting."""
 
 
 class FarmSilent(FarmUnavailable):
-    """The farm's controller is there, and does not answer."""
+    """The farm's controller is running but does not answer."""
 
 
 class HomeUnusable(UserError):
@@ -116,7 +116,7 @@ class PhoneUnavailable(UserError):
 
 
 class AdbUnavailable(PhoneUnavailable):
-    """There is no adb server to talk to, and none can be started."""
+    """No adb server is running, and none can be started."""
 
 
 class AdbMissing(AdbUnavailable):
@@ -128,7 +128,7 @@ class PhoneClaimedTwice(PhoneUnavailable):
 
 
 class DeviceRefused(UserError):
-    """A device that the controller does not take from an agent: another has it, or its id."""
+    """A device that the controller refuses: another agent has it, or its id is taken."""
 
 
 class DeviceBooked(UserError):
@@ -136,24 +136,24 @@ class DeviceBooked(UserError):
 
 
 class LabelOfAgent(UserError):
-    """A label that was to be taken away, and that the device's agent gives it."""
+    """A label that can't be removed, since the device's agent sets it."""
 
 
 class NotProbed(UserError):
-    """A device that no probe would let out of quarantine: it is in none, or a person's, or away."""
+    """A device that a probe can't release: not in quarantine, held by a person, or away."""
 
 
 class NotAllowed(UserError):
-    """What this caller's token does not open: another's sweep, or the administrator's verbs."""
+    """A call that the caller's token does not permit: another user's sweep, or an admin command."""
 
 
 class OverQuota(UserError):
-    """More open runs, or more of the store, than one user may have."""
+    """A request beyond the user's quota of open runs or of stored bytes."""
 
 
 @dataclass(eq=False)
 class AgentRefused(BenchfarmError):
-    """The controller turned an agent away."""
+    """The controller turned an agent away; its text says why, and what to do."""
 
     agent_id: str
 
@@ -167,29 +167,28 @@ class VersionMismatch(AgentRefused):
 
     def __str__(self) -> str:
         return (
-            f"cannot register agent {self.agent_id}: it runs benchfarm {self.agent_version}, the "
-            f"controller {self.controller_version}. "
-            "Install the controller's version on the agent's host."
+            f"agent {self.agent_id} runs benchfarm {self.agent_version}, the controller "
+            f"{self.controller_version}. Install the controller's version on the agent's host."
         )
 
 
 @dataclass(eq=False)
 class SharedMachineId(AgentRefused):
-    """Two hosts speak under one id, as copies of one disk image do; or one, since it was rebooted.
+    """Two hosts with one id, as copies of a disk image have; or one host before and after a boot.
 
-    host, other_host: with their boots, since copies may have one name, too.
+    host, other_host: names with boot ids, since copies may also share a name.
     """
 
     host: str
     other_host: str
     again_in_s: float
-    """By then the other one is known to be gone, if it is."""
+    """Seconds after which the other host counts as gone if it stays silent."""
 
     def __str__(self) -> str:
         return (
-            f"cannot register agent {self.agent_id} of {self.host}: host {self.other_host} has "
-            f"the same machine id, and counts as connected for another {self.again_in_s:.1f} s. "
-            "Give one of them an id of its own: `rm /etc/machine-id && systemd-machine-id-setup`."
+            f"agent {self.agent_id} of {self.host}: host {self.other_host} has the same machine "
+            f"id, and counts as connected for another {self.again_in_s:.1f} s. Give one of them "
+            "its own with `rm /etc/machine-id && systemd-machine-id-setup`."
         )
 
 
@@ -202,14 +201,14 @@ class AgentRevoked(AgentRefused):
 
     def __str__(self) -> str:
         return (
-            f"cannot register agent {self.agent_id}: {self.who} revoked it ({self.why}). "
+            f"agent {self.agent_id} was revoked by {self.who} ({self.why}). "
             f"Run `benchfarm agent admit {self.agent_id}` to let it in again."
         )
 
 
 @dataclass(eq=False)
 class UnknownAgent(AgentRefused):
-    """The agent has to register (again) before it may ask for work."""
+    """The agent must register (again) before it may ask for work."""
 
     incarnation: str
 
@@ -230,40 +229,37 @@ class UnknownAttempt(BenchfarmError):
 
 @dataclass(eq=False)
 class StoreUnavailable(BenchfarmError):
-    """The store could not read or write: full disk, I/O error, damage; the call changed nothing."""
+    """The store can't be read or written (full disk, I/O error, damage); nothing was changed."""
 
     path: str
     reason: str
 
     def __str__(self) -> str:
-        return f"cannot use the store {self.path}: {self.reason}"
+        return f"store {self.path}: {self.reason}"
 
 
 @dataclass(eq=False)
 class StoreDamaged(StoreUnavailable):
-    """The store's file is damaged, and SQLite can't make sense of it; the call changed nothing."""
+    """The store's file is damaged beyond what SQLite can read; nothing was changed."""
 
     def __str__(self) -> str:
-        return (
-            f"cannot use the store {self.path}: {self.reason}. "
-            "Run `benchfarm store check` to see what is left."
-        )
+        return f"store {self.path}: {self.reason}. Run `benchfarm store check` to see what is left."
 
 
 @dataclass(eq=False)
 class StoreConflict(BenchfarmError):
-    """What was to be kept contradicts what is stored; the call changed nothing."""
+    """A write that contradicts what is stored; nothing was changed."""
 
     path: str
     reason: str
 
     def __str__(self) -> str:
-        return f"cannot use the store {self.path}: {self.reason}"
+        return f"store {self.path}: {self.reason}"
 
 
 @dataclass(eq=False)
 class WorkerFault(BenchfarmError):
-    """A run could not be done; becomes the Failure of its attempt."""
+    """A run that could not be done; it becomes the Failure of its attempt."""
 
     failure: Failure
 

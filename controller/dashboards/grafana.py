@@ -250,4 +250,4 @@ def _said(error: GrafanaException) -> str:
     """Return Grafana's own words for an error."""
     response: Any = error.response
     said = response.get("message", "") if isinstance(response, Mapping) else response
-    return " ".join(str(said).split())[:200] or "no reason given"
+    return " ".join(str(said).split())[:200].rstrip(".") or "no reason given"

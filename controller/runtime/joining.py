@@ -219,7 +219,7 @@ class _Supervisor:
 
     def _refusal(self, said: str) -> FarmUnavailable:
         """Return the controller's refusal, which says itself what to do."""
-        seen, _, remedy = said.partition("; ")
+        seen, _, remedy = said.partition(". ")
         return FarmUnavailable(
             f"joining the farm at {self.joining.head}",
             seen or "it refused",

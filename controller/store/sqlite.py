@@ -156,8 +156,8 @@ class SqliteStore(SqliteReader):
             for change in changes:
                 record = change.record
                 if record and not keep_outcome(connection, change.run, record):
-                    said = f"run {record.run_id} attempt {record.attempt} has another outcome"
-                    raise StoreConflict(str(self._path), f"{said} already")
+                    said = f"run {record.run_id} attempt {record.attempt}"
+                    raise StoreConflict(str(self._path), f"{said} already has another outcome")
 
     def save_agent(
         self,
@@ -220,7 +220,7 @@ def _migrate(path: Path) -> None:
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             upgrade(connection)
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-                raise StoreUnavailable(str(path), f"migrating it would orphan {len(broken)} rows")
+                raise StoreUnavailable(str(path), f"its migration would orphan {len(broken)} rows")
     finally:
         engine.dispose()
 

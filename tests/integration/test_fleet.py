@@ -138,7 +138,7 @@ def test_hosts_join_again_when_the_head_is_back(fleet: Fleet, joined: Program) -
     fleet.cli("agent", "revoke", own, "--why", "stolen")
     fleet.cli("down")
     said = fleet.cli("up", "--listen", fleet.head.address)
-    assert f"revoked  agent {own} was revoked by admin (stolen); let it in again with" in said
+    assert f"revoked  agent {own} was revoked by admin (stolen). Run `benchfarm agent admit" in said
     fleet.cli("agent", "admit", own)
     eventually(lambda: joined.log.read_text().count("has joined") > before, "the agent joins again")
     assert joined.entrance.poll() is None

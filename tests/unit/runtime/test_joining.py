@@ -61,7 +61,7 @@ async def test_what_is_in_the_way_is_told_once_and_tried_again(
         ),
         (
             VersionMismatch("host-1", "1", "2"),
-            "install the controller's version on the agent's host",
+            "Install the controller's version on the agent's host",
         ),
     ],
 )
