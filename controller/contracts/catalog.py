@@ -88,7 +88,7 @@ def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collect
     for name, scenario in scenarios.items():
         if unknown := sorted(set(scenario.workloads) - set(workloads)):
             seen = f"key workloads: there is no workload {short(unknown[0])}"
-            raise SweepInvalid(f"reading scenario {name}", seen, f"known: {', '.join(workloads)}")
+            raise SweepInvalid(f"read scenario {name}", seen, f"Known: {', '.join(workloads)}.")
 
 
 def _driven_by(
@@ -121,12 +121,12 @@ def _stacks() -> dict[str, StackManifest]:
 
 def require_program(stack: StackManifest, known: Collection[str], path: Path) -> None:
     """Raise SweepInvalid if a user's stack is no program, or its name is taken."""
-    tried, remedy = f"reading stack {path}", "see docs/adding.md, A program of your own"
+    tried, remedy = f"read stack {path}", "See docs/adding.md, A program of your own."
     if stack.command is None or stack.environment is not None:
-        raise SweepInvalid(tried, "it names code, which a stack of a user can't", remedy)
+        raise SweepInvalid(tried, "it names code, which a user's stack must not do", remedy)
     if stack.name in known or stack.name in _by_name(ScenarioManifest, "scenarios"):
-        seen = f"there is a stack or a scenario {stack.name!r} already"
-        raise SweepInvalid(tried, seen, "give it another name")
+        seen = f"a stack or a scenario {stack.name!r} exists already"
+        raise SweepInvalid(tried, seen, "Give it another name.")
 
 
 def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
@@ -151,9 +151,9 @@ def _workloads() -> dict[str, WorkloadManifest]:
             require_no_code(manifest, writers_of(found.values()), path)
         if manifest.name in found:
             raise SweepInvalid(
-                f"reading manifest {path}",
-                f"there is a workload {manifest.name!r} already",
-                "give it another name",
+                f"read manifest {path}",
+                f"a workload {manifest.name!r} exists already",
+                "Give it another name.",
             )
         found[manifest.name] = manifest
     return found
@@ -176,13 +176,13 @@ def require_no_code(task: WorkloadManifest, allowed: Collection[str], path: Path
 
     allowed: functions that it may name, as `package.module:function`.
     """
-    tried = f"reading task {path}"
+    tried = f"read task {path}"
     if task.builder is not None:
-        seen = f"key builder: {short(task.builder)} is code, which a task of a user can't name"
-        raise SweepInvalid(tried, seen, "describe it with on_device, see docs/adding.md")
+        seen = f"key builder: {short(task.builder)} is code, which a user's task must not name"
+        raise SweepInvalid(tried, seen, "Describe it with on_device, as in docs/adding.md.")
     if others := sorted(writers_of([task]) - set(allowed)):
-        seen = f"writer {short(others[0])} is none that the project's own tasks name"
-        raise SweepInvalid(tried, seen, f"there are: {', '.join(sorted(allowed))}")
+        seen = f"writer {short(others[0])} is not one that the project's own tasks name"
+        raise SweepInvalid(tried, seen, f"Known: {', '.join(sorted(allowed))}.")
 
 
 def _workload_files() -> Iterator[Path]:
@@ -209,7 +209,7 @@ def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
         return kind.model_validate(_with_choices(document) if ours else document)
     except UNREADABLE as error:
         raise SweepInvalid(
-            f"reading manifest {path}", reason(error), "mend the file or reinstall benchfarm"
+            f"read manifest {path}", reason(error), "Correct the file, or reinstall benchfarm."
         ) from error
 
 

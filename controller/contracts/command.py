@@ -45,7 +45,7 @@ class CommandFile(ModelFile):
     @model_validator(mode="after")
     def _from_the_store(self) -> Self:
         if self.path:
-            raise ValueError("path: add it to the store instead (benchfarm models add)")
+            raise ValueError("path: it is not allowed; add the file with `benchfarm models add`")
         return self
 
 
@@ -80,7 +80,7 @@ class Figure(Contract):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if sum(way is not None for way in (self.pattern, self.json_path, self.csv)) != 1:
-            raise ValueError("give one of pattern, json_path and csv")
+            raise ValueError("give exactly one of pattern, json_path and csv")
         if self.pattern is not None and VALUE not in line_pattern(self.pattern).groupindex:
             raise ValueError(f"pattern {self.pattern!r} has no group (?P<{VALUE}>…)")
         return self
@@ -113,7 +113,7 @@ class OpTable(Contract):
     def _readable(self) -> Self:
         line_pattern(self.heading)
         if not line_pattern(self.row).groupindex:
-            raise ValueError(f"row {self.row!r} has no named group, which is a column")
+            raise ValueError(f"row {self.row!r} has no named group, so the table has no column")
         return self
 
 
@@ -146,7 +146,7 @@ class Command(Contract):
     def _agrees(self) -> Self:
         figure = self.figures.get(self.result)
         if figure is None or not figure.required:
-            raise ValueError(f"result: {self.result} is none of the required figures")
+            raise ValueError(f"result: {self.result} is not one of the required figures")
         for name, pattern in self.facts.items():
             if VALUE not in line_pattern(pattern).groupindex:
                 raise ValueError(f"facts.{name}: {pattern!r} has no group (?P<{VALUE}>…)")
@@ -154,13 +154,13 @@ class Command(Contract):
             line_pattern(pattern)
         names = [file.filename or name for name, file in self.files.items()]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"files: two of them are called {twice[0]}")
+            raise ValueError(f"files: two have the name {twice[0]}")
         for name in self.environment:
             if _SUBVERTING.match(name):
-                raise ValueError(f"environment: {name} is benchfarm's own to set")
+                raise ValueError(f"environment: {name} is reserved for benchfarm")
         for name in self.places:
             if name.startswith(_FILE) and name.removeprefix(_FILE) not in self.files:
-                raise ValueError(f"arguments: {{{name}}} names none of files")
+                raise ValueError(f"arguments: {{{name}}} is not one of files")
         return self
 
     @cached_property
@@ -226,9 +226,9 @@ def _text(value: Scalar) -> str:
 def line_pattern(text: str) -> re.Pattern[str]:
     """Compile a pattern for one line; raises ValueError for one that could take for ever."""
     if len(text) > _LINE:
-        raise ValueError(f"pattern {text[:40]!r}… has {len(text)} characters, at most {_LINE}")
+        raise ValueError(f"pattern {text[:40]!r}… has {len(text)} characters; the limit is {_LINE}")
     if _NESTED.search(re.sub(r"\\\\|\\[^1-9]|\[[^\]]*\]", "x", text)):
-        raise ValueError(f"pattern {text!r} repeats what repeats, or refers back: write it apart")
+        raise ValueError(f"pattern {text!r} nests repetitions or uses a back-reference")
     try:
         return re.compile(text)
     except re.error as error:

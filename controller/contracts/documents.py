@@ -1,6 +1,6 @@
-"""YAML and JSON that a user, a device or a worker has written: limits come before building.
+"""YAML and JSON of a user, a device or a worker; limits are checked before anything is built.
 
-What is refused is told without repeating it: it may be as large as a file can be. What a contract
+An error never repeats the whole input, which may be as large as a file can be. What a contract
 reads by itself (`model_validate_json`) is checked by `checked_json` first.
 """
 
@@ -20,11 +20,11 @@ MAX_BYTES = 2**20
 """Of what a person writes."""
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
-"""Of a YAML document, what aliases stand for counted each time."""
+"""Of a YAML document; the target of an alias counts each time."""
 MAX_DIGITS = 1000
 """Of a number: the largest float has 309, and Python prints 4300."""
 SHOWN = 60
-"""So many characters of a word are said back."""
+"""Most characters of a text that an error repeats."""
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel = 2
@@ -40,11 +40,11 @@ Read = TypeVar("Read")
 
 
 class DocumentRefused(ValueError):
-    """A document beyond the limits, or none; says what it was, in a line."""
+    """A document that is malformed or beyond the limits; its text is one line."""
 
 
 def short(word: object) -> str:
-    """Return a value of a document as it can be said back; no more of it is looked at."""
+    """Return a document's value, quoted and shortened; the rest of it is not read."""
     text = word if isinstance(word, str) else _BRIEF.repr(word)
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
@@ -68,7 +68,7 @@ def read_limited(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def load_json(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - any JSON
-    """Return what a JSON document says; raises DocumentRefused. most: bytes of it."""
+    """Parse a JSON document; raises DocumentRefused. most: its largest size in bytes."""
     content = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
     _require_size(content, most)
     JsonGuard().feed(content)
@@ -77,7 +77,7 @@ def load_json(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
     except DocumentRefused:
         raise
     except ValueError as error:
-        raise DocumentRefused(f"it is no JSON: {error}") from error
+        raise DocumentRefused(f"it is not JSON: {error}") from error
 
 
 def checked_json(raw: bytes | str, most: int = MAX_BYTES) -> bytes | str:
@@ -87,14 +87,14 @@ def checked_json(raw: bytes | str, most: int = MAX_BYTES) -> bytes | str:
 
 
 def read_json(kind: type[Read] | TypeAdapter[Read], path: Path, most: int = MAX_BYTES) -> Read:
-    """Return what a file of JSON says, as a contract; raises one of `unreadable.UNREADABLE`."""
+    """Return a contract read from a JSON file; raises one of `unreadable.UNREADABLE`."""
     content = checked_json(read_limited(path, most).decode(), most)
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     return adapter.validate_json(content)
 
 
 class JsonGuard:
-    """Looks through JSON, however it is cut into pieces, for what is too deep, long or large."""
+    """A check of JSON, cut into any pieces, for nesting, numbers and records beyond the limits."""
 
     def __init__(self, most_a_record: int | None = None, records_at: int = 0) -> None:
         """most_a_record: bytes between two places that are `records_at` deep."""
@@ -108,7 +108,7 @@ class JsonGuard:
         outside = self._outside_strings(piece)
         self._before += outside
         if _NUMBER.search(self._before):
-            raise DocumentRefused(f"a number of more than {MAX_DIGITS} digits")
+            raise DocumentRefused(f"a number has more than {MAX_DIGITS} digits")
         self._before = self._before[-MAX_DIGITS:]
         steps = map(_STEPS.__getitem__, outside.translate(None, _NO_BRACKETS))
         depths = list(accumulate(steps, initial=self._depth))
@@ -133,8 +133,10 @@ class JsonGuard:
 
 
 def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - any YAML
-    """Return what a YAML document says; raises yaml.YAMLError, UnicodeDecodeError and
-    DocumentRefused. most: bytes of it."""
+    """Parse a YAML document; raises yaml.YAMLError, UnicodeDecodeError and DocumentRefused.
+
+    most: its largest size in bytes.
+    """
     _require_size(raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw, most)
     text = raw.decode() if isinstance(raw, bytes) else raw
     try:
@@ -146,7 +148,7 @@ def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
 
 
 class _Loader(yaml.SafeLoader):
-    """Like SafeLoader, within limits; a key given twice is an error, not the last one's win."""
+    """A SafeLoader with limits; a key given twice is an error."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -164,7 +166,7 @@ class _Loader(yaml.SafeLoader):
         node: yaml.Node | None = super().compose_node(parent, index)  # type: ignore[arg-type]
         if is_alias:
             if id(node) not in self._weights:
-                raise _refusal("an alias stands for what it is part of", mark)
+                raise _refusal("an alias refers to a value that contains it", mark)
             self._count(self._weights[id(node)], mark)
         else:
             self._weights[id(node)] = self._values - before
@@ -176,7 +178,7 @@ class _Loader(yaml.SafeLoader):
     def _count(self, more: int, mark: yaml.Mark) -> None:
         self._values += more
         if self._values > MAX_VALUES:
-            raise _refusal(f"it stands for more than {MAX_VALUES} values", mark)
+            raise _refusal(f"it has more than {MAX_VALUES} values", mark)
 
     def _require_unique_keys(self, node: yaml.MappingNode) -> None:
         """Raise DocumentRefused for a key given twice; before merging, which adds keys to it."""
@@ -193,7 +195,7 @@ class _Loader(yaml.SafeLoader):
     def construct_number(self, node: yaml.ScalarNode) -> float:
         """Make a number of one that isn't too long."""
         if len(node.value) > MAX_DIGITS:
-            raise _refusal(f"a number of more than {MAX_DIGITS} digits", node.start_mark)
+            raise _refusal(f"a number has more than {MAX_DIGITS} digits", node.start_mark)
         is_int = node.tag.endswith(":int")
         number: float = (self.construct_yaml_int if is_int else self.construct_yaml_float)(node)
         return number

@@ -31,21 +31,21 @@ class Knob(Contract):
     choices: tuple[Scalar, ...] | None = None
 
     def objection(self, value: Scalar) -> str | None:
-        """Return why a value is not allowed, or None if it is."""
+        """Return what to give instead, as a sentence, or None if the value is allowed."""
         if type(value) is not _TYPES[self.type] and not (self.type == "float" and _is_int(value)):
-            return f"expected {self.type}"
+            return f"Give a value of type {self.type}."
         if self.choices is not None and value not in self.choices:
-            return f"allowed: {', '.join(map(str, self.choices))}"
+            return f"Give one of: {', '.join(map(str, self.choices))}."
         if isinstance(value, str):
             return None
         if self.type == "float" and abs(value) > LARGEST:
-            return "it is too large"
+            return "Give a smaller number."
         if self.min is not None and value < self.min:
-            return f"the least is {self.min:g}"
+            return f"Give at least {self.min:g}."
         if self.max is not None and value > self.max:
-            return f"the most is {self.max:g}"
+            return f"Give at most {self.max:g}."
         if self.multiple_of is not None and value % self.multiple_of:
-            return f"must be a multiple of {self.multiple_of}"
+            return f"Give a multiple of {self.multiple_of}."
         return None
 
 
@@ -91,7 +91,7 @@ class WorkloadManifest(Contract):
     @model_validator(mode="after")
     def _surrogate_says_so(self) -> Self:
         if self.on_device and self.on_device.surrogate != self.name.endswith("_surrogate"):
-            raise ValueError("surrogates, and only they, have names that end in _surrogate")
+            raise ValueError("the name of a surrogate, and no other name, ends in _surrogate")
         return self
 
     @model_validator(mode="after")
@@ -107,7 +107,7 @@ class WorkloadManifest(Contract):
         knob = self.knobs.get(name)
         if knob is None or knob.choices is None or not {knob.default, *knob.choices} <= set(known):
             there = ", ".join(known) or "none"
-            raise ValueError(f"knobs.{name} has to choose among on_device.{field}: {there}")
+            raise ValueError(f"knobs.{name} must choose among on_device.{field}: {there}")
 
 
 class StackEnvironment(Contract):
@@ -149,9 +149,9 @@ class StackManifest(Contract):
     @model_validator(mode="after")
     def _runs_one_thing(self) -> Self:
         if sum(way is not None for way in (self.backend, self.bundle, self.command)) != 1:
-            raise ValueError("give one of backend, bundle and command")
+            raise ValueError("give exactly one of backend, bundle and command")
         if self.command and (unknown := sorted(self.command.knobs_named() - self.knobs.keys())):
-            raise ValueError(f"command: {{{unknown[0]}}} is none of its knobs")
+            raise ValueError(f"command: {{{unknown[0]}}} is not a knob of the stack")
         return self
 
 
@@ -165,7 +165,7 @@ class ScenarioManifest(Contract):
     workloads: tuple[str, ...] = ()
     """Workloads that it drives, beside those whose own manifests name it."""
     instead_of_pairing: str | None = None
-    """Of a scenario that can't measure two sides in turns: what to do rather."""
+    """Of a scenario that can't compare two sides: what to do instead, as a sentence."""
     knobs: dict[str, Knob] = {}
 
 

@@ -27,7 +27,7 @@ class ModelFile(Contract):
     @model_validator(mode="after")
     def _own_is_pinned(self) -> Self:
         if self.path and not self.checksum:
-            raise ValueError("give the checksum of a file of the project's own")
+            raise ValueError("a file with path needs a checksum")
         return self
 
 
@@ -156,7 +156,9 @@ class Dataset(Contract):
     def _whole(self) -> Self:
         written = self.kind == "written"
         if written != bool(self.writer and self.checksum) or written == ("samples" in self.parts):
-            raise ValueError("give writer and checksum of a written one, else parts.samples")
+            raise ValueError(
+                "a written data set needs writer and checksum, any other parts.samples"
+            )
         return self
 
 

@@ -47,7 +47,7 @@ def _side_of(text: str) -> dict[str, object]:
     for given in rest.split(",") if colon else ():
         name, value = knob_of(given)
         if name in knobs:
-            raise ValueError(f"it says {name} twice")
+            raise ValueError(f"knob {name} is given twice")
         knobs[name] = value
     return {"stack": stack, "knobs": knobs}
 

@@ -1,4 +1,4 @@
-"""Text → Sweep. Pure; every complaint names the source, the key and the remedy."""
+"""Text → Sweep. Pure; every error names the source, the key and what to do."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Sweep
 from controller.contracts.unreadable import LONGEST, UNREADABLE, reason
 
-_EXAMPLE = "a sweep needs at least name, workload, stack and scenario"
+_EXAMPLE = "A sweep needs at least name, workload, stack and scenario."
 
 
 def parse_sweep(raw: bytes, source: str) -> Sweep:
-    """Return the sweep a file holds; raises SweepInvalid."""
+    """Return the sweep in a file; raises SweepInvalid."""
     document = _document(raw, source)
     try:
         return Sweep.model_validate(document)
@@ -24,30 +24,34 @@ def parse_sweep(raw: bytes, source: str) -> Sweep:
 
 
 def _document(raw: bytes, source: str) -> dict[object, object]:
+    tried = f"read {source}"
     if len(raw) > MAX_BYTES:
-        raise SweepInvalid(source, f"it has {len(raw)} bytes", f"a sweep has at most {MAX_BYTES}")
+        size = f"it has {len(raw)} bytes; the limit is {MAX_BYTES}"
+        raise SweepInvalid(tried, size, "Split it into several.")
     try:
         document = load_yaml(raw)
     except DocumentRefused as error:
         raise SweepInvalid(source, str(error), "correct the file there") from error
     except UNREADABLE as error:
-        raise SweepInvalid(source, reason(error), "give a YAML text file") from error
+        raise SweepInvalid(tried, reason(error), "Give a YAML text file.") from error
     if document is None:
-        raise SweepInvalid(source, "the file is empty", _EXAMPLE)
+        raise SweepInvalid(tried, "the file is empty", _EXAMPLE)
     if not isinstance(document, dict):
-        raise SweepInvalid(source, f"it holds a {type(document).__name__}, no mapping", _EXAMPLE)
+        seen = f"it holds a {type(document).__name__}, not a mapping"
+        raise SweepInvalid(tried, seen, _EXAMPLE)
     return document
 
 
 def _complaint(error: ValidationError, source: str) -> SweepInvalid:
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])[:LONGEST] or "the whole file"
-    known = ", ".join(Sweep.model_fields)
+    tried, known = f"read {source}", ", ".join(Sweep.model_fields)
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, Sweep.model_fields, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return SweepInvalid(f"{source}: key {key}", "there is no such key", f"{hint}keys: {known}")
+        hint = f"Did you mean {near[0]}? " if near else ""
+        return SweepInvalid(tried, f"key {key}: there is no such key", f"{hint}Known: {known}.")
     if first["type"] == "missing":
-        return SweepInvalid(f"{source}: key {key}", "it is missing", _EXAMPLE)
-    seen = f"{short(first['input'])} is not allowed"
-    return SweepInvalid(f"{source}: key {key}", seen, first["msg"])
+        return SweepInvalid(tried, f"key {key}: it is missing", _EXAMPLE)
+    why = first["msg"].removeprefix("Value error, ")
+    seen = f"key {key}: {short(first['input'])} is not allowed"
+    return SweepInvalid(tried, seen, f"{why[:1].upper()}{why[1:]}.")

@@ -1,4 +1,4 @@
-"""What is wrong with a file that should hold a contract, in a line that a person can act on."""
+"""Why a file can't be read as a contract, in one line that a user can act on."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UNREADABLE = (
 )
 """What reading a contract from YAML or JSON can raise."""
 MOST = 3
-"""So many faults are told of at once."""
+"""Most faults that one text names."""
 LONGEST = 200
-"""So many characters of what is wrong, or of where, are told."""
+"""Most characters of a fault, or of its place, that a text repeats."""
 
 
 def reason(error: Exception) -> str:
-    """Return one of UNREADABLE in a few words: keys, lines and bytes are named, if known."""
+    """Return the reason of one of UNREADABLE; it names key, line or byte if known."""
     match error:
         case ValidationError():
             return faults(error)
@@ -39,13 +39,17 @@ def reason(error: Exception) -> str:
 
 
 def faults(error: ValidationError) -> str:
-    """Return what a contract objects to: "key: message; …"."""
+    """Return a contract's faults: "key: message; …"."""
     found = error.errors(include_url=False, include_input=False)
     told = "; ".join(
-        f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole'}: {fault['msg'][:LONGEST]}"
+        f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole file'}: {_said(fault['msg'])}"
         for fault in found[:MOST]
     )
     return told if len(found) <= MOST else f"{told}; and {len(found) - MOST} more"
+
+
+def _said(message: str) -> str:
+    return message.removeprefix("Value error, ")[:LONGEST]
 
 
 def _place(error: Exception) -> str:

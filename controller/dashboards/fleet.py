@@ -61,9 +61,7 @@ def running() -> dashboard.Panel:
 
 def oldest() -> dashboard.Panel:
     """Return how long the oldest queued run waits."""
-    about = (
-        "How long the run that waits longest has waited. Long with free devices: nothing matches."
-    )
+    about = "Age of the oldest queued run. High while devices are free: no device matches it."
     query = Query(last(names.QUEUE_OLDEST))
     return panels.numbers("Longest wait", about, query, steps=thresholds.WAIT_S, width=4)
 
@@ -92,7 +90,7 @@ def winners() -> dashboard.Panel:
 def outcomes() -> dashboard.Panel:
     """Return how attempts end."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
-    about = "Attempts that ended, by outcome and whose fault it was."
+    about = "Attempts that have ended, by outcome and cause."
     query = Query(ended, "{{outcome}} (blame {{blame}})")
     return panels.lines("Attempts ended", about, query, stacked=True)
 

@@ -53,8 +53,10 @@ class Address:
         if parts.scheme not in ("http", "https") or not host:
             raise _no_address()
         if parts.username or parts.password or parts.query:
-            remedy = "use --token-file, --user, or the environment variable GRAFANA_TOKEN"
-            raise GrafanaUnavailable("reading --url", "it holds more than an address", remedy)
+            remedy = "Use --token-file, --user, or the environment variable GRAFANA_TOKEN."
+            raise GrafanaUnavailable(
+                "use --url", "it holds a password or a query beside the address", remedy
+            )
         return cls(parts.scheme, f"[{host}]" if ":" in host else host, port, parts.path.strip("/"))
 
     def dashboard(self, uid: str) -> str:
@@ -87,7 +89,7 @@ class Grafana:
 
     def version(self) -> str:
         """Return the server's release; raises GrafanaUnavailable if that is too old or none."""
-        tried = f"asking {self.address}"
+        tried = f"use Grafana at {self.address}"
         health = self._look(tried, lambda: self._api.client.GET("/health"))
         if not isinstance(health, Mapping) or "database" not in health:
             raise _not_grafana(self.address)
@@ -96,41 +98,41 @@ class Grafana:
         number = re.match(r"(\d+)\.(\d+)", release)
         if not number or (int(number[1]), int(number[2])) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
-            raise GrafanaUnavailable(tried, f"it is Grafana {release}", f"use {oldest} or newer")
+            raise GrafanaUnavailable(tried, f"it is Grafana {release}", f"Use {oldest} or newer.")
         return release
 
     def folder(self, uid: str) -> Json | None:
         """Return a folder, or None."""
-        return self._look(f"looking for folder {uid}", lambda: self._api.folder.get_folder(uid))
+        return self._look(f"look up folder {uid}", lambda: self._api.folder.get_folder(uid))
 
     def create_folder(self, uid: str, title: str) -> None:
         """Make a folder."""
-        self._call(f"making folder {title}", lambda: self._api.folder.create_folder(title, uid))
+        self._call(f"create folder {title}", lambda: self._api.folder.create_folder(title, uid))
 
     def data_source(self, uid: str) -> Json | None:
         """Return a data source, or None."""
-        tried = f"looking for data source {uid}"
+        tried = f"look up data source {uid}"
         return self._look(tried, lambda: self._api.datasource.get_datasource_by_uid(uid))
 
     def create_data_source(self, source: Json) -> None:
         """Make a data source."""
-        tried = f"making data source {source['name']}"
+        tried = f"create data source {source['name']}"
         self._call(tried, lambda: self._api.datasource.create_datasource(source))
 
     def update_data_source(self, source: Json) -> None:
         """Replace a data source by one with the same uid."""
-        tried = f"changing data source {source['name']}"
+        tried = f"update data source {source['name']}"
         uid = source["uid"]
         self._call(tried, lambda: self._api.datasource.update_datasource_by_uid(uid, source))
 
     def dashboard(self, uid: str) -> Stored | None:
         """Return a dashboard, or None."""
-        tried = f"looking for dashboard {uid}"
+        tried = f"look up dashboard {uid}"
         found = self._look(tried, lambda: self._api.dashboard.get_dashboard(uid))
         if found is None:
             return None
         versions = self._call(
-            f"reading the history of dashboard {uid}",
+            f"read the history of dashboard {uid}",
             lambda: self._api.dashboard_versions.get_dashboard_versions_by_uid(uid),
         )
         # Grafana before 11.5 answers with the list itself.
@@ -151,19 +153,19 @@ class Grafana:
             "message": message,
             "overwrite": False,
         }
-        tried = f"saving dashboard {dashboard['title']}"
+        tried = f"save dashboard {dashboard['title']}"
         self._call(tried, lambda: self._api.dashboard.update_dashboard(body))
 
     def alert_group(self, folder_uid: str, name: str) -> Json | None:
         """Return a group of alert rules, or None."""
         provisioning = self._api.alertingprovisioning
-        tried = f"looking for alerts {name}"
+        tried = f"look up alerts {name}"
         return self._look(tried, lambda: provisioning.get_rule_group(folder_uid, name))
 
     def replace_alert_group(self, folder_uid: str, name: str, group: Json) -> None:
         """Make a group of alert rules be exactly this."""
         provisioning = self._api.alertingprovisioning
-        tried = f"saving alerts {name}"
+        tried = f"save alerts {name}"
         self._call(tried, lambda: provisioning.update_rule_group(folder_uid, name, group))
 
     def _look(self, tried: str, ask: Callable[[], Json]) -> Json | None:
@@ -186,13 +188,13 @@ class Grafana:
             raise _refusal(tried, error) from error
         except GrafanaServerError as error:
             seen = f"Grafana failed with status {error.status_code}: {_said(error)}"
-            raise GrafanaUnavailable(tried, seen, "see Grafana's log") from error
+            raise GrafanaUnavailable(tried, seen, "See Grafana's log.") from error
         except (GrafanaException, OSError, ValueError) as error:
-            seen = f"{self.address} gives no answer of Grafana's ({type(error).__name__})"
+            seen = f"Grafana does not answer at {self.address} ({type(error).__name__})"
             raise GrafanaUnavailable(tried, seen, _CHECK_URL) from error
 
 
-_CHECK_URL = "give the address that a browser shows for Grafana, such as http://localhost:3000"
+_CHECK_URL = "Give the address that a browser shows for Grafana, such as http://localhost:3000."
 
 
 @contextmanager
@@ -218,33 +220,34 @@ def connected(url: str, credential: Credential) -> Iterator[Grafana]:
 
 def _refusal(tried: str, error: GrafanaClientError) -> GrafanaRefused:
     """Return a status from 400 to 499 as what a user can do about it."""
-    said, remedy = _said(error), "see Grafana's log"
+    said, remedy = _said(error), "See Grafana's log."
     if error.status_code == 401:
         said = "Grafana does not accept the token or password"
-        remedy = "make a service account token in Grafana: Administration, Service accounts"
+        remedy = "Create a service account token in Grafana: Administration, Service accounts."
     elif error.status_code == 403:
         said = f"the account lacks the right: {said}"
         remedy = (
-            "give the account the role Editor for dashboards, Admin for data source and alerts, "
-            "or leave those out: --data-source UID --no-alerts"
+            "Give the account the role Editor for dashboards and Admin for data source and alerts, "
+            "or leave those two out with --data-source UID --no-alerts."
         )
     elif error.status_code == 412:
-        remedy = "push again, or rename what has the same name"
+        remedy = "Push again, or rename what has the same name."
     else:
         said = f"status {error.status_code}: {said}"
     return GrafanaRefused(tried, said, remedy)
 
 
 def _no_address() -> GrafanaUnavailable:
-    return GrafanaUnavailable("reading --url", "that is no http address", _CHECK_URL)
+    return GrafanaUnavailable("use --url", "it is not an http address", _CHECK_URL)
 
 
 def _not_grafana(address: Address) -> GrafanaUnavailable:
-    return GrafanaUnavailable(f"asking {address}", "what answers there is not Grafana", _CHECK_URL)
+    tried = f"use Grafana at {address}"
+    return GrafanaUnavailable(tried, "what answers there is not Grafana", _CHECK_URL)
 
 
 def _said(error: GrafanaException) -> str:
     """Return Grafana's own words for an error."""
     response: Any = error.response
     said = response.get("message", "") if isinstance(response, Mapping) else response
-    return " ".join(str(said).split())[:200] or "no reason given"
+    return " ".join(str(said).split())[:200].rstrip(".") or "no reason given"

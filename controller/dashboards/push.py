@@ -169,7 +169,7 @@ def says(stored: object, ours: object) -> bool:
 
 def _provisioned(what: str) -> UserError:
     return GrafanaRefused(
-        f"pushing {what}",
+        f"push {what}",
         "this Grafana reads it from files (provisioning)",
-        "take the files away, or change them with: benchfarm dashboards build",
+        "Remove the files, or change them with `benchfarm dashboards build`.",
     )

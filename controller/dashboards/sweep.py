@@ -124,7 +124,7 @@ def heat() -> dashboard.Panel:
 def outcomes() -> dashboard.Panel:
     """Return how attempts end."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
-    about = "Attempts that ended, by outcome and whose fault it was."
+    about = "Attempts that have ended, by outcome and cause."
     query = Query(ended, "{{outcome}} (blame {{blame}})")
     return panels.lines("Attempts ended", about, query, stacked=True)
 

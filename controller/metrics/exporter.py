@@ -63,9 +63,9 @@ def _listening(address: str, port: int) -> socket.socket:
         return listen(address, port, family)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"option --metrics-address {address}",
+            f"use --metrics-address {address}",
             getattr(error, "strerror", None) or str(error),
-            "give an IP address of this host, such as the one the cluster knows it by",
+            "Give an IP address of this host, such as the one the cluster knows it by.",
         ) from error
 
 

@@ -22,7 +22,7 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric: its name as exported, what it says, and its labels in order."""
+    """One metric: its exported name, its description, and its labels in order."""
 
     name: str
     kind: MetricKind
@@ -32,7 +32,7 @@ class Metric:
     """Upper bounds of a histogram's buckets, in the metric's unit."""
 
     def __str__(self) -> str:
-        """Return the name, as PromQL has it."""
+        """Return the name as in PromQL."""
         return self.name
 
     @property
@@ -65,11 +65,11 @@ def _recorded(name: str, help_: str) -> Metric:
 
 
 RUN_LABELS = ("device", "workload", "stack", "scenario")
-"""What a live run is, as labels."""
+"""Labels of a live run."""
 RESULT_LABELS = (*RUN_LABELS, "precision")
-"""What the newest result is of; `precision` is the knob that names the number format."""
+"""Labels of the newest result; `precision` is the knob that names the number format."""
 DELEGATE_LABELS = ("device", "workload", "stack", "delegate", "precision")
-"""What a delegate was asked for, see controller/contracts/capability.py."""
+"""Labels of a delegate's outcome, see controller/contracts/capability.py."""
 
 # --- values of labels -------------------------------------------------------------------------
 
@@ -84,57 +84,70 @@ NO_PRECISION = "default"
 
 RUN_PROGRESS = _gauge(
     "run_progress_ratio",
-    "Done part of the run, 0 to 1; on a device, of each LoadGen test.",
+    "Fraction of the run that is done; restarts with each LoadGen test.",
     *RUN_LABELS,
 )
-RUN_STEPS = _gauge("run_steps_per_second", "Training steps a second: the last step.", *RUN_LABELS)
+RUN_STEPS = _gauge(
+    "run_steps_per_second", "Training steps per second, from the last step.", *RUN_LABELS
+)
 RUN_QUERIES = _gauge(
-    "run_queries_per_second", "Queries (offline: samples) a second, over 5 s.", *RUN_LABELS
+    "run_queries_per_second",
+    "Queries per second (offline: samples per second), over 5 s.",
+    *RUN_LABELS,
 )
 RUN_LOSS = _gauge("run_loss", "Training loss of the last step.", *RUN_LABELS)
 
 # --- devices and agents -----------------------------------------------------------------------
 
 DEVICE_INFO = _gauge(
-    "device_info", "1; what the device is.", "device", "kind", "model", "soc", "virtual", "host"
+    "device_info",
+    "Always 1; the labels describe the device.",
+    "device",
+    "kind",
+    "model",
+    "soc",
+    "virtual",
+    "host",
 )
 DEVICE_STATE = _gauge(
-    "device_state", "1 for the state that the device is in, 0 for the others.", "device", "state"
+    "device_state", "1 for the device's current state, 0 for every other state.", "device", "state"
 )
 DEVICE_TEMPERATURE = _gauge(
-    "device_temperature_celsius", "Temperature when last read.", "device", "sensor"
+    "device_temperature_celsius", "Last temperature that was read.", "device", "sensor"
 )
-DEVICE_BATTERY = _gauge("device_battery_ratio", "Battery charge when last read, 0 to 1.", "device")
+DEVICE_BATTERY = _gauge(
+    "device_battery_ratio", "Last battery charge that was read, 0 to 1.", "device"
+)
 DEVICE_THERMAL_STATUS = _gauge(
-    "device_thermal_status", "Android's thermal status: 0 none to 6 shutdown.", "device"
+    "device_thermal_status", "Android's thermal status, from 0 (none) to 6 (shutdown).", "device"
 )
-AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 when its lease ran out.", "agent")
+AGENT_UP = _gauge("agent_up", "1 while the agent answers, 0 once its lease has expired.", "agent")
 
 # --- queue ------------------------------------------------------------------------------------
 
-RUNS_QUEUED = _gauge("runs_queued", "Runs that wait for a device.")
-RUNS_LEASED = _gauge("runs_leased", "Runs that an agent holds.")
-QUEUE_OLDEST = _gauge("queue_oldest_seconds", "How long the run has waited that waits longest.")
+RUNS_QUEUED = _gauge("runs_queued", "Number of queued runs.")
+RUNS_LEASED = _gauge("runs_leased", "Number of leased runs.")
+QUEUE_OLDEST = _gauge("queue_oldest_seconds", "Age of the oldest queued run.")
 SWEEP_RUNS = _gauge(
     "sweep_open_runs",
-    "Runs of a sweep (by its name) that are queued or leased; gone when the sweep is over.",
+    "Queued or leased runs of a sweep, by its name; absent once the sweep is over.",
     "sweep",
     "state",
 )
 DISPATCH_SECONDS = _histogram(
     "dispatch_seconds",
-    "From a run's becoming ready to wait to its being leased to an agent.",
+    "Time from queued to leased.",
     (0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600),
 )
 RUNS = _counter(
     "runs",
-    "Attempts that ended, by outcome and whose fault it was.",
+    "Attempts that have ended, by outcome and cause.",
     "outcome",
     "blame",
 )
 RUN_SECONDS = _histogram(
     "run_duration_seconds",
-    "From lease to outcome; exemplars name the run.",
+    "Time from lease to outcome; exemplars name the run.",
     (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 2 * 3600, 6 * 3600, 24 * 3600),
     "workload",
     "stack",
@@ -150,14 +163,19 @@ RESULT = _gauge(
     "metric",
 )
 RESULT_TIME = _gauge(
-    "result_timestamp_seconds", "When the newest valid result was recorded.", *RESULT_LABELS
+    "result_timestamp_seconds",
+    "Time at which the newest valid result was recorded.",
+    *RESULT_LABELS,
 )
 QUALITY_TARGET = _gauge(
-    "quality_target", "The quality a workload's results must reach.", "workload", "metric"
+    "quality_target",
+    "Quality target of a workload, in the unit of its metric.",
+    "workload",
+    "metric",
 )
 QUALITY_MISSED = _gauge(
     "quality_target_missed",
-    "1 if the newest result, valid or not, is below its workload's quality target.",
+    "1 if the newest result, valid or not, misses its workload's quality target.",
     *RESULT_LABELS,
 )
 
@@ -165,12 +183,12 @@ QUALITY_MISSED = _gauge(
 
 DEVICE_CAPABILITY = _gauge(
     "device_capability",
-    "What came of the newest run that asked for a delegate: 0 fails, 1 falls back, 2 works.",
+    "Outcome of the newest run with the delegate: 0 fails, 1 falls back, 2 works.",
     *DELEGATE_LABELS,
 )
 DEVICE_DELEGATED = _gauge(
     "device_delegated_ratio",
-    "Share of the graph's nodes that the delegate took in that run, 0 to 1.",
+    "Fraction of the graph's nodes that the delegate ran in that run.",
     *DELEGATE_LABELS,
 )
 
@@ -178,19 +196,19 @@ DEVICE_DELEGATED = _gauge(
 
 PROFILE_PRIMITIVE = _gauge(
     "profile_primitive_seconds",
-    "Newest profile: time of a step in oneDNN's primitives of one kind and direction.",
+    "Newest profile: time per step in oneDNN primitives of one kind and direction.",
     *RESULT_LABELS,
     "primitive",
     "direction",
 )
 PROFILE_EFFICIENCY = _gauge(
     "profile_efficiency_ratio",
-    "Newest profile: what primitives and matrix products take alone, over what they took.",
+    "Newest profile: time of primitives and matrix products run alone, over their time in a step.",
     *RESULT_LABELS,
 )
 PROFILE_HEADROOM = _gauge(
     "profile_headroom_seconds",
-    "Newest profile: time of a step above what the machine's roofline allows.",
+    "Newest profile: time per step beyond the least that the machine's roofline allows.",
     *RESULT_LABELS,
 )
 
@@ -198,17 +216,17 @@ PROFILE_HEADROOM = _gauge(
 
 BASELINE_DEVICE = _gauge(
     "baseline_device_info",
-    "1; the device whose newest result the others' are compared with.",
+    "Always 1; the device whose newest result is the baseline.",
     *RESULT_LABELS,
 )
 BASELINE_STACK = _gauge(
     "baseline_stack_info",
-    "1; the stack and precision that the others on the same device are compared with.",
+    "Always 1; the stack and precision that are the baseline on their device.",
     *RESULT_LABELS,
 )
 RANKING = _gauge(
     "ranking_direction",
-    "The metric that ranks a scenario's results: 1 if more is better, -1 if less is.",
+    "The metric that ranks a scenario's results: 1 if higher is better, -1 if lower is.",
     "scenario",
     "metric",
 )
@@ -218,11 +236,11 @@ RANKING = _gauge(
 
 RATIO_TO_DEVICE = _recorded(
     "ratio_to_baseline_device",
-    "How many times better a ranking result is than the baseline device's; above 1 is better.",
+    "Speed-up of a ranking result over the baseline device's; above 1 is better.",
 )
 RATIO_TO_STACK = _recorded(
     "ratio_to_baseline_stack",
-    "How many times better a ranking result is than the baseline stack's on the same device.",
+    "Speed-up of a ranking result over the baseline stack's on the same device.",
 )
 
 

@@ -117,9 +117,9 @@ class Connections:
             return
         if sum(other == caller for other in self._callers.values()) >= MAX_PER_CALLER:
             raise TooManyRequests(
-                f"serving a request of {caller}",
+                f"serve a request of {caller}",
                 f"{MAX_PER_CALLER} requests with the same token are open",
-                "end some of them, such as: benchfarm sweep watch",
+                "End some of them, such as `benchfarm sweep watch`.",
             )
         self._callers[transport] = caller
         _read_at_once(transport, CALLER_BYTES)

@@ -103,9 +103,9 @@ def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
     except (*UNREADABLE, pa.ArrowException) as error:
         seen = reason(error) if isinstance(error, UNREADABLE) else str(error).partition("\n")[0]
         raise ProfileUnreadable(
-            f"reading profile {path.parent}",
+            f"read profile {path.parent}",
             f"{path.name}: {ascii(seen)[1:-1]}",
-            "name a folder that benchfarm profile run or profile import has written",
+            "Name a folder that `benchfarm profile run` or `benchfarm profile import` has written.",
         ) from error
 
 

@@ -29,12 +29,13 @@ def import_file(path: Path) -> Profile:
 
 
 def import_log(file: BinaryIO, path: Path) -> Profile:
-    """Read a verbose log; raises ProfileUnreadable if it tells of no execution."""
+    """Read a verbose log; raises ProfileUnreadable if it has no execution."""
     facts = LogFacts()
     rows, strange = primitive_rows(from_totals(totals(file, facts)), steps=1)
     if not rows:
-        seen = f"no line tells of an execution; the first is {(facts.example or '')[:40]!r}"
-        raise _unreadable(path, seen if facts.example else "it tells of no execution")
+        seen = 'the log contains no "primitive,exec" line'
+        first = f"; its first other line is {facts.example[:40]!r}" if facts.example else ""
+        raise _unreadable(path, seen + first)
     notes = []
     if len(facts.libraries) > 1:
         notes.append(f"logs of several releases of oneDNN: {', '.join(facts.libraries)}")
@@ -68,7 +69,7 @@ def import_trace(path: Path) -> Profile:
 
 def _unreadable(path: Path, seen: str) -> ProfileUnreadable:
     return ProfileUnreadable(
-        f"reading {path}",
+        f"read {path}",
         seen,
-        "give a oneDNN verbose log (ONEDNN_VERBOSE=1), or a CPU trace of torch.profiler",
+        "Give a oneDNN verbose log (ONEDNN_VERBOSE=1), or a CPU trace of torch.profiler.",
     )

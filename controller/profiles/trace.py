@@ -111,7 +111,7 @@ def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
     if text.startswith(b"["):
         return 0.0, "item"
     if not text.startswith(b"{"):
-        raise _unreadable(source, "it is no JSON")
+        raise _unreadable(source, "it is not JSON")
     # It stands before the events, as torch writes it.
     base = _BASE.search(start.partition(b'"traceEvents"')[0])
     return (int(base[1]) * 1e-9 if base else 0.0), "traceEvents.item"
@@ -168,7 +168,7 @@ def _text(args: dict[str, Any], name: str) -> str:
 
 def _unreadable(source: str, seen: str) -> ProfileUnreadable:
     return ProfileUnreadable(
-        f"reading {source}",
+        f"read {source}",
         seen,
-        "give a oneDNN verbose log, or a CPU trace of torch.profiler's export_chrome_trace",
+        "Give a oneDNN verbose log, or a CPU trace of torch.profiler's export_chrome_trace.",
     )

@@ -93,11 +93,11 @@ def _of_side(
         knobs = " ".join(f"{k}={v}" for k, v in {**wanted.knobs, **meant.knobs}.items())
         where = f" on {wanted.device}" if wanted.device else ""
         raise NotFound(
-            f"looking for results of side {name}",
-            f"nothing VALID is stored of {wanted.workload} under {wanted.scenario} with stack "
+            f"find results of side {name}",
+            f"no VALID result is stored for {wanted.workload} under {wanted.scenario} with stack "
             f"{meant.stack} {knobs}".rstrip()
             + where,
-            "see: benchfarm results list",
+            "Run `benchfarm results list` to see what is stored.",
         )
     return found
 
@@ -110,8 +110,8 @@ def _only(sides: Sequence[Side], name: str) -> Side:
             one, two = first.knobs.get(knob), other.knobs.get(knob)
             if one != two:
                 raise UserError(
-                    f"choosing results of side {name}",
+                    f"choose results of side {name}",
                     f"several cells are stored, with {knob} {one} and {two}",
-                    f"say which, such as {first.stack}:{knob}={one} or --knob {knob}={one}",
+                    f"Name one, such as {first.stack}:{knob}={one} or --knob {knob}={one}.",
                 )
     return first

@@ -96,16 +96,17 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
 
 def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int) -> NoMatchingDevice:
     number = f" on {wanted} devices" if wanted > 1 else ""
-    what = f"placing {cell.workload} on stack {cell.stack}{number}, devices: {cell.selector}"
+    tried = f"place {cell.workload} on stack {cell.stack}{number} (devices: {cell.selector})"
     if not excluded:
         return NoMatchingDevice(
-            what, "no device is there", "start an agent: benchfarm up, or agent start"
+            tried,
+            "the farm has no device",
+            "Start an agent with `benchfarm up` or `benchfarm agent start`.",
         )
     reasons = "; ".join(
         f"{device} is excluded by {', '.join(why)}" for device, why in excluded.items() if why
     )
     if fitting := [device for device, why in excluded.items() if not why]:
-        reasons = "; ".join(filter(None, (f"only {', '.join(fitting)} would do", reasons)))
-    return NoMatchingDevice(
-        what, reasons, "change the selector, or see what there is: benchfarm device list"
-    )
+        reasons = "; ".join(filter(None, (f"only {', '.join(fitting)} matches", reasons)))
+    remedy = "Change the selector, or run `benchfarm device list` to see the devices."
+    return NoMatchingDevice(tried, reasons, remedy)

@@ -15,11 +15,11 @@ from controller.scheduling.program import candidate_of, program_of
 from controller.scheduling.selector import parse_selector
 
 SAID = 80
-"""So many characters of a knob's value are said back."""
+"""Most characters of a knob's value that an error repeats."""
 
 
-def cells_of(sweep: Sweep, catalog: Catalog, source: str = "sweep") -> list[Cell]:
-    """Expand a sweep's axes; raises SweepInvalid naming source, key and what is allowed."""
+def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[Cell]:
+    """Expand a sweep's axes; raises SweepInvalid, which names source, key and what is allowed."""
     require_within_limits(sweep, source)
     for key, names, known in (
         ("workload", sweep.workload, catalog.workloads),
@@ -69,7 +69,7 @@ def _paired_cells(
     """Return a cell for each side B and each point of the axes, which are the same for all."""
 
     def cells_of_side(key: str, side: Side) -> list[Cell]:
-        _check_side(side, sweep, catalog, f"{source}: key {key}")
+        _check_side(side, sweep, catalog, source, key)
         knobs = {**sweep.knobs, **{name: (value,) for name, value in side.knobs.items()}}
         alone = sweep.model_copy(update={"stack": (side.stack,), "knobs": knobs})
         return _single_cells(alone, catalog, source)
@@ -86,15 +86,17 @@ def _paired_cells(
 
 def _check_shape(sweep: Sweep, source: str) -> None:
     if sweep.paired is None and not sweep.stack:
-        raise SweepInvalid(f"{source}: key stack", "it is missing", "name one, or give paired")
+        raise SweepInvalid(
+            f"read {source}", "key stack: it is missing", "Name a stack, or give paired."
+        )
     if sweep.paired:
         _check_paired(sweep, sweep.paired, source)
     for recipe, given in sweep.recipes.items():
         if both := sorted(set(given) & set(sweep.knobs)):
             raise SweepInvalid(
-                f"{source}: key recipes.{recipe}",
-                f"it sets {both[0]}, and so does knobs",
-                "keep it in one of the two",
+                f"read {source}",
+                f"key recipes.{recipe}: it sets {both[0]}, which knobs sets too",
+                "Set it in one of the two.",
             )
 
 
@@ -102,18 +104,18 @@ def _check_profile(cell: Cell, catalog: Catalog, source: str) -> None:
     program = program_of(cell, catalog, source)
     if cell.profiled and not program.type == cell.scenario == "training":
         raise SweepInvalid(
-            f"{source}: key profile",
-            f"workload {cell.workload} does not train under scenario {cell.scenario}",
-            "profile a workload that trains, under scenario training",
+            f"read {source}",
+            f"key profile: workload {cell.workload} does not train under scenario {cell.scenario}",
+            "Profile a workload that trains, under scenario training.",
         )
 
 
 def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
     if cell.knobs.get("quality_target") and not catalog.workloads[cell.workload].quality_target:
         raise SweepInvalid(
-            f"{source}: key knobs.quality_target",
-            f"workload {cell.workload} has no quality target that it could take the place of",
-            "leave it out",
+            f"read {source}",
+            f"key knobs.quality_target: workload {cell.workload} has no quality target to override",
+            "Remove the key.",
         )
 
 
@@ -121,26 +123,31 @@ def _check_paired(sweep: Sweep, paired: PairedComparison, source: str) -> None:
     for key in ("stack", "recipes", "baseline", "profile"):
         if getattr(sweep, key):
             raise SweepInvalid(
-                f"{source}: key {key}", "paired takes its place", "say it in paired.a and paired.b"
+                f"read {source}",
+                f"key {key}: it is not allowed beside paired",
+                "Set it in paired.a and paired.b.",
             )
     if sweep.deadline_s <= paired.time_limit_s:
         raise SweepInvalid(
-            f"{source}: key deadline_s",
-            f"{sweep.deadline_s:g} s end before paired.time_limit_s, {paired.time_limit_s:g} s",
-            "leave time to start both sides, too",
+            f"read {source}",
+            f"key deadline_s: {sweep.deadline_s:g} s is not longer than paired.time_limit_s, "
+            f"{paired.time_limit_s:g} s",
+            "Add the time that both sides take to start.",
         )
 
 
-def _check_side(side: Side, sweep: Sweep, catalog: Catalog, place: str) -> None:
+def _check_side(side: Side, sweep: Sweep, catalog: Catalog, source: str, key: str) -> None:
     if side.stack not in catalog.stacks:
         raise SweepInvalid(
-            place,
-            f"there is no stack {side.stack!r}",
-            f"known: {', '.join(sorted(catalog.stacks))}",
+            f"read {source}",
+            f"key {key}: there is no stack {side.stack!r}",
+            f"Known: {', '.join(sorted(catalog.stacks))}.",
         )
     if both := sorted(side.knobs.keys() & sweep.knobs.keys()):
         raise SweepInvalid(
-            place, f"it sets {both[0]}, and so does knobs", "keep it in one of the two"
+            f"read {source}",
+            f"key {key}: it sets {both[0]}, which knobs sets too",
+            "Set it in one of the two.",
         )
 
 
@@ -150,11 +157,11 @@ def _require(
     if name in (names := sorted(known)):
         return
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"Did you mean {near[0]}? " if near else ""
     raise SweepInvalid(
-        f"{source}: key {key}",
-        f"there is no {noun or key.split('.')[0].rstrip('s')} {name!r}",
-        f"{hint}known: {', '.join(names) or 'none'}",
+        f"read {source}",
+        f"key {key}: there is no {noun or key.split('.')[0].rstrip('s')} {name!r}",
+        f"{hint}Known: {', '.join(names) or 'none'}.",
     )
 
 
@@ -163,10 +170,9 @@ def _complete(
 ) -> dict[str, Scalar]:
     for name, value in given.items():
         _require(name, knobs, source, "knobs")
-        if objection := knobs[name].objection(value):
-            raise SweepInvalid(
-                f"{source}: key knobs.{name}", f"{value!r:.{SAID}} is not allowed", objection
-            )
+        if remedy := knobs[name].objection(value):
+            seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed"
+            raise SweepInvalid(f"read {source}", seen, remedy)
     return {
         name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())
     }
@@ -182,14 +188,14 @@ def _check_scenarios(cells: Iterable[Cell], catalog: Catalog, source: str) -> No
         allowed = catalog.workloads[cell.workload].scenarios
         if cell.scenario not in allowed:
             raise SweepInvalid(
-                f"{source}: key scenario",
-                f"workload {cell.workload} does not run under {cell.scenario!r}",
-                f"allowed: {', '.join(allowed)}",
+                f"read {source}",
+                f"key scenario: workload {cell.workload} does not run under {cell.scenario!r}",
+                f"Give one of: {', '.join(allowed)}.",
             )
         instead = catalog.scenarios[cell.scenario].instead_of_pairing
         if cell.versus and instead:
-            seen = f"scenario {cell.scenario} does not measure two sides in turns"
-            raise SweepInvalid(f"{source}: key paired", seen, instead)
+            seen = f"key paired: scenario {cell.scenario} does not compare two sides"
+            raise SweepInvalid(f"read {source}", seen, instead)
 
 
 def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
@@ -199,9 +205,9 @@ def _check_baseline(sweep: Sweep, cells: Sequence[Cell], source: str) -> None:
         values = {axis_value(cell, name) for cell in cells}
         if name != "device" and value not in values:
             raise SweepInvalid(
-                f"{source}: key baseline.{name}",
-                f"no cell has {name} = {value}",
-                f"one of: {', '.join(sorted(map(str, values)))}",
+                f"read {source}",
+                f"key baseline.{name}: no cell has {name} = {value}",
+                f"Give one of: {', '.join(sorted(map(str, values)))}.",
             )
 
 

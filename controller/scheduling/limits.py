@@ -22,36 +22,42 @@ MAX_NUMBER: Final = 2**63
 _SHOWN: Final = 40
 
 
-def require_within_limits(sweep: Sweep, source: str = "sweep") -> None:
-    """Raise SweepInvalid naming what is too much; cheap, whatever the sweep would expand to."""
+def require_within_limits(sweep: Sweep, source: str = "the sweep") -> None:
+    """Raise SweepInvalid if a sweep asks for too much; cheap, since nothing is expanded."""
     size = len(sweep.model_dump_json(exclude_defaults=True).encode())
-    _require(source, size, MAX_SWEEP_BYTES, "bytes", "split it into several")
+    tried, split = f"read {source}", "Split it into several."
+    _require(tried, size, MAX_SWEEP_BYTES, "bytes", split)
     for key, word in _words(sweep):
-        place = f"{source}: key {key[:_SHOWN]}"
+        key = key[:_SHOWN]
         if isinstance(word, str):
-            _require(place, len(word), MAX_WORD_CHARACTERS, "characters", "write it shorter")
+            _require(tried, len(word), MAX_WORD_CHARACTERS, "characters", "Shorten it.", key)
         elif isinstance(word, int) and abs(word) >= MAX_NUMBER:
-            seen = f"{word!r:.{_SHOWN}} is not allowed"
-            raise SweepInvalid(place, seen, "it is too large: a number has at most 64 bits")
-    devices = f"{source}: key devices"
-    _require(devices, len(sweep.devices), MAX_SELECTORS, "selectors", "join some of them by or")
+            seen = f"key {key}: {word!r:.{_SHOWN}} is not allowed"
+            raise SweepInvalid(tried, seen, "Give a number of at most 64 bits.")
+    join = "Join some of them with `or`."
+    _require(tried, len(sweep.devices), MAX_SELECTORS, "selectors", join, "devices")
     longest = max(map(len, sweep.devices))
-    remedy = "label the devices that it means, and select by the label"
-    _require(devices, longest, MAX_SELECTOR_CHARACTERS, "characters in a selector", remedy)
+    remedy = "Label the devices, and select by the label."
+    noun = "characters in a selector"
+    _require(tried, longest, MAX_SELECTOR_CHARACTERS, noun, remedy, "devices")
     cells = most_cells(sweep)
-    _require(source, cells * sweep.repeats, MAX_RUNS, "runs", "split it into several")
-    _require(source, cells, MAX_CELLS, "cells", "split it into several")
+    _require(tried, cells * sweep.repeats, MAX_RUNS, "runs", split)
+    _require(tried, cells, MAX_CELLS, "cells", split)
 
 
 def require_placed(sweep: Sweep, cells: int) -> None:
     """Raise SweepInvalid if the cells that a sweep has on a fleet are too many."""
-    remedy = "split it into several, or let run_on be a number"
-    _require(f"placing sweep {sweep.name}", cells * sweep.repeats, MAX_RUNS, "runs", remedy)
+    remedy = "Split it into several, or make run_on a number."
+    _require(f"place sweep {sweep.name}", cells * sweep.repeats, MAX_RUNS, "runs", remedy)
 
 
-def _require(place: str, seen: int, most: int, noun: str, remedy: str) -> None:
-    if seen > most:
-        raise SweepInvalid(place, f"it has {seen} {noun}, the most is {most}", remedy)
+def _require(
+    tried: str, count: int, most: int, noun: str, remedy: str, key: str | None = None
+) -> None:
+    if count > most:
+        place = f"key {key}: " if key else ""
+        seen = f"{place}it has {count} {noun}; the limit is {most}"
+        raise SweepInvalid(tried, seen, remedy)
 
 
 def most_cells(sweep: Sweep) -> int:

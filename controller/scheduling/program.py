@@ -43,16 +43,17 @@ def job_of(run: Run, catalog: Catalog) -> Job:
     )
 
 
-def candidate_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> CandidateJob | None:
-    """Return side B of a paired cell; raises SweepInvalid if it measures otherwise than side A."""
+def candidate_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> CandidateJob | None:
+    """Return side B of a paired cell; raises SweepInvalid if its program differs from side A's."""
     if cell.versus is None:
         return None
     a, b = (program_of(side, catalog, source) for side in cell.sides())
     if a.type != b.type:
         raise SweepInvalid(
-            f"{source}: key paired",
-            f"stack {cell.stack} and stack {cell.versus.stack} measure in different ways",
-            "compare stacks that train, or stacks that run on a device's own runtime",
+            f"read {source}",
+            f"key paired: stack {cell.stack} and stack {cell.versus.stack} measure in different "
+            "ways",
+            "Compare two stacks that train, or two that run on a device's own runtime.",
         )
     return CandidateJob(
         stack=cell.versus.stack,
@@ -64,7 +65,7 @@ def candidate_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Candida
     )
 
 
-def program_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Program:
+def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Program:
     """Return a cell's program; raises SweepInvalid if its workload can't run on its stack."""
     workload, stack = catalog.workloads[cell.workload], catalog.stacks[cell.stack]
     _require_scenario(cell, catalog, source)
@@ -87,9 +88,9 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "sweep") -> Program:
         )
     fitting = [s.name for s in catalog.stacks.values() if _fits(workload, s)]
     raise SweepInvalid(
-        f"{source}: key stack",
-        f"workload {cell.workload} does not run on stack {cell.stack}",
-        f"it runs on: {', '.join(fitting) or 'none'}",
+        f"read {source}",
+        f"key stack: workload {cell.workload} does not run on stack {cell.stack}",
+        f"Stacks that run it: {', '.join(fitting) or 'none'}.",
     )
 
 
@@ -100,13 +101,13 @@ def _fits(workload: WorkloadManifest, stack: StackManifest) -> bool:
 
 
 def _require_words(cell: Cell, stack: StackManifest, source: str) -> None:
-    """Raise SweepInvalid for a text that might be a path, or more than one argument's part."""
+    """Raise SweepInvalid for a text that could be a path or more than one argument."""
     for name in stack.knobs.keys() & cell.knobs.keys():
         value = cell.knobs[name]
         if isinstance(value, str) and not WORD.fullmatch(value):
-            seen = f"{value!r:.80} is not allowed"
-            remedy = "letters, digits and _.:;,=+- ; a file is added to the stack, never named here"
-            raise SweepInvalid(f"{source}: key knobs.{name}", seen, remedy)
+            seen = f"key knobs.{name}: {value!r:.80} is not allowed"
+            remedy = "Use letters, digits and _.:;,=+- only, and add files to the stack."
+            raise SweepInvalid(f"read {source}", seen, remedy)
 
 
 def _require_scenario(cell: Cell, catalog: Catalog, source: str) -> None:
@@ -114,8 +115,8 @@ def _require_scenario(cell: Cell, catalog: Catalog, source: str) -> None:
     programs = {name for name, stack in catalog.stacks.items() if stack.command}
     if cell.scenario == cell.stack or not programs & {cell.scenario, cell.stack}:
         return
-    remedy = f"it is the scenario of stack {cell.scenario}, and of no other"
+    remedy = f"Use it with stack {cell.scenario} only."
     if cell.stack in programs:
-        remedy = f"write scenario: {cell.stack}"
-    seen = f"stack {cell.stack} is not measured under {cell.scenario}"
-    raise SweepInvalid(f"{source}: key scenario", seen, remedy)
+        remedy = f"Write scenario: {cell.stack}."
+    seen = f"key scenario: stack {cell.stack} is not measured under {cell.scenario}"
+    raise SweepInvalid(f"read {source}", seen, remedy)

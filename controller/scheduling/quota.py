@@ -59,17 +59,17 @@ def require_room(
     if len(runs) + new_runs > quota.open_runs:
         raise OverQuota(
             tried,
-            f"{user} has {len(runs)} open runs, {new_runs} more would exceed {quota.open_runs}",
-            "wait until some have ended, cancel some, or ask the administrator: "
-            "benchfarm up --user-runs",
+            f"{user} has {len(runs)} open runs; {new_runs} more would exceed {quota.open_runs}",
+            "Wait until some have ended, cancel some, or ask the administrator for more "
+            "(`benchfarm up --user-runs`).",
         )
     selectors = {r.cell.selector for r in runs} | {cell.selector for cell in more}
     if len(selectors) > MAX_OPEN_SELECTORS:
         raise OverQuota(
             tried,
-            f"the open runs of {user} would have {len(selectors)} different selectors, the most "
+            f"the open runs of {user} would have {len(selectors)} different selectors; the limit "
             f"is {MAX_OPEN_SELECTORS}",
-            "wait until some have ended, or label the devices and select by labels",
+            "Wait until some have ended, or label the devices and select by the labels.",
         )
 
 
@@ -78,7 +78,8 @@ def require_bytes(user: str, tried: str, kept: int, more: int, quota: Quota) -> 
     if user != ADMIN and kept + more > quota.bytes_a_day:
         raise OverQuota(
             tried,
-            f"the sweeps of {user} took {kept} bytes of the store in a day, {more} more would "
+            f"the sweeps of {user} took {kept} bytes of the store in a day; {more} more would "
             f"exceed {quota.bytes_a_day}",
-            "wait, ask for fewer runs, or ask the administrator: benchfarm up --user-bytes",
+            "Wait, ask for fewer runs, or ask the administrator for more "
+            "(`benchfarm up --user-bytes`).",
         )

@@ -46,7 +46,7 @@ MAX_CLAUSES = 64
 MAX_SHOWN = 200
 """Characters of a selector that an error repeats."""
 
-_EXAMPLE = 'write clauses such as kind == "cpu_host" and cores >= 8, or: any'
+_EXAMPLE = 'Write clauses such as kind == "cpu_host" and cores >= 8, or write any.'
 _CLAUSES = ("comparison", "membership", "everything")
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -209,15 +209,15 @@ def parse_selector(text: str) -> Selector:
     if clauses > MAX_CLAUSES:
         raise _invalid(
             text,
-            f"it has {clauses} clauses, the most is {MAX_CLAUSES}",
-            "label the devices that it means, and select by the label",
+            f"it has {clauses} clauses; the limit is {MAX_CLAUSES}",
+            "Label the devices, and select by the label.",
         )
     return _Build(text).transform(tree)
 
 
 def _invalid(text: str, seen: str, remedy: str = _EXAMPLE) -> SelectorInvalid:
     return SelectorInvalid(
-        f"device selector {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '…'!r}",
+        f"read device selector {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '…'!r}",
         seen,
         remedy,
     )
@@ -226,7 +226,7 @@ def _invalid(text: str, seen: str, remedy: str = _EXAMPLE) -> SelectorInvalid:
 def _complaint(error: LarkError) -> str:
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
         return "it ends too early"
-    return f"not understood at column {getattr(error, 'column', 1)}"
+    return f"syntax error at column {getattr(error, 'column', 1)}"
 
 
 def _depth(tree: Tree[Token]) -> int:

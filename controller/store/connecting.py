@@ -53,25 +53,25 @@ def stored_revision(path: Path) -> str | None:
                 return None
             if owner != APPLICATION_ID:
                 raise HomeUnusable(
-                    f"opening the store {path}",
-                    "it is a database of another program",
-                    "point BENCHFARM_HOME at a directory of benchfarm's own",
+                    f"open the store {path}",
+                    "it is another program's database",
+                    "Set BENCHFARM_HOME to a directory of benchfarm's own.",
                 )
             revision = _revision(connection)
     except (OSError, sqlite3.Error, MemoryError, UnicodeDecodeError) as error:
         raise unusable(path, error) from error
     if revision > REVISION:
         raise HomeUnusable(
-            f"opening the store {path}",
+            f"open the store {path}",
             f"its schema {revision} is newer than this release's {REVISION}",
-            "install the release of benchfarm that wrote it",
+            "Install the release of benchfarm that wrote it.",
         )
     if revision < FIRST_REVISION:
         raise HomeUnusable(
-            f"opening the store {path}",
+            f"open the store {path}",
             f"its schema {revision} is older than the first release, 0.2.0",
-            f"convert it with benchfarm 0.1.0 of commit {CONVERTER} (benchfarm up, then down), or "
-            "export its results there with benchfarm results export",
+            f"Convert it with benchfarm 0.1.0 of commit {CONVERTER} (`benchfarm up`, then "
+            "`benchfarm down`), or export its results there with `benchfarm results export`.",
         )
     return revision
 
@@ -97,14 +97,14 @@ def _revision(connection: sqlite3.Connection) -> str:
 
 
 def unusable(path: Path, error: Exception) -> HomeUnusable:
-    """Say that a store can't be opened, in the words of whoever refused."""
-    remedy = "make it readable and writable, restore it from a backup"
+    """Return the error of a store that can't be opened; its reason is the cause's own text."""
+    remedy = "Make it readable and writable, restore it from a backup"
     if is_damage(error):
-        remedy = "restore it from a backup, or save what is left: benchfarm store salvage NEWFILE"
+        remedy = (
+            "Restore it from a backup, save what is left with `benchfarm store salvage NEWFILE`"
+        )
     seen = " ".join(ascii(str(getattr(error, "orig", error)))[1:-1].split())
-    return HomeUnusable(
-        f"opening the store {path}", seen, f"{remedy}, or set another BENCHFARM_HOME"
-    )
+    return HomeUnusable(f"open the store {path}", seen, f"{remedy}, or set another BENCHFARM_HOME.")
 
 
 def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:

@@ -74,7 +74,7 @@ def salvage(path: Path, new: Path) -> Findings:
     Runs keep their order, results their age; the outcome of a damaged run is lost with it.
     """
     if new.exists():
-        raise HomeUnusable(f"making the store {new}", "there is one", "name a file that is new")
+        raise HomeUnusable(f"create the store {new}", "the file exists", "Name a new file.")
     with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
         rows, lost = reader.sound_rows(), reader.damage()
     SqliteStore.open(new).close()

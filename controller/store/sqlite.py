@@ -99,15 +99,15 @@ class SqliteStore(SqliteReader):
         reader, revision = SqliteReader(path, tell), stored_revision(path)
         if revision is None:
             raise NotFound(
-                f"reading the store {path}",
+                f"read the store {path}",
                 "nothing is stored yet",
-                "start the farm with benchfarm up, or set BENCHFARM_HOME to where one ran",
+                "Start the farm with `benchfarm up`, or set BENCHFARM_HOME to another farm's.",
             )
         if revision != tables.REVISION:
             raise HomeUnusable(
-                f"reading the store {path}",
+                f"read the store {path}",
                 f"its schema {revision} is older than this release's {tables.REVISION}",
-                "start the farm once with this release: benchfarm up",
+                "Start the farm once with this release: `benchfarm up`.",
             )
         reader.note_of_log(lost)
         return reader
@@ -156,8 +156,8 @@ class SqliteStore(SqliteReader):
             for change in changes:
                 record = change.record
                 if record and not keep_outcome(connection, change.run, record):
-                    said = f"run {record.run_id} attempt {record.attempt} has another outcome"
-                    raise StoreConflict(str(self._path), f"{said} already")
+                    said = f"run {record.run_id} attempt {record.attempt}"
+                    raise StoreConflict(str(self._path), f"{said} already has another outcome")
 
     def save_agent(
         self,
@@ -220,7 +220,7 @@ def _migrate(path: Path) -> None:
             connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             upgrade(connection)
             if broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all():
-                raise StoreUnavailable(str(path), f"migrating it would orphan {len(broken)} rows")
+                raise StoreUnavailable(str(path), f"its migration would orphan {len(broken)} rows")
     finally:
         engine.dispose()
 
@@ -240,9 +240,9 @@ def _take_lock(path: Path) -> IO[str]:
         if not isinstance(error, BlockingIOError):
             raise unusable(path, error) from error
         raise HomeUnusable(
-            f"opening the store {path}",
-            f"another process is its writer: {owner or 'just starting'}",
-            "stop that farm with benchfarm down, or set another BENCHFARM_HOME",
+            f"open the store {path}",
+            f"another process writes to it: {owner or 'just starting'}",
+            "Stop that farm with `benchfarm down`, or set another BENCHFARM_HOME.",
         ) from error
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")

@@ -75,7 +75,7 @@ def test_a_side_that_fails_is_recorded_and_said(farm: TestFarm) -> None:
     assert "an interval takes 10" in said.json["reasons"][0]
     stored = farm.cli("results", "compare", *sides, *WORKLOAD, *SMALL)
     assert stored.status == 2
-    assert "nothing VALID is stored" in stored.err
+    assert "no VALID result is stored" in stored.err
 
 
 def test_it_is_a_sweep_whose_summary_has_the_verdict(

@@ -86,7 +86,7 @@ def test_a_controller_that_is_stopped_is_said_by_whoever_asks_and_goes_on(
 def failed_starts(farm: TestFarm) -> int:
     """Return how often Ray has started a controller that could not."""
     logs = Path(farm.cluster.temp_dir).glob("session_latest/logs/worker-*.err")
-    return sum("another process is its writer" in log.read_text() for log in logs)
+    return sum("another process writes to it" in log.read_text() for log in logs)
 
 
 def in_the_middle(event: RunEvent) -> bool:

@@ -86,7 +86,7 @@ def alias_bomb() -> str:
 
 
 DOCUMENTS: dict[str, tuple[Callable[[], str], str]] = {
-    "an alias bomb": (alias_bomb, "stands for more than 100000 values"),
+    "an alias bomb": (alias_bomb, "it has more than 100000 values"),
     "nested lists": (lambda: "name: " + "[" * 1_000_000, "nested too deeply"),
     "nested blocks": (lambda: "- " * 500_000, "nested too deeply"),
     "a long number": (lambda: "name: " + "9" * 10_000, "digits"),

@@ -45,11 +45,14 @@ def task(writer: str | None = None, builder: str | None = None) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (task(writer="planted_code:made"), "writer 'planted_code:made' is none"),
-        (task(writer="os:getpid"), "writer 'os:getpid' is none"),
-        (task(writer="models.mobile.classifier.shapes:__loader__"), "is none that"),
+        (task(writer="planted_code:made"), "writer 'planted_code:made' is not one"),
+        (task(writer="os:getpid"), "writer 'os:getpid' is not one"),
+        (task(writer="models.mobile.classifier.shapes:__loader__"), "is not one that"),
         (task(builder="planted_code:made"), "key builder: 'planted_code:made' is code"),
-        (task(builder="models.resnet50:Resnet50Training"), "is code, which a task of a user"),
+        (
+            task(builder="models.resnet50:Resnet50Training"),
+            "is code, which a user's task must not name",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", ["added", "put there"])

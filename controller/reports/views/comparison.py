@@ -62,21 +62,21 @@ def comparison_view(
 
 
 def _kind_of(subjects: Sequence[str], outcomes: Sequence[OutcomeOrigin]) -> SubjectKind:
-    tried = f"comparing {', '.join(subjects)}"
+    tried = f"compare {', '.join(subjects)}"
     kinds = {name: _kinds_named(name, outcomes) for name in subjects}
     for name, found in kinds.items():
         if not found:
             raise NotFound(
-                f"looking for {name}",
+                f"find {name}",
                 "no sweep, device or cell of that name has an outcome",
-                "see: benchfarm results list",
+                "Run `benchfarm results list` to see what is stored.",
             )
     if len(kinds) < len(subjects):
-        raise Incomparable(tried, "one is named twice", "name different ones")
+        raise Incomparable(tried, "one is named twice", "Name different ones.")
     shared = set.intersection(*kinds.values())
     if not shared:
         said = ", ".join(f"{name} is a {min(found)}" for name, found in kinds.items())
-        raise Incomparable(tried, said, "compare sweeps, or devices, or cells")
+        raise Incomparable(tried, said, "Name sweeps only, devices only, or cells only.")
     return min(shared)
 
 
@@ -92,7 +92,7 @@ def _refuse_virtual_beside_real(kind: SubjectKind, results: Sequence[StoredResul
     if kind is SubjectKind.DEVICE and len({result.virtual for result in results}) > 1:
         virtual = sorted({result.device for result in results if result.virtual})
         raise Incomparable(
-            "comparing devices",
+            "compare devices",
             f"{', '.join(virtual)} is virtual: its numbers say nothing about a real device",
-            "compare real devices with real ones, virtual ones with virtual ones",
+            "Compare real devices with real ones, and virtual ones with virtual ones.",
         )

@@ -45,9 +45,9 @@ def _task(origin: OutcomeOrigin, catalog: Catalog) -> Task:
     """
     if origin.scenario not in catalog.scenarios:
         raise NotFound(
-            f"ranking {origin.workload}",
+            f"rank {origin.workload}",
             f"this release has no scenario {origin.scenario}",
-            "use the release that measured it",
+            "Use the release that measured it.",
         )
     workload = catalog.workloads.get(origin.workload)
     names = [n for n in (workload.knobs if workload else ()) if n not in PRECISION_KNOBS]

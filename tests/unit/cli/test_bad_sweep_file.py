@@ -16,37 +16,37 @@ BAD_FILES = {
     "binary": (bytes(range(256)), "byte 128 is not UTF-8 text"),
     "control characters": (b"name: \x00\x01\n", "not YAML"),
     "a list": (b"- a\n- b\n", "it holds a list"),
-    "too large": (b"#" * 2**21, "a sweep has at most 1048576"),
-    "unknown key": (GOOD + b"repeets: 2\n", "key repeets: there is no such key; did you mean"),
+    "too large": (b"#" * 2**21, "it has 2097152 bytes; the limit is 1048576"),
+    "unknown key": (GOOD + b"repeets: 2\n", "key repeets: there is no such key. Did you mean"),
     "doubled key": (GOOD + b"name: y\n", "line 5, column 1: key 'name' is given twice"),
     "missing key": (b"name: x\n", "key workload: it is missing"),
     "wrong type": (GOOD + b"repeats: many\n", "key repeats: 'many' is not allowed"),
     "bad name": (GOOD.replace(b"name: x", b"name: ../x"), "key name: '../x' is not allowed"),
     "unknown workload": (
         GOOD.replace(b"retinanet_resnext50", b"retinanet"),
-        "key workload: there is no workload 'retinanet'; did you mean retinanet_resnext50?",
+        "key workload: there is no workload 'retinanet'. Did you mean retinanet_resnext50?",
     ),
-    "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'; known:"),
+    "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'. Known:"),
     "unknown scenario": (GOOD.replace(b"training", b"offline"), "key scenario"),
-    "unknown knob": (GOOD + b"knobs: {batchsize: 2}\n", "no knob 'batchsize'; did you mean batch"),
+    "unknown knob": (GOOD + b"knobs: {batchsize: 2}\n", "no knob 'batchsize'. Did you mean batch"),
     "knob of wrong type": (GOOD + b"knobs: {steps: '3'}\n", "key knobs.steps: '3' is not allowed"),
     "knob out of bounds": (GOOD + b"knobs: {steps: 0}\n", "key knobs.steps: 0 is not allowed"),
     "knob too large": (
         b"name: x\nworkload: shapes_classifier\nstack: litert\nscenario: server\n"
         b"knobs: {target_qps: 1%s}\n" % (b"0" * 400),
-        "0 is not allowed; it is too large",
+        "0 is not allowed. Give a smaller number",
     ),
     "number of 6021 digits": (GOOD + b"repeats: 0x%s\n" % (b"f" * 5000), "more than 1000 digits"),
-    "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "allowed: fp32, bf16"),
-    "bad selector": (GOOD + b"devices: cores >\n", "device selector 'cores >'"),
+    "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "Give one of: fp32, bf16"),
+    "bad selector": (GOOD + b"devices: cores >\n", "cannot read device selector 'cores >'"),
     "bad baseline": (GOOD + b"baseline: {precision: bf16}\n", "key baseline.precision"),
     "paired and stack": (
         GOOD + b"paired: {a: torch, b: torch}\n",
-        "key stack: paired takes its place",
+        "key stack: it is not allowed beside paired",
     ),
     "bad side": (
         GOOD.replace(b"stack: torch\n", b"paired: {a: 'torch:x', b: torch}\n"),
-        "key paired.a: 'torch:x' is not allowed; Value error, 'x' is not KNOB=VALUE",
+        "key paired.a: 'torch:x' is not allowed. 'x' is not KNOB=VALUE.",
     ),
     "no stack": (GOOD.replace(b"stack: torch\n", b""), "key stack: it is missing"),
     "alias bomb": (
@@ -64,4 +64,4 @@ def test_bad_sweep_file(case: str, tmp_path: Path) -> None:
     file.write_bytes(content)
     complaint = complaint_of(tmp_path, "sweep", "validate", str(file))
     assert expected in complaint
-    assert complaint.startswith(f"benchfarm: {file}") or "selector" in case
+    assert complaint.startswith(f"benchfarm: cannot read {file}: ") or "selector" in case

@@ -95,7 +95,7 @@ def test_check_reads_what_grafana_exports(benchfarm: Benchfarm, tmp_path: Path) 
     ("content", "seen"),
     [
         (None, "No such file or directory"),
-        ("no json", "it is no JSON"),
+        ("no json", "it is not JSON"),
         ("[]", "it has no title and panels"),
         ('{"title": "x"}', "it has no title and panels"),
     ],

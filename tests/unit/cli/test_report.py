@@ -55,7 +55,7 @@ def test_a_sweeps_report_is_written_where_asked(home: Path, sweep_id: str, tmp_p
 def test_what_is_unknown_or_unlike_is_refused(home: Path, sweep_id: str, tmp_path: Path) -> None:
     file = tmp_path / "r.html"
     said = complaint_of(home, "results", "report", sweep_id, "nobody", "-o", str(file))
-    assert "looking for nobody: no sweep, device or cell of that name has an outcome" in said
+    assert "cannot find nobody: no sweep, device or cell of that name has an outcome" in said
     said = complaint_of(home, "results", "report", "host-1", "phone-1", "-o", str(file))
     assert "phone-1 is virtual" in said
     assert not file.exists()

@@ -100,7 +100,7 @@ async def test_each_scrape_shows_how_things_stand_then() -> None:
 def test_an_address_that_is_not_this_hosts_is_one_clear_line(address: str) -> None:
     with pytest.raises(UserError) as raised:
         listening(address)
-    assert raised.value.tried == f"option --metrics-address {address}"
+    assert raised.value.tried == f"use --metrics-address {address}"
     assert "\n" not in str(raised.value)
 
 

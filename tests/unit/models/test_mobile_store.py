@@ -155,7 +155,7 @@ def test_a_knob_that_chooses_what_is_not_there_is_refused(
     del document["knobs"][knob]
     if said:
         document["knobs"][knob] = CHOICE | said
-    with pytest.raises(ValueError, match=rf"knobs\.{knob} has to choose among on_device\.{seen}"):
+    with pytest.raises(ValueError, match=rf"knobs\.{knob} must choose among on_device\.{seen}"):
         WorkloadManifest.model_validate(document)
 
 

@@ -58,7 +58,7 @@ def test_no_knob_takes_any_text_but_the_numbers_of_cpus() -> None:
 def test_a_path_is_refused_wherever_a_sweep_takes_a_word(path: str) -> None:
     for workload, stack, scenario, knob in STRING_KNOBS:
         keys = {"name": "x", "workload": workload, "stack": stack, "scenario": scenario}
-        with pytest.raises(SweepInvalid, match="is not allowed; allowed:"):
+        with pytest.raises(SweepInvalid, match=r"is not allowed\. Give one of:"):
             cells_of(Sweep.model_validate({**keys, "knobs": {knob: path}}), CATALOG)
     good = {"name": "x", "workload": "kernels", "stack": "torch", "scenario": "training"}
     for key in ("workload", "stack", "scenario"):

@@ -262,9 +262,12 @@ def test_timestamps_are_seconds_since_the_epoch() -> None:
     [
         (b"", "it is empty"),
         (b"\n \n", "it is empty"),
-        (b"hello\n", "the first is 'hello'"),
-        (b"onednn_verbose,v1,info,oneDNN v3.7.2 (commit N/A)\n", "it tells of no execution"),
-        (b"\x1f\x8b\x08garbage", "reading"),
+        (b"hello\n", "its first other line is 'hello'"),
+        (
+            b"onednn_verbose,v1,info,oneDNN v3.7.2 (commit N/A)\n",
+            'the log contains no "primitive,exec" line',
+        ),
+        (b"\x1f\x8b\x08garbage", "cannot read "),
         (b'{"traceEvents": [{"ph": "X", "cat": "gpu", "name": "x"}]}', "it has no events"),
         (b'{"traceEvents": [{"ph"', "broken JSON"),
         (b"[1, 2]", "it has no events"),

@@ -83,5 +83,5 @@ def test_what_is_unlike_is_not_compared(subjects: list[str], said: str) -> None:
 
 
 def test_subject_nobody_knows_is_named() -> None:
-    with pytest.raises(NotFound, match="looking for nobody: no sweep, device or cell"):
+    with pytest.raises(NotFound, match="cannot find nobody: no sweep, device or cell"):
         compared(["real", "nobody"], repeats("real", (1.0,)))

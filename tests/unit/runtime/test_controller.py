@@ -62,7 +62,7 @@ async def test_a_restart_that_fails_ends_the_process_so_that_there_is_another(
             Controller(options)
     finally:
         writer.close()
-    assert "another process is its writer" in caplog.text
+    assert "another process writes to it" in caplog.text
 
 
 @pytest.fixture

@@ -102,9 +102,9 @@ def test_a_recipe_may_name_its_stack() -> None:
 
 def test_a_recipe_that_names_no_stack_there_is() -> None:
     error = complaint(recipes={"r": {"stack": "toch"}})
-    assert error.tried == "s.yaml: key recipes.r.stack"
-    assert error.seen == "there is no stack 'toch'"
-    assert error.remedy == "did you mean torch? known: litert, torch"
+    assert error.tried == "read s.yaml"
+    assert error.seen == "key recipes.r.stack: there is no stack 'toch'"
+    assert error.remedy == "Did you mean torch? Known: litert, torch."
 
 
 def test_a_value_given_twice_makes_one_cell() -> None:
@@ -167,42 +167,48 @@ def test_repeats_are_interleaved() -> None:
 @pytest.mark.parametrize(
     ("key", "name", "seen", "remedy"),
     [
-        ("workload", "resnat", "no workload 'resnat'", "mean resnet? known: bert, resnet"),
-        ("stack", "jax", "no stack 'jax'", "known: litert, torch"),
-        ("scenario", "trainin", "no scenario 'trainin'", "mean training? known: offline, training"),
+        ("workload", "resnat", "no workload 'resnat'", "mean resnet? Known: bert, resnet."),
+        ("stack", "jax", "no stack 'jax'", "Known: litert, torch."),
+        (
+            "scenario",
+            "trainin",
+            "no scenario 'trainin'",
+            "mean training? Known: offline, training.",
+        ),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_known(
     key: str, name: str, seen: str, remedy: str
 ) -> None:
     error = complaint(**{key: [name]})
-    assert error.tried == f"s.yaml: key {key}"
+    assert error.tried == "read s.yaml"
+    assert error.seen.startswith(f"key {key}: ")
     assert seen in error.seen
     assert remedy in error.remedy
 
 
 def test_an_unknown_knob_is_answered_with_the_known() -> None:
     error = complaint(knobs={"batchsize": 4})
-    assert error.tried == "s.yaml: key knobs"
-    assert error.seen == "there is no knob 'batchsize'"
-    assert error.remedy.startswith("did you mean batch_size? known: batch_size, fused, precision")
+    assert error.tried == "read s.yaml"
+    assert error.seen == "key knobs: there is no knob 'batchsize'"
+    assert error.remedy.startswith("Did you mean batch_size? Known: batch_size, fused, precision")
 
 
 @pytest.mark.parametrize(
     ("name", "value", "remedy"),
     [
-        ("batch_size", 0, "the least is 1"),
-        ("batch_size", "4", "expected int"),
-        ("batch_size", True, "expected int"),
-        ("batch_size", 2.0, "expected int"),
-        ("steps", 105, "the most is 100"),
-        ("steps", 7, "must be a multiple of 5"),
-        ("precision", "fp8", "allowed: fp32, bf16"),
-        ("precision", 16, "expected str"),
-        ("fused", 1, "expected bool"),
-        ("fused", "yes", "expected bool"),
-        ("rate", "fast", "expected float"),
-        ("rate", -0.5, "the least is 0"),
+        ("batch_size", 0, "Give at least 1."),
+        ("batch_size", "4", "Give a value of type int."),
+        ("batch_size", True, "Give a value of type int."),
+        ("batch_size", 2.0, "Give a value of type int."),
+        ("steps", 105, "Give at most 100."),
+        ("steps", 7, "Give a multiple of 5."),
+        ("precision", "fp8", "Give one of: fp32, bf16."),
+        ("precision", 16, "Give a value of type str."),
+        ("fused", 1, "Give a value of type bool."),
+        ("fused", "yes", "Give a value of type bool."),
+        ("rate", "fast", "Give a value of type float."),
+        ("rate", -0.5, "Give at least 0."),
     ],
 )
 def test_a_value_not_allowed_is_answered_with_what_is(
@@ -210,28 +216,28 @@ def test_a_value_not_allowed_is_answered_with_what_is(
 ) -> None:
     for changes in ({"knobs": {name: [value]}}, {"recipes": {"r": {name: value}}}):
         error = complaint(**changes)
-        assert error.tried == f"s.yaml: key knobs.{name}"
-        assert error.seen == f"{value!r} is not allowed"
+        assert error.tried == "read s.yaml"
+        assert error.seen == f"key knobs.{name}: {value!r} is not allowed"
         assert error.remedy == remedy
 
 
 def test_a_scenario_the_workload_does_not_run_under() -> None:
     error = complaint(workload="bert", scenario="offline")
-    assert error.tried == "s.yaml: key scenario"
-    assert error.seen == "workload bert does not run under 'offline'"
-    assert error.remedy == "allowed: training"
+    assert error.tried == "read s.yaml"
+    assert error.seen == "key scenario: workload bert does not run under 'offline'"
+    assert error.remedy == "Give one of: training."
 
 
 def test_a_knob_set_in_two_places() -> None:
     error = complaint(knobs={"precision": ["fp32", "bf16"]}, recipes={"r": {"precision": "bf16"}})
-    assert error.tried == "s.yaml: key recipes.r"
-    assert error.seen == "it sets precision, and so does knobs"
+    assert error.tried == "read s.yaml"
+    assert error.seen == "key recipes.r: it sets precision, which knobs sets too"
 
 
 def test_a_sweep_too_large_is_refused_before_it_is_expanded() -> None:
     values = list(range(1, 1000))
     error = complaint(knobs={"batch_size": values, "rate": values, "threads": values})
-    assert error.seen == f"it has {999**3} runs, the most is 10000"
+    assert error.seen == f"it has {999**3} runs; the limit is 10000"
 
 
 def test_a_selector_that_is_none() -> None:
@@ -264,7 +270,7 @@ def test_a_baseline_names_what_some_cell_has(baseline: dict[str, object]) -> Non
     ("baseline", "key", "seen", "remedy"),
     [
         ({"precision": "fp16"}, "baseline.precision", "no cell has precision = fp16", "bf16, fp32"),
-        ({"batch_size": 3}, "baseline.batch_size", "no cell has batch_size = 3", "one of: 2"),
+        ({"batch_size": 3}, "baseline.batch_size", "no cell has batch_size = 3", "Give one of: 2."),
         ({"workload": "bert"}, "baseline.workload", "no cell has workload = bert", "resnet"),
         ({"precison": "fp32"}, "baseline", "no baseline 'precison'", "mean precision?"),
     ],
@@ -273,7 +279,8 @@ def test_a_baseline_that_marks_no_cell(
     baseline: dict[str, object], key: str, seen: str, remedy: str
 ) -> None:
     error = complaint(knobs={"precision": ["fp32", "bf16"]}, baseline=baseline)
-    assert error.tried == f"s.yaml: key {key}"
+    assert error.tried == "read s.yaml"
+    assert error.seen.startswith(f"key {key}: ")
     assert seen in error.seen
     assert remedy in error.remedy
 
@@ -305,7 +312,7 @@ def test_more_devices_than_match_are_refused() -> None:
     with pytest.raises(NoMatchingDevice) as caught:
         bound([*SERVERS, builders.phone()], run_on=len(SERVERS) + 1)
     assert f"on {len(SERVERS) + 1} devices" in caught.value.tried
-    assert f"only {', '.join(d.id for d in SERVERS)} would do" in caught.value.seen
+    assert f"only {', '.join(d.id for d in SERVERS)} matches" in caught.value.seen
 
 
 @pytest.mark.parametrize("wanted", [0, -1, True, 1.5, "some"])
@@ -318,7 +325,7 @@ def test_what_is_no_number_of_devices_is_refused(wanted: object) -> None:
 def test_no_match_names_what_excluded_each_device(run_on: str) -> None:
     with pytest.raises(NoMatchingDevice) as caught:
         bound([*SERVERS, builders.phone()], devices="cores >= 64", run_on=run_on)
-    assert caught.value.tried == "placing resnet on stack torch, devices: cores >= 64"
+    assert caught.value.tried == "place resnet on stack torch (devices: cores >= 64)"
     assert caught.value.seen == (
         "cpu-1 is excluded by cores >= 64 (it has 8); "
         "cpu-2 is excluded by cores >= 64 (it has 16); "
@@ -333,7 +340,7 @@ def test_no_device_that_would_do_is_known(absent: list[tuple[Device, str]]) -> N
     sweep = builders.sweep()
     with pytest.raises(NoMatchingDevice) as caught:
         place_cells(sweep, cells_of(sweep, CATALOG), [], CATALOG, absent)
-    assert caught.value.seen == "no device is there"
+    assert caught.value.seen == "the farm has no device"
 
 
 def test_the_axes_of_a_cell_by_name() -> None:

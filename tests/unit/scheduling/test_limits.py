@@ -44,17 +44,17 @@ def test_as_much_as_is_allowed(noun: str, changes: dict[str, object]) -> None:
 def test_one_more_is_refused_in_a_line(noun: str, changes: dict[str, object]) -> None:
     with pytest.raises(SweepInvalid, match=noun) as refused:
         require_within_limits(builders.sweep(**changes), "s.yaml")
-    assert refused.value.tried.startswith("s.yaml")
+    assert refused.value.tried.startswith("read s.yaml")
     assert len(str(refused.value)) < 300
 
 
 def test_a_sweep_may_not_be_larger_than_its_limit() -> None:
     values = [f"{n:0200}" for n in range(limits.MAX_SWEEP_BYTES // 200)]
-    with pytest.raises(SweepInvalid, match=f"bytes, the most is {limits.MAX_SWEEP_BYTES}"):
+    with pytest.raises(SweepInvalid, match=f"bytes; the limit is {limits.MAX_SWEEP_BYTES}"):
         require_within_limits(builders.sweep(knobs={"precision": values}))
 
 
 def test_what_a_sweep_would_expand_to_is_counted_and_not_built() -> None:
     knobs = {f"k{n}": list(range(100)) for n in range(40)}
-    with pytest.raises(SweepInvalid, match="the most is 10000"):
+    with pytest.raises(SweepInvalid, match="the limit is 10000"):
         require_within_limits(builders.sweep(knobs=knobs, repeats=1000))

@@ -92,16 +92,16 @@ def test_a_paired_cell_has_a_history_of_its_own_and_others_keep_theirs() -> None
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"stack": "torch"}, "key stack: paired takes its place"),
-        ({"recipes": {"x": {"fused": True}}}, "key recipes: paired takes its place"),
-        ({"baseline": {"precision": "fp32"}}, "key baseline: paired takes its place"),
+        ({"stack": "torch"}, "key stack: it is not allowed beside paired"),
+        ({"recipes": {"x": {"fused": True}}}, "key recipes: it is not allowed beside paired"),
+        ({"baseline": {"precision": "fp32"}}, "key baseline: it is not allowed beside paired"),
         ({"paired": None}, "key stack: it is missing"),
         ({"paired": {"a": "jax", "b": "torch"}}, "key paired.a: there is no stack 'jax'"),
         ({"paired": {"a": "torch", "b": "jax"}}, "key paired.b: there is no stack 'jax'"),
         ({"paired": {"a": "torch", "b": "torch:colour=red"}}, "there is no knob 'colour'"),
         ({"paired": {"a": "torch", "b": "torch:precision=fp8"}}, "'fp8' is not allowed"),
-        ({"knobs": {"precision": "fp32"}}, "key paired.b: it sets precision, and so does knobs"),
-        ({"deadline_s": 600}, "key deadline_s: 600 s end before paired.time_limit_s"),
+        ({"knobs": {"precision": "fp32"}}, "key paired.b: it sets precision, which knobs sets too"),
+        ({"deadline_s": 600}, "key deadline_s: 600 s is not longer than paired.time_limit_s"),
         ({"scenario": "nothing"}, "key scenario"),
     ],
 )

@@ -139,27 +139,27 @@ def test_logic_is_that_of_python(case: tuple[str, bool]) -> None:
         ("kind == x and", "it ends too early"),
         ("(any", "it ends too early"),
         ("not", "it ends too early"),
-        ("any any", "not understood at column 5"),
-        ("any)", "not understood at column 4"),
-        ("kind ~ 3", "not understood at column 6"),
-        ("kind = 3", "not understood at column 6"),
-        ("and", "not understood at column 1"),
-        ("8 == cores", "not understood at column 1"),
-        ("kind == 'x'", "not understood at column 9"),
-        ('kind == "x', "not understood at column 9"),
-        ("kind == any", "not understood at column 9"),
-        ("kind == x; rm -rf /", "not understood at column 10"),
-        ("isa has (avx2)", "not understood at column 9"),
-        ("käse == 1", "not understood at column 2"),
-        ("\ud800", "not understood at column 1"),
-        ("\x00", "not understood at column 1"),
-        ("__import__('os')", "not understood at column 11"),
+        ("any any", "syntax error at column 5"),
+        ("any)", "syntax error at column 4"),
+        ("kind ~ 3", "syntax error at column 6"),
+        ("kind = 3", "syntax error at column 6"),
+        ("and", "syntax error at column 1"),
+        ("8 == cores", "syntax error at column 1"),
+        ("kind == 'x'", "syntax error at column 9"),
+        ('kind == "x', "syntax error at column 9"),
+        ("kind == any", "syntax error at column 9"),
+        ("kind == x; rm -rf /", "syntax error at column 10"),
+        ("isa has (avx2)", "syntax error at column 9"),
+        ("käse == 1", "syntax error at column 2"),
+        ("\ud800", "syntax error at column 1"),
+        ("\x00", "syntax error at column 1"),
+        ("__import__('os')", "syntax error at column 11"),
     ],
 )
 def test_what_is_not_understood_is_said_with_its_place(text: str, seen: str) -> None:
     with pytest.raises(SelectorInvalid) as caught:
         parse_selector(text)
-    assert caught.value.tried == f"device selector {text!r}"
+    assert caught.value.tried == f"read device selector {text!r}"
     assert caught.value.seen == seen
     assert 'kind == "cpu_host"' in caught.value.remedy
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -180,7 +180,7 @@ def test_parentheses_may_be_many() -> None:
 def test_clauses_may_not_be_as_many_as_one_likes() -> None:
     with pytest.raises(SelectorInvalid) as caught:
         parse_selector(" or ".join(["cores > 99"] * MAX_CLAUSES + ["any"]))
-    assert caught.value.seen == f"it has {MAX_CLAUSES + 1} clauses, the most is {MAX_CLAUSES}"
+    assert caught.value.seen == f"it has {MAX_CLAUSES + 1} clauses; the limit is {MAX_CLAUSES}"
     assert len(str(caught.value)) < 500
 
 

@@ -126,7 +126,7 @@ def test_what_is_sound_is_saved(path: Path, tmp_path: Path) -> None:
     assert saved.damage == []
     assert see(new).records == before.records
     assert check(new).damage == []
-    with pytest.raises(HomeUnusable, match="there is one"):
+    with pytest.raises(HomeUnusable, match="the file exists"):
         salvage(path, new)
     SqliteStore.open(new).close()
 

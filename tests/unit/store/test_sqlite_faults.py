@@ -57,7 +57,7 @@ def test_a_killed_writer_loses_nothing_it_has_committed(path: Path, commits: int
     with _endless_writer(path) as writer:
         assert writer.stdout is not None
         said = list(islice(writer.stdout, commits))
-        with pytest.raises(HomeUnusable, match=f"its writer: {writer.pid}"):
+        with pytest.raises(HomeUnusable, match=f"another process writes to it: {writer.pid}"):
             SqliteStore.open(path)
         writer.kill()
         said += list(writer.stdout)  # what it printed before the signal came

@@ -61,7 +61,7 @@ def _at_revision(revision: str) -> Callable[[Path], None]:
     [
         (_garbage, "file is not a database"),
         (_directory, "it is not a file"),
-        (_of_another_program, "it is a database of another program"),
+        (_of_another_program, "it is another program's database"),
         (_damaged, "database disk image is malformed"),
         (_at_revision("9999"), "its schema 9999 is newer than this release's"),
     ],
@@ -73,7 +73,7 @@ def test_what_is_not_our_store_is_refused_and_left_alone(
     make(path)
     before = path.read_bytes() if path.is_file() else None
     for _ in range(2):  # the second time shows that a refused writer has let go of its lock
-        with pytest.raises(HomeUnusable, match=f"opening the store {path}: {seen}") as caught:
+        with pytest.raises(HomeUnusable, match=f"open the store {path}: {seen}") as caught:
             opener(path)
         assert "\n" not in str(caught.value)
     assert before == (path.read_bytes() if path.is_file() else None)
@@ -108,7 +108,7 @@ def test_a_missing_folder_is_a_user_error(tmp_path: Path, opener: Callable[[Path
 
 def test_a_second_writer_is_refused_until_the_first_closes(path: Path) -> None:
     first = SqliteStore.open(path)
-    with pytest.raises(HomeUnusable, match=f"another process is its writer: {os.getpid()}"):
+    with pytest.raises(HomeUnusable, match=f"another process writes to it: {os.getpid()}"):
         SqliteStore.open(path)
     first.close()
     SqliteStore.open(path).close()

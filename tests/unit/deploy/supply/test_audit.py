@@ -82,8 +82,8 @@ def test_a_zip_file_is_read_as_it_is(
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "it is no JSON"),
-        (b"{", "it is no JSON"),
+        (b"", "it is not JSON"),
+        (b"{", "it is not JSON"),
         (b"\xff", "no"),
         (b"[]", "the whole: Input should be an object"),
         (b'{"id": 7}', "id: Input should be a valid string"),
@@ -92,7 +92,7 @@ def test_a_zip_file_is_read_as_it_is(
             "affected.0.ranges.0.type: Field required",
         ),
         (b'{"a":' * 5000, "it is nested too deeply"),
-        (b'{"id": "X", "a": ' + b"9" * 5000 + b"}", "a number of more than 1000 digits"),
+        (b'{"id": "X", "a": ' + b"9" * 5000 + b"}", "a number has more than 1000 digits"),
     ],
 )
 def test_a_damaged_record_is_named_and_makes_the_check_incomplete(
