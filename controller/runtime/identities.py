@@ -44,7 +44,7 @@ def objection_to(
 def announced_twice(device_id: str, agent: Agent) -> RefusedDevice:
     """Return the refusal of two devices of one agent, of which nobody can tell who is who."""
     seen = f"agent {agent.id} announces two of that id"
-    return RefusedDevice(device_id=device_id, seen=seen, remedy="disconnect one of them")
+    return RefusedDevice(device_id=device_id, seen=seen, remedy="Disconnect one of them.")
 
 
 def is_out_of_place(device: Device) -> bool:

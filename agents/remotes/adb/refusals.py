@@ -31,7 +31,7 @@ _OF_WORDS = (
 _NOT_OPENED = "closed"
 """All that a server says when it can't open a service; those asked for here, every phone has."""
 _REMEDIES = {
-    FaultKind.UNAUTHORIZED: "allow this computer on the phone's screen, or give adb its key",
+    FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, or give adb a key that it knows",
     FaultKind.STORAGE_FULL: "free space on the phone",
 }
 
