@@ -94,9 +94,13 @@ def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:
     for name, value in knobs.items():
         tried = f"use --knob {name}={value}"
         if name not in declared:
-            raise WrongKnob(tried, f"there is no knob {name}", f"Choose among {', '.join(declared)}.")
+            raise WrongKnob(
+                tried, f"there is no knob {name}", f"Choose among {', '.join(declared)}."
+            )
         if objection := declared[name].objection(value):
-            raise WrongKnob(tried, objection, f"Correct the value; docs/stacks.md lists what {name} takes.")
+            raise WrongKnob(
+                tried, objection, f"Correct the value; docs/stacks.md lists what {name} takes."
+            )
 
 
 def _stack(name: str) -> StackManifest:

@@ -127,7 +127,9 @@ async def _read(command: Command, folder: Path) -> Reading:
     except WorkerFault as fault:
         if fault.failure.kind != "deadline":
             raise
-        message = f"cannot read its output: its patterns took longer than {READING_S:g} s. Simplify them."
+        message = (
+            f"cannot read its output: its patterns took longer than {READING_S:g} s. Simplify them."
+        )
         failure = Failure(blame=Blame.USER, kind="patterns", message=message)
         raise WorkerFault(failure) from fault
 

@@ -38,7 +38,9 @@ def outcome_of(ended: WorkerExit) -> Outcome:
     if isinstance(said, Failure):
         return said if said.output else said.model_copy(update={"output": ended.output})
     if ended.past_deadline_s is not None:
-        message = f"not done after {ended.past_deadline_s:g} s. Raise deadline_s or make the run smaller."
+        message = (
+            f"not done after {ended.past_deadline_s:g} s. Raise deadline_s or make the run smaller."
+        )
         return _failure(ended, Blame.WORKLOAD, "deadline", message)
     if ended.returncode < 0:
         return _signalled(ended)
@@ -61,7 +63,9 @@ def _signalled(ended: WorkerExit) -> Failure:
         advice = "Make the run smaller, or use a host with more memory."
         return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}. {advice}")
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        return _failure(ended, Blame.HARNESS, "signal", f"another process killed the worker with {name}")
+        return _failure(
+            ended, Blame.HARNESS, "signal", f"another process killed the worker with {name}"
+        )
     why = UNKNOWN_INSTRUCTION if number == signal.SIGILL else ""
     return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}{why}")
 

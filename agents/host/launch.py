@@ -90,7 +90,8 @@ def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
         cores = parse_cpus(wanted)
     except ValueError:
         raise _refusal(
-            f"cores={_short(wanted)} is not a list of CPUs", "Write all, physical or a list such as 0-3,8."
+            f"cores={_short(wanted)} is not a list of CPUs",
+            "Write all, physical or a list such as 0-3,8.",
         ) from None
     if beyond := cores - device.host_cores:
         raise _refusal(

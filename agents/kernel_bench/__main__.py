@@ -43,7 +43,9 @@ def require_dtypes(wanted: KernelBench) -> None:
         dtypes = operators()[op].dtypes
         if wanted.dtypes and not set(wanted.dtypes) & set(dtypes):
             seen = f"{op} has no dtype {', '.join(wanted.dtypes)}"
-            raise UserError(f"run kernels {wanted.verb}", seen, f"Choose among {', '.join(dtypes)}.")
+            raise UserError(
+                f"run kernels {wanted.verb}", seen, f"Choose among {', '.join(dtypes)}."
+            )
 
 
 def list_operators() -> int:

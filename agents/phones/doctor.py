@@ -10,7 +10,6 @@ from agents.phones.policy import Facts, Policy, preflight
 from agents.phones.settings import (
     BRIGHTNESS_MODE,
     DEVELOPER,
-    ON_POWER,
     READ,
     SAVER,
     STAY_ON,
@@ -75,7 +74,9 @@ def checks(
 
 def _android(release: str, sdk: int | None) -> Check:
     if sdk is None:
-        return Check(what="Android", health=Health.UNKNOWN, seen="the phone does not report its API level")
+        return Check(
+            what="Android", health=Health.UNKNOWN, seen="the phone does not report its API level"
+        )
     seen = f"{release} (API {sdk})"
     if sdk < OLDEST_SDK:
         remedy = "Use another phone: the runtime needs Android 5 or later."
@@ -114,7 +115,10 @@ def remedy_of(objection: str) -> str:
 
 def _summary(facts: Facts) -> str:
     told = ("battery_percent", "battery_celsius", "thermal_status")
-    return ", ".join(f"{name} {facts[name]}" for name in told if name in facts) or "the phone reports nothing"
+    return (
+        ", ".join(f"{name} {facts[name]}" for name in told if name in facts)
+        or "the phone reports nothing"
+    )
 
 
 def _settings(settings: Mapping[str, str], policy: Policy) -> Iterator[Check]:

@@ -60,7 +60,9 @@ async def _write_and_run(remote: Remote, own: PurePosixPath, place: str, data: b
         words = (done.stderr or done.stdout).decode(errors="replace")
         raise fault_of_refusal(place, f"cannot write and run a program: {words}")
     if done.stdout.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
-        raise RemoteFault(place, FaultKind.CORRUPT, "a file that was written has another checksum there")
+        raise RemoteFault(
+            place, FaultKind.CORRUPT, "a file that was written has another checksum there"
+        )
 
 
 async def _read_back(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:

@@ -75,8 +75,8 @@ class Installation:
     def _announce(self) -> None:
         wants, path = self.folder.environment, self.folder.path
         self.say(
-            f"stack {self.stack}: fetches up to {wants.download_gb:g} GB, takes {wants.disk_gb:g} GB "
-            f"on disk in {path}; if it is interrupted, the next call continues"
+            f"stack {self.stack}: fetches up to {wants.download_gb:g} GB, takes "
+            f"{wants.disk_gb:g} GB on disk in {path}; if it is interrupted, the next call continues"
         )
         files = (f.stat().st_size for f in path.rglob("*") if f.is_file() and not f.is_symlink())
         room = (shutil.disk_usage(path).free + sum(files)) / 1e9
@@ -157,7 +157,10 @@ class Installation:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip().splitlines() or ["it gave no reason"]
-            raise self._error(f"{what}: {said[-1]}", "Correct that and run it again: it continues where it stopped.")
+            raise self._error(
+                f"{what}: {said[-1]}",
+                "Correct that and run it again: it continues where it stopped.",
+            )
 
     def _error(self, seen: str, remedy: str) -> StackNotInstalled:
         return StackNotInstalled(f"install stack {self.stack}", seen, remedy)

@@ -100,6 +100,10 @@ def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise StackBroken(f"start stack {stack}", last, f"Run `{python} -c 'import torch'` to see the whole error.")
+        raise StackBroken(
+            f"start stack {stack}",
+            last,
+            f"Run `{python} -c 'import torch'` to see the whole error.",
+        )
     said: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return said

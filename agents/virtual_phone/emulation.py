@@ -104,7 +104,10 @@ def emulator_for(abi: str | None) -> Emulator | None:
     names = (f"{processor.program}-static", processor.program)
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
-        seen, remedy = f"{processor.program} is not installed", "Run `apt-get install qemu-user-static`."
+        seen, remedy = (
+            f"{processor.program} is not installed",
+            "Run `apt-get install qemu-user-static`.",
+        )
         raise PhoneNotRunning(tried, seen, remedy)
     try:
         said = subprocess.run(

@@ -61,7 +61,9 @@ class Place:
             owner = control.listen(kept)
         except OSError as error:
             remedy = "Choose a folder that this user may write to and no running phone uses."
-            raise PhoneOptionsInvalid(f"keep a virtual phone in {kept}", str(error), remedy) from error
+            raise PhoneOptionsInvalid(
+                f"keep a virtual phone in {kept}", str(error), remedy
+            ) from error
         return cls(kept, folder is None, adb.getsockname()[1], adb, owner)
 
 

@@ -129,7 +129,9 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
             found = [a for file in _files(path) if (a := _add_known(store, file))]
             if not found:
                 seen = "no manifest names a file in this folder"
-                raise UserError(f"add {path}", seen, "If the folder is a data set, add it with --as KEY.")
+                raise UserError(
+                    f"add {path}", seen, "If the folder is a data set, add it with --as KEY."
+                )
             return found
         if known := _add_known(store, path):
             return [known]
@@ -164,7 +166,9 @@ def _pin(store: Store, path: Path, key: str) -> Added:
     if key not in known:
         near = [k for k in known if k.startswith(f"{key.split('/')[0]}/")]
         raise UserError(
-            f"add {path} as {key}", "no manifest has that key", f"Choose among {', '.join(near or known)}."
+            f"add {path} as {key}",
+            "no manifest has that key",
+            f"Choose among {', '.join(near or known)}.",
         )
     entry = known[key]
     if entry.content.checksum:
@@ -211,7 +215,9 @@ def _add_task(store: Store, path: Path) -> Added:
         return Added(path=str(path), keys=(), workload=name)
     if path.suffix != ".tflite":
         raise UserError(
-            f"add {path}", "no manifest names it", "Give a .tflite file, a task (.yaml), or use --as KEY."
+            f"add {path}",
+            "no manifest names it",
+            "Give a .tflite file, a task (.yaml), or use --as KEY.",
         )
     from models.mobile.signature import read_signature
 

@@ -91,9 +91,7 @@ def read_truths(folder: Path) -> Sequence[Truth] | None:
             return truths
     except (OSError, ValueError, EOFError) as error:
         seen, remedy = repr(error)[:200], "Delete the folder; the next run makes it again."
-        raise DatasetUnusable(
-            f"read the ground truth in {folder}", seen, remedy
-        ) from error
+        raise DatasetUnusable(f"read the ground truth in {folder}", seen, remedy) from error
     return None
 
 

@@ -64,7 +64,9 @@ class Store:
                 shutil.copyfile(path, new)
             if digests(target) != found:
                 target.unlink()
-                raise ContentDiffers(f"add {path}", "it changed while it was copied", "Add it again.")
+                raise ContentDiffers(
+                    f"add {path}", "it changed while it was copied", "Add it again."
+                )
         self._name(found["md5"], found["sha256"])
         return found
 

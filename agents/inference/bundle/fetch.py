@@ -112,7 +112,9 @@ def _fetch_python(pins: Mapping[str, WheelPin], folder: Path, kind: Sequence[str
 
 
 def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
-    shown = "run " + " ".join((Path(command[0]).name, *(word for word in command if word in _VERBS)))
+    shown = "run " + " ".join(
+        (Path(command[0]).name, *(word for word in command if word in _VERBS))
+    )
     try:
         done = subprocess.run(
             command,

@@ -60,7 +60,9 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
         shown = one_line(repr(serial[:MAX_CHARACTERS]))
         raise ValueError(f"its ro.serialno {shown} is not an id: ids match {ID}")
     if serial.startswith(HOST_PREFIX):
-        raise ValueError(f"its ro.serialno {serial} begins with {HOST_PREFIX}, as only a server's may")
+        raise ValueError(
+            f"its ro.serialno {serial} begins with {HOST_PREFIX}, as only a server's may"
+        )
     facts: dict[str, Fact] = {
         **_named(properties),
         **_numbers(properties),
@@ -97,10 +99,14 @@ async def _said(remote: Remote, serial: str, *argv: str) -> str:
     done = await remote.run(argv, READ_S)
     if done.exit_code != 0:
         words = one_line((done.stderr or done.stdout).decode(errors="replace"))
-        message = f"{' '.join(argv)} exited with status {done.exit_code}{f': {words}' if words else ''}"
+        message = (
+            f"{' '.join(argv)} exited with status {done.exit_code}{f': {words}' if words else ''}"
+        )
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
     if len(done.stdout) > MAX_SAID:
-        message = f"{' '.join(argv)} printed {len(done.stdout)} bytes, more than the limit of {MAX_SAID}"
+        message = (
+            f"{' '.join(argv)} printed {len(done.stdout)} bytes, more than the limit of {MAX_SAID}"
+        )
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     return done.stdout.decode(errors="replace")
 

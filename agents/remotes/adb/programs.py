@@ -213,7 +213,7 @@ class Programs:
         stdin = await self._put_stdin(launch.token, program.stdin)
         line = Launch(launch.token, launch.argv, launch.environment, stdin).line()
         if len(line.encode(errors="surrogateescape")) > V1_REQUEST:
-            message = f"the command has {len(line)} bytes; this phone's old adbd takes {V1_REQUEST} at most"
+            message = f"the command has {len(line)} bytes, but this old adbd takes {V1_REQUEST}"
             raise self.link.fault(FaultKind.UNSUPPORTED, message)
         return line
 
