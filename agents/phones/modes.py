@@ -9,8 +9,8 @@ from agents.remotes.adb.refusals import DEVICE
 from controller.contracts.adb_status import Check, Health, worst_first
 
 _ON_SCREEN: Final = (
-    "Unlock it and confirm this host's key on its screen, 'always allow'. If it doesn't ask, revoke "
-    "USB debugging authorisations in its developer options, then plug it in again."
+    "Unlock it and confirm this host's key on its screen, 'always allow'. If it doesn't ask, "
+    "revoke USB debugging authorisations in its developer options, then plug it in again."
 )
 _UDEV: Final = "Put the agent's user into group plugdev, with a udev rule for the phone (Debian: \
 android-sdk-platform-tools-common), then plug it in again."

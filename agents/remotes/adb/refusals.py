@@ -31,7 +31,7 @@ _OF_WORDS = (
 _NOT_OPENED = "closed"
 """All that a server says when it can't open a service; those asked for here, every phone has."""
 _REMEDIES = {
-    FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, or give adb a known key",
+    FaultKind.UNAUTHORIZED: "confirm this host's key on its screen, or give adb a known key",
     FaultKind.STORAGE_FULL: "free space on the phone",
 }
 

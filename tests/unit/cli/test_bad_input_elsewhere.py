@@ -86,7 +86,7 @@ def test_serial_that_is_none(serial: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", said)
     assert virtual.main() == 2
     complaint = ErrorPayload.model_validate_json(said.getvalue())
-    assert complaint.seen == "it is no serial"
+    assert complaint.seen == "it is not a serial number"
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_a_device_without_cores_gets_a_thread() -> None:
 
 
 def test_more_threads_than_cores_are_refused() -> None:
-    assert "threads 9 are more than the 8 cores" in refusal(threads=9)
-    assert "threads 2 are more than the 1 cores" in refusal(threads=2, cores="3")
+    assert "threads=9 is more than the 8 cores" in refusal(threads=9)
+    assert "threads=2 is more than the 1 cores" in refusal(threads=2, cores="3")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_on_one_node_memory_has_no_choice(numa: str) -> None:
 def test_what_is_not_installed_is_named_with_its_remedy() -> None:
     bare = replace(HOST, libraries={}, numactl=None, taskset=None)
     assert refusal(bare, numa="bind") == (
-        "launch settings: numactl is not installed; apt-get install numactl"
+        "cannot start the worker: numactl is not installed. Run `apt-get install numactl`."
     )
     assert "taskset is not installed" in refusal(bare, cores="1")
     assert "libjemalloc.so.2 is not installed; apt-get install" in refusal(bare, malloc="jemalloc")

@@ -52,4 +52,4 @@ def test_a_library_of_other_sources_is_built_anew(
     monkeypatch.setattr(build, "digest", lambda: "0" * 16)
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build.main() == 1
-    assert "not compiled: there is no C++ compiler" in capsys.readouterr().err
+    assert "cannot compile the kernels: the C++ compiler" in capsys.readouterr().err

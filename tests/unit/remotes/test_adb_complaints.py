@@ -22,7 +22,7 @@ TREE = Tree(Path("/nowhere"), 7, {"run": "file"})
     [
         (AdbRemote.clean, "clean up and write a file"),
         (AdbRemote.remove_all, "remove a folder"),
-        (AdbRemote.free_bytes, "tell its free storage by df"),
+        (AdbRemote.free_bytes, "read its free storage with df"),
         (lambda remote: remote.push_tree(TREE), "make a folder"),
     ],
 )

@@ -58,7 +58,7 @@ async def test_a_server_that_tells_nothing_of_phones_is_complained_of(answer: by
     server = await asyncio.start_server(serve, HERE.host)
     async with server:
         address = HostPort(HERE.host, server.sockets[0].getsockname()[1])
-        with pytest.raises(AdbUnavailable, match=f"following the adb server at {address}"):
+        with pytest.raises(AdbUnavailable, match=f"follow the adb server at {address}"):
             await anext(track(AttachedServer(address)))
 
 

@@ -83,7 +83,7 @@ def test_a_phone_that_does_not_say_what_it_is(properties: dict[str, str], cores:
     ("serial", "seen"),
     [
         ("", "has no ro.serialno"),
-        ("cpu-8d14a2f2", "ro.serialno cpu-8d14a2f2 is a server's: theirs begin with cpu-"),
+        ("cpu-8d14a2f2", "ro.serialno cpu-8d14a2f2 begins with cpu-, as only a server's may"),
         ("../../../etc/shadow", "can't be an id"),
         ("a/b", "can't be an id"),
         (".", "can't be an id"),
@@ -130,5 +130,5 @@ async def test_a_program_that_a_phone_lacks_is_no_fault_of_the_way_to_it(code: i
     with pytest.raises(RemoteFault) as caught:
         await read_device(cast(Remote, remote), "R58M", shell_v2=True)
     assert caught.value.kind is FaultKind.UNSUPPORTED
-    assert caught.value.message == f"getprop ended with {code}: sh: getprop: not found"
+    assert caught.value.message == f"getprop exited with status {code}: sh: getprop: not found"
     assert caught.value.kind not in CURABLE, "restarting adb would not help"

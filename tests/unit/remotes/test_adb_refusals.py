@@ -43,7 +43,7 @@ def test_adb_s_advice_gives_way_to_ours() -> None:
         "Try 'adb kill-server' if that seems wrong.\nOtherwise check for a confirmation dialog",
     )
     assert str(fault) == (
-        "R58M: device unauthorized.; allow this computer on the phone's screen, or give adb its key"
+        "R58M: device unauthorized; confirm this host's key on its screen, or give adb a known key"
     )
 
 

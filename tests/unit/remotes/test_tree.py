@@ -108,7 +108,7 @@ def test_what_is_no_tar_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     os.mkfifo(tmp_path / "tree" / "pipe")
-    with pytest.raises(TreeInvalid, match="neither file, folder nor link"):
+    with pytest.raises(TreeInvalid, match="neither a file, a folder nor a link"):
         Tree.of(tmp_path / "tree", tmp_path / "archives")
 
 
