@@ -29,7 +29,7 @@ _MODES: Final[Mapping[str, tuple[str, str]]] = {
     "connecting": ("adb is still connecting to it", _SOON),
     "authorizing": ("adb is still trying its keys", _SOON),
 }
-"""adb's states (AOSP adb.h, ConnectionState) in which Android doesn't answer: why, and the remedy."""
+"""adb's states (AOSP adb.h, ConnectionState) without an answer of Android: seen and remedy."""
 OUTSIDE_ANDROID: Final = frozenset({"recovery", "rescue", "sideload", "bootloader"})
 NO_PERMISSIONS: Final = "no permissions"
 """How such a state begins; what follows depends on the host."""

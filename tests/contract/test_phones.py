@@ -203,8 +203,7 @@ async def test_a_phone_of_another_host_is_one_clear_line(
         status, out, err = await other.cli("phone", "connect", flagship.address)
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert (
-            f"device {flagship.serial}: agent host-1 on host host-1 has it; take it away there"
-            in err
+            f"device {flagship.serial}: agent host-1 on host host-1 has it. Remove it there" in err
         )
         assert farm.online() == {flagship.serial: "host-1"}
 
@@ -264,9 +263,9 @@ async def test_a_locked_phone_that_never_was_here_is_shown_first_with_what_to_do
         assert (status, err.count("\n")) == (2, 1)
         await until(complaint_about(agent, phone.address), "the agent tells of it")
         complaint = (
-            f"cannot use phone {phone.address}: adb lists it as unauthorized; confirm this host's key on "
-            "the phone's screen, or give adb its key; confirm this host's key on its screen; it "
-            "then joins by itself"
+            f"cannot use phone {phone.address}: adb lists it as unauthorized; confirm this host's "
+            "key on its screen, or give adb a known key. Confirm this host's key on its screen; it "
+            "then joins by itself."
         )
         listed = json.loads((await agent.cli("phone", "list", "--json"))[1])
         assert [row["serial"] for row in listed] == [phone.address, flagship.address]

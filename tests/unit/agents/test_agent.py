@@ -472,7 +472,9 @@ async def test_a_device_that_another_agent_has_is_asked_for_until_it_is_free(
     assert link.said.count("register") == registered, "nothing is refused any more"
     assert list(refusals[0]) == ["cpu-1"]
     (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
-    assert said.startswith("cannot announce device cpu-1: agent host-2 on host host-2 has it. take")
+    assert said.startswith(
+        "cannot announce device cpu-1: agent host-2 on host host-2 has it. Remove"
+    )
 
 
 async def test_devices_the_store_could_not_take_are_told_later(

@@ -64,7 +64,7 @@ async def test_from_one_yaml_to_a_result(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "knobs", "blame", "kind", "words"),
     [
-        (SCRIPT, {"mode": "npu"}, Blame.DEVICE, "no_npu", "choose a phone that has one"),
+        (SCRIPT, {"mode": "npu"}, Blame.DEVICE, "no_npu", "Choose a phone that has one."),
         ("#!/bin/sh\nexit 3\n", {}, Blame.WORKLOAD, "exit", "status 3"),
         ("#!/bin/sh\nkill -SEGV $$\n", {}, Blame.WORKLOAD, "signal", "SIGSEGV"),
         ("#!/bin/sh\necho took 1 ms\n", {}, Blame.WORKLOAD, "output", "figure rate"),

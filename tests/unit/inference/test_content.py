@@ -58,7 +58,8 @@ async def test_killed_it_is_tried_again(tmp_path: Path, task: OnDevice, number: 
     failure = await fault_of(tmp_path, task, lambda helper: helper.send_signal(number))
     assert (failure.blame, failure.kind, failure.signal) == (Blame.HARNESS, "signal", number)
     assert failure.message == (
-        f"cannot prepare with models.mobile: another process killed the worker with {signal.Signals(number).name}"
+        "cannot prepare with models.mobile: another process killed the worker with "
+        f"{signal.Signals(number).name}"
     )
 
 

@@ -144,7 +144,7 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone(free_kib=100 << 10),
         NEEDS,
         FaultKind.STORAGE_FULL,
-        "100 MiB are free, and a push needs 230 MiB. Free space there; on a phone, `benchfarm phone",
+        "100 MiB are free, and a push needs 230 MiB. Free space there; on a phone, `benchfarm",
         AFTER,
     ),
     "noexec": (
@@ -235,7 +235,7 @@ async def test_a_bundle_that_lies_there_takes_no_more_space() -> None:
 
 async def test_several_lacks_are_one_line() -> None:
     phone = ScriptedPhone({"kernel": "3.4.0", "machine": "armv7l"})
-    with pytest.raises(RemoteFault, match=r"3\.4\.0 is older than 3\.7\.0; its kernel is a 32-bit"):
+    with pytest.raises(RemoteFault, match=r"3\.4\.0 is older than 3\.7\.0; its kernel is 32-bit"):
         await require(phone, runtime(), "phone-1")
 
 
@@ -266,7 +266,7 @@ def test_of_a_phone_that_tells_nothing_everything_is_named() -> None:
 
 async def test_a_phone_that_takes_no_files_is_refused_in_its_own_words() -> None:
     phone = ScriptedPhone(refuses=Completed(1, b"", b"mkdir: runs: Read-only file system\n"))
-    with pytest.raises(RemoteFault, match="can't try the bundle's loader: mkdir") as caught:
+    with pytest.raises(RemoteFault, match="cannot start the bundle's loader: mkdir") as caught:
         await require(phone, runtime(), "phone-1")
     assert caught.value.kind is FaultKind.READ_ONLY
 

@@ -80,8 +80,8 @@ def test_what_can_t_be_read_is_told_by_verify_and_the_rest_is_checked(store: Sto
     found = {status.key: status for status in catalogue.verify(store)}
     assert found["mosaic_surrogate/models/fp32"].trouble is None
     trouble = found["mosaic/full/truth"].trouble or ""
-    assert trouble.startswith(f"reading {store.folder}/objects/000")
-    assert "(mosaic/full/truth): Is a directory; make it readable" in trouble
+    assert trouble.startswith(f"cannot read {store.folder}/objects/000")
+    assert "(mosaic/full/truth): Is a directory. Make it readable" in trouble
 
 
 def test_what_is_pinned_anew_is_another_task(store: Store) -> None:
@@ -185,7 +185,7 @@ def test_an_operator_that_litert_lacks_is_named_by_file_and_field(
 ) -> None:
     source, file = MODELS / "mobile/classifier/shapes_int8.tflite", tmp_path / "mine.tflite"
     with_custom_operator(source, file, "MyConv")
-    lacking = r"mine\.tflite \(edsr, model, operator 0\): LiteRT has no operator MyConv; convert"
+    lacking = r"mine\.tflite \(edsr, model, operator 0\): LiteRT has no operator MyConv\. Convert"
     with pytest.raises(ModelUnusable, match=lacking):
         require_signature(file, None, "edsr")
     with_newer_operator(source, file, 99)

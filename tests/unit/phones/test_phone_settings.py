@@ -248,6 +248,6 @@ async def test_a_phone_that_airplane_mode_cuts_off_says_that_it_comes_back(tmp_p
     case = Case(FakePhone(), KeptFile(tmp_path / f"{PHONE}.json", PHONE), networked=True)
     case.phone.settings = {AIRPLANE: "0", RADIOS: "cell"}
     case.phone.lost_at = 3
-    with pytest.raises(RemoteFault, match="it ends that itself in 30 s"):
+    with pytest.raises(RemoteFault, match="it turns that off by itself in 30 s"):
         await case.settings.set([Offer(key=AIRPLANE, former="0", value="1")])
     assert [kept.key for kept in case.file.read().kept] == [AIRPLANE]

@@ -134,7 +134,7 @@ def test_addresses() -> None:
     "text", ["", "5038", ":5038", "host:", "host:0", "host:65536", "host:x", "/x/", "/\0"]
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(AddressInvalid, match="write HOST:PORT"):
+    with pytest.raises(AddressInvalid, match="Write HOST:PORT"):
         parse_address(text)
 
 

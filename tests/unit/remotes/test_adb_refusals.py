@@ -73,5 +73,5 @@ def test_a_fault_survives_pickle() -> None:
 
 
 def test_a_user_s_error_is_the_user_s() -> None:
-    failure = failure_of(UserError("find adb", "none", "install it"))
-    assert (failure.blame, failure.message) == (Blame.USER, "find adb: none; install it")
+    failure = failure_of(UserError("find adb", "none", "Install it."))
+    assert (failure.blame, failure.message) == (Blame.USER, "cannot find adb: none. Install it.")

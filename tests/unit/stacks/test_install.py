@@ -161,7 +161,7 @@ def test_two_do_not_install_at_once(place: Place) -> None:
     folder.path.mkdir(parents=True)
     with (folder.path.parent / "own.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(StackNotInstalled, match="somebody else"):
+        with pytest.raises(StackNotInstalled, match="another process is installing it"):
             place.install(folder)
     assert folder.state is None
 
