@@ -296,7 +296,7 @@ class HostAgent:
             return await runner.run(spec, partial(self._tell, job, device))
         except Exception as error:
             log.exception("attempt %s of run %s broke the agent", job.ref.attempt, job.ref.run_id)
-            message = f"the agent could not run it: {type(error).__name__}: {error}"
+            message = f"the agent failed to run it: {type(error).__name__}: {error}"
             return Failure(blame=Blame.HARNESS, kind="agent", message=message)
         finally:
             self._parts.metrics.ended(job.ref)

@@ -92,18 +92,22 @@ class WrongKnob(UserError):
 
 def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:
     for name, value in knobs.items():
-        tried = f"option --knob {name}={value}"
+        tried = f"use --knob {name}={value}"
         if name not in declared:
-            raise WrongKnob(tried, f"there is no knob {name}", f"known: {', '.join(declared)}")
+            raise WrongKnob(
+                tried, f"there is no knob {name}", f"Choose among {', '.join(declared)}."
+            )
         if objection := declared[name].objection(value):
-            raise WrongKnob(tried, "it is not allowed", objection)
+            raise WrongKnob(
+                tried, objection, f"Correct the value; docs/stacks.md lists what {name} takes."
+            )
 
 
 def _stack(name: str) -> StackManifest:
     stacks = {n: s for n, s in load_catalog().stacks.items() if s.backend}
     if name not in stacks:
-        known = f"known: {', '.join(stacks)}"
-        raise NotFound(f"looking for stack {name}", "there is none that trains", known)
+        known = f"Choose among {', '.join(stacks)}."
+        raise NotFound(f"use stack {name}", "no training stack has that name", known)
     return stacks[name]
 
 

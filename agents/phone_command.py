@@ -36,21 +36,33 @@ from controller.contracts.errors import PhoneUnavailable
 from controller.platform.locks import exclusive_now
 
 OWNER = "benchfarm phone"
+AGENT_UP = "Run `benchfarm agent list` to see whether the agent is up."
 REMEDIES = {
-    FaultKind.UNAUTHORIZED: "confirm this host's key on the phone's screen, then connect again",
-    FaultKind.ADB_SERVER: "see whether the agent is up: benchfarm agent list",
+    FaultKind.UNAUTHORIZED: "Confirm this host's key on the phone's screen, then connect again.",
+    FaultKind.ADB_SERVER: AGENT_UP,
 }
-_ON = "see that it is on, unlocked and connected: benchfarm phone list"
+_ON = "Check with `benchfarm phone list` that it is on, unlocked and connected."
 REMEDY_OF_VERB = {
-    "connect": "see whether the phone listens there: adb tcpip 5555",
-    "disconnect": "see whether the agent is up: benchfarm agent list",
-    "clean": "see that the phone is well, and try again",
+    "connect": "Check that the phone listens there: `adb tcpip 5555` makes it listen.",
+    "disconnect": AGENT_UP,
+    "clean": "Check the phone with `benchfarm phone doctor`, then clean it again.",
     "examine": _ON,
-    "listen": "ask again: the adb server that listened has ended, or heard something broken",
-    "look": "see whether the agent is up: benchfarm agent list",
-    "set": f"{_ON}; what was changed is kept for: benchfarm phone restore",
-    "restore": f"{_ON}; what is not put back yet is kept",
-    "pair": "open 'Pair device with pairing code' on it: code and port are new each time",
+    "listen": "Run it again: the adb server that listened ended, or got a broken answer.",
+    "look": AGENT_UP,
+    "set": f"{_ON} `benchfarm phone restore` puts back what was changed.",
+    "restore": f"{_ON} What is not put back yet stays on record.",
+    "pair": "Open 'Pair device with pairing code' on it: code and port are new each time.",
+}
+TRIED = {
+    "connect": "connect to phone",
+    "disconnect": "disconnect phone",
+    "clean": "clean phone",
+    "examine": "examine phone",
+    "listen": "listen for phone",
+    "look": "see the state of phone",
+    "set": "set up phone",
+    "restore": "restore phone",
+    "pair": "pair with phone",
 }
 TRIES = 5
 PAUSE_S = 1.0
@@ -103,19 +115,19 @@ async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
-    with _unused("cleaning", Path(use)):
+    with _unused("clean", Path(use)):
         remote = AdbRemote.of(Link(server, phone), OWNER)
         return PhoneResult(freed_bytes=await remote.remove_all())
 
 
 @contextmanager
-def _unused(doing: str, lock: Path) -> Iterator[None]:
+def _unused(verb: str, lock: Path) -> Iterator[None]:
     """Let no run and no probe begin on a phone; raises PhoneUnavailable if one is on it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(lock) as free:
         if not free:
-            seen, remedy = "a run or a probe is on it", "wait for its end, or cancel its sweep"
-            raise PhoneUnavailable(f"{doing} phone {lock.name}", seen, remedy)
+            seen, remedy = "a run or a probe uses it", "Wait until it ends, or cancel its sweep."
+            raise PhoneUnavailable(f"{verb} phone {lock.name}", seen, remedy)
         yield
 
 
@@ -130,7 +142,7 @@ async def examined(server: Address, phone: str, use: str, policy: str, kept: str
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
-    with _unused("examining", Path(use)):
+    with _unused("examine", Path(use)):
         return await _examined(server, phone, Path(use).name, policy, kept)
 
 
@@ -147,7 +159,7 @@ async def set_up(
     server: Address, phone: str, use: str, policy: str, kept: str, *keys: str
 ) -> PhoneResult:
     """Set those keys that a policy still needs set, then look at the phone; as `examined` does."""
-    with _unused("setting up", Path(use)):
+    with _unused("set up", Path(use)):
         device = Path(use).name
         offers = (await _examined(server, phone, device, policy, kept)).offers
         settings = _settings(server, phone, kept, device)
@@ -158,7 +170,7 @@ async def set_up(
 
 async def restored(server: Address, phone: str, use: str, kept: str) -> PhoneResult:
     """Put back what was set; no run begins meanwhile. Raises RemoteFault, PhoneUnavailable."""
-    with _unused("restoring", Path(use)):
+    with _unused("restore", Path(use)):
         settings = _settings(server, phone, kept, Path(use).name)
         return PhoneResult(checks=tuple(await settings.put_back()))
 
@@ -214,7 +226,7 @@ def main() -> int:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         if verb == "listen":
             remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
-        error = PhoneUnavailable(f"{verb} phone {phone}", fault.message, remedy)
+        error = PhoneUnavailable(f"{TRIED[verb]} {phone}", fault.message, remedy)
     sys.stdout.write(ErrorPayload.of(error).model_dump_json())
     return 1
 

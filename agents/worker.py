@@ -89,7 +89,7 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
     """Build the workload and the backend, and hand both to the scenario."""
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
-        message = f"a worker trains; {job.workload} is for a device's own runtime"
+        message = f"cannot train {job.workload}: it runs in a device's own runtime"
         raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
     if spec.profile_pass:
         watched: Result = import_module("agents.profiling.profile_pass").run(

@@ -103,11 +103,11 @@ def digest() -> str:
 
 def _compiler() -> str:
     if platform.machine() not in ("x86_64", "AMD64"):
-        raise NotBuilt(f"there are no kernels for {platform.machine()}")
+        raise NotBuilt(f"no kernels exist for {platform.machine()}")
     wanted = os.environ.get("CXX", "c++")
     found = shutil.which(wanted)
     if found is None:
-        raise NotBuilt(f"there is no C++ compiler {wanted}")
+        raise NotBuilt(f"the C++ compiler {wanted} is not installed")
     return found
 
 
@@ -122,7 +122,7 @@ def main() -> int:
     try:
         bring_up_to_date()
     except NotBuilt as error:
-        sys.stderr.write(f"kernels are not compiled: {error}\n")
+        sys.stderr.write(f"cannot compile the kernels: {error}\n")
         return 1
     return 0
 

@@ -79,7 +79,7 @@ def choose(wanted: str, path: Path) -> Capabilities:
     if not wanted:
         return Capabilities(supported[-1], supported, lack or "the best this CPU can run")
     if wanted not in supported:
-        here = f"here it can be one of {', '.join(supported)}" + (f": {lack}" if lack else "")
+        here = f"choose among {', '.join(supported)}" + (f": {lack}" if lack else "")
         raise KernelsUnusable(f"{VARIABLE}={wanted}: {here}")
     return Capabilities(wanted, supported, f"{VARIABLE} says so")
 
@@ -102,7 +102,7 @@ def bind(library: ctypes.CDLL, name: str, variant: str) -> Function:
 def _supported(path: Path) -> tuple[tuple[str, ...], str]:
     """Return what can run here, the best last, and what it is that the library lacks."""
     if not path.exists():
-        return (REFERENCE,), "they are not compiled (python -m kernels.build says why)"
+        return (REFERENCE,), "they are not compiled; `python -m kernels.build` says why"
     try:
         library = _load(path)
     except OSError as error:
@@ -120,5 +120,5 @@ def _load(path: Path) -> ctypes.CDLL:
     sources = library.benchfarm_kernels_sources
     sources.restype = ctypes.c_char_p
     if sources().decode() != build.digest():
-        raise KernelsUnusable(f"{path} is older than its sources: run python -m kernels.build")
+        raise KernelsUnusable(f"{path} is older than its sources. Run `python -m kernels.build`.")
     return library

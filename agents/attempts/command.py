@@ -127,7 +127,9 @@ async def _read(command: Command, folder: Path) -> Reading:
     except WorkerFault as fault:
         if fault.failure.kind != "deadline":
             raise
-        message = f"its patterns were not done with the output after {READING_S:g} s; simplify them"
+        message = (
+            f"cannot read its output: its patterns took longer than {READING_S:g} s. Simplify them."
+        )
         failure = Failure(blame=Blame.USER, kind="patterns", message=message)
         raise WorkerFault(failure) from fault
 
@@ -182,7 +184,7 @@ def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
     if not isinstance(outcome, Failure) or outcome.kind != "exit":
         return outcome if isinstance(outcome, Failure) else None
     last = next((line for line in reversed(_said(text, ended)) if line.strip()), "nothing")
-    said = f"the program exited with status {ended.exit_code}; it said last: {last.strip()[:200]}"
+    said = f"the program exited with status {ended.exit_code}; its last line: {last.strip()[:200]}"
     return outcome.model_copy(update={"message": said})
 
 

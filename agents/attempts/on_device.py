@@ -185,9 +185,9 @@ def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
     if mode == "submission":
         return ("performance",)
     raise UserError(
-        f"{job.workload}: knob mode=accuracy",
-        "its data set does not tell what is true of the samples",
-        "choose another data set, or mode=performance",
+        f"run {job.workload} with mode=accuracy",
+        "its data set has no ground truth",
+        "Choose another data set or set mode=performance.",
     )
 
 
@@ -226,7 +226,7 @@ def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
         return None
     said = ended.stderr.decode(errors="replace").strip() or reader.garbled or ""
     words = said.splitlines()[-1] if said else f"exit status {ended.exit_code}"
-    message = f"the device could not start the runner: {words}"
+    message = f"cannot start the runner on the device: {words}"
     return Failure(
         blame=Blame.DEVICE,
         kind=FaultKind.NO_EXEC,
@@ -276,6 +276,6 @@ async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
     done = await remote.run(argv, PREPARE_S, stdin)
     if done.exit_code != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
-        message = f"{argv[0]} on the device exited with {done.exit_code}: {said}"
+        message = f"{argv[0]} on the device exited with status {done.exit_code}: {said}"
         raise WorkerFault(Failure(blame=Blame.DEVICE, kind="command", message=message))
     return done.stdout

@@ -16,6 +16,7 @@ from agents.phones.conditions import (
     environment_of,
 )
 from agents.phones.discovery import Phones
+from agents.phones.doctor import remedy_of
 from agents.phones.policy import Policy, Verdict, load_policy, preflight
 from agents.remotes.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
@@ -109,8 +110,9 @@ def refused(policy: Policy, verdict: Verdict, waited_s: float) -> Failure:
     """Return what a run comes to whose phone is not in its policy's limits: nobody can retry it."""
     moment = datetime.now(UTC).isoformat(timespec="seconds")
     waiting = f", after waiting {waited_s:.0f} s" if waited_s >= 1 else ""
-    seen = f"{'; '.join(verdict.reasons)} at {moment} by this host's clock"
-    message = f"policy {policy.name}: {seen}{waiting}"
+    seen = f"{'; '.join(verdict.reasons)} at {moment} by this host's clock{waiting}"
+    remedies = " ".join(dict.fromkeys(map(remedy_of, verdict.reasons)))
+    message = f"cannot run under policy {policy.name}: {seen}. {remedies}"
     return Failure(blame=Blame.USER, kind="preflight", message=message)
 
 

@@ -79,7 +79,7 @@ class WorkerSide:
         finally:
             hearing.cancel()
         _measured(self._life.result(), self._name)
-        message = f"side {self._name}: its worker ended before its turns were over"
+        message = f"side {self._name}: its worker ended before the comparison did"
         raise WorkerFault(Failure(blame=Blame.HARNESS, kind="protocol", message=message))
 
 

@@ -22,12 +22,12 @@ from controller.contracts.errors import PhoneUnavailable
 
 ASK_S = 15.0
 WHAT = "storage and programs"
-REMEDY = "free space on /data, or use a phone on which adb may run programs there"
+REMEDY = "Free space on /data, or use a phone on which adb may run programs there."
 
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A phone that answers, and what it has told already."""
+    """A phone that answers, with its facts and settings."""
 
     remote: AdbRemote
     place: str
@@ -45,15 +45,15 @@ class Patient:
 
 
 Source = Callable[[Patient], Awaitable[Sequence[Check]]]
-"""Looks at one side of a phone; raises RemoteFault if it can't be asked."""
+"""Makes one kind of check; raises RemoteFault if the phone can't be asked."""
 
 
 async def looked_at(
     remote: AdbRemote, place: str, policy: Policy, kept: KeptFile, *, networked: bool
 ) -> PhoneResult:
-    """Return what is well, what is to be mended, and what adb may set for that.
+    """Return every check of a phone, and the settings that adb can change to pass them.
 
-    kept: what was set before. Raises RemoteFault if the phone can't be asked.
+    kept: the settings changed before. Raises RemoteFault if the phone can't be asked.
     """
     device = await read_device(remote, place, shell_v2=True)
     said = await remote.run(doctor.SETTINGS, ASK_S)
@@ -87,7 +87,7 @@ async def _judged(patient: Patient) -> Sequence[Check]:
 
 
 async def _changed(patient: Patient) -> Sequence[Check]:
-    """Name what was set before and not put back."""
+    """List the settings that were changed and not restored."""
     try:
         kept = patient.kept.read().kept
     except PhoneUnavailable as error:
@@ -95,7 +95,7 @@ async def _changed(patient: Patient) -> Sequence[Check]:
     if not kept:
         return []
     seen = ", ".join(f"{one.key} {one.ours}" for one in kept)
-    remedy = f"when you are done: benchfarm phone restore {patient.device.id}"
+    remedy = f"When you are done, run `benchfarm phone restore {patient.device.id}`."
     return [Check(what="set", health=Health.WELL, seen=seen, remedy=remedy)]
 
 
@@ -104,4 +104,4 @@ async def _bundles(patient: Patient) -> Sequence[Check]:
 
 
 SOURCES: tuple[Source, ...] = (_mode, _used, _judged, _bundles, _changed)
-"""Whatever else is to be looked at has its place here."""
+"""Every check of a phone; add new ones here."""

@@ -35,5 +35,5 @@ class HostProbe:
             except RemoteFault as fault:
                 return ProbeResult(False, str(fault))
         lines = (done.stdout if not done.exit_code else done.stderr).decode().strip().splitlines()
-        said = lines[-1] if lines else f"the arithmetic exited with {done.exit_code}"
+        said = lines[-1] if lines else f"the arithmetic test exited with status {done.exit_code}"
         return ProbeResult(done.exit_code == 0, said if done.exit_code else f"{seen}, {said}")

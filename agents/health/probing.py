@@ -56,7 +56,7 @@ class Probing:
         except Exception as error:
             log.exception("the probe of %s broke the agent", order.device_id)
             found = ProbeResult(
-                False, f"the agent could not probe it: {type(error).__name__}: {error}"
+                False, f"the agent failed to probe it: {type(error).__name__}: {error}"
             )
         why = " ".join(found.why.split())[:WHY_CHARACTERS]
         printable = "".join(c if c.isprintable() else "?" for c in why)
@@ -64,7 +64,7 @@ class Probing:
 
     async def _look(self, device: Device | None) -> ProbeResult:
         if device is None:
-            return ProbeResult(False, "it is not here now")
+            return ProbeResult(False, "it is not connected now")
         prober = self.probers.get(device.kind)
         if prober is None:
             return ProbeResult(False, f"this agent can't probe devices of kind {device.kind}")

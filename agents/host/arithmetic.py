@@ -21,9 +21,9 @@ def main() -> int:
         not torch.equal((matrix.float() @ matrix.float()).long(), exact) for _ in range(ROUNDS)
     )
     if wrong:
-        sys.stderr.write(f"{wrong} of {ROUNDS} products of matrices are wrong\n")
+        sys.stderr.write(f"{wrong} of {ROUNDS} matrix products are wrong\n")
         return 1
-    sys.stdout.write(f"{ROUNDS} products of matrices right\n")
+    sys.stdout.write(f"{ROUNDS} matrix products are right\n")
     return 0
 
 

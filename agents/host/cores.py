@@ -104,7 +104,7 @@ class _Telling:
         if (core, holder) in self._told:
             return
         self._told.add((core, holder))
-        said = f"waiting for core {core}, which has {holder or 'somebody'}"
+        said = f"waiting for core {core}, which {holder or 'another process'} holds"
         _log.warning(said)
         if self._on_wait:
             self._on_wait(said)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controller.contracts.result import Blame, Failure, Outcome, Result
 
-UNKNOWN_INSTRUCTION = ": it came to an instruction that this CPU, or its hypervisor, does not run"
+UNKNOWN_INSTRUCTION = ": this CPU, or its hypervisor, does not support the instruction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,17 @@ def outcome_of(ended: WorkerExit) -> Outcome:
     if isinstance(said, Failure):
         return said if said.output else said.model_copy(update={"output": ended.output})
     if ended.past_deadline_s is not None:
-        message = f"not done after {ended.past_deadline_s:g} s; raise deadline_s or make it smaller"
+        message = (
+            f"not done after {ended.past_deadline_s:g} s. Raise deadline_s or make the run smaller."
+        )
         return _failure(ended, Blame.WORKLOAD, "deadline", message)
     if ended.returncode < 0:
         return _signalled(ended)
     if ended.returncode > 0:
-        message = f"the worker exited with status {ended.returncode} and no word why"
+        message = f"the worker exited with status {ended.returncode} and gave no reason"
         return _failure(ended, Blame.WORKLOAD, "exit", message)
     if ended.garbled is not None:
-        message = f"the worker said something that is no message: {ended.garbled[:200]!r}"
+        message = f"the worker wrote a line that is not a message: {ended.garbled[:200]!r}"
         return _failure(ended, Blame.HARNESS, "protocol", message)
     if said is None:
         return _failure(ended, Blame.HARNESS, "no_result", "the worker ended without a result")
@@ -58,10 +60,12 @@ def _signalled(ended: WorkerExit) -> Failure:
     name = signal_name(number)
     if number == signal.SIGKILL and ended.out_of_memory:
         message = "killed by the kernel: the host ran out of memory"
-        advice = "make it smaller, or run it on a host with more"
-        return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}; {advice}")
+        advice = "Make the run smaller, or use a host with more memory."
+        return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}. {advice}")
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        return _failure(ended, Blame.HARNESS, "signal", f"killed from outside by {name}")
+        return _failure(
+            ended, Blame.HARNESS, "signal", f"another process killed the worker with {name}"
+        )
     why = UNKNOWN_INSTRUCTION if number == signal.SIGILL else ""
     return _failure(ended, Blame.WORKLOAD, "signal", f"the worker crashed with {name}{why}")
 

@@ -38,13 +38,13 @@ async def ask_process(
         stderr=PIPE,
         env=inherited(os.environ) | SAFE_PATH,
     )
-    what = f"{verb} by {module}"
+    what = f"{verb} with {module}"
     try:
         offer_to_oom_killer(process.pid)
         async with asyncio.timeout(deadline_s):
             said, trouble = await process.communicate(order.model_dump_json().encode())
     except TimeoutError as error:
-        message = f"{what} was not done after {deadline_s:g} s"
+        message = f"cannot {what}: no end after {deadline_s:g} s"
         raise harness_fault("deadline", message) from error
     finally:
         if process.returncode is None:
@@ -60,7 +60,7 @@ async def ask_process(
         return kind.model_validate_json(said)
     except ValidationError as error:
         seen = f"the process ended with status {status}: {last}"
-        raise UserError(what, seen, "see that the model is sound") from error
+        raise UserError(what, seen, "Check that the model and data files are sound.") from error
 
 
 def harness_fault(kind: str, message: str) -> WorkerFault:
@@ -70,10 +70,10 @@ def harness_fault(kind: str, message: str) -> WorkerFault:
 
 def _last_line(trouble: bytes) -> str:
     lines = trouble[-LAST_BYTES:].decode(errors="replace").strip().splitlines()
-    return (lines or ["it said nothing"])[-1]
+    return (lines or ["it gave no reason"])[-1]
 
 
 def _signalled(what: str, outcome: Outcome) -> Failure:
     if not isinstance(outcome, Failure):
         raise TypeError(f"{what}: {outcome.type} of a process that was killed")
-    return outcome.model_copy(update={"message": f"{what}: {outcome.message}"})
+    return outcome.model_copy(update={"message": f"cannot {what}: {outcome.message}"})

@@ -90,12 +90,13 @@ def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
         cores = parse_cpus(wanted)
     except ValueError:
         raise _refusal(
-            f"cores {_short(wanted)!r} is no list of CPUs", "write all, physical, or such as 0-3,8"
+            f"cores={_short(wanted)} is not a list of CPUs",
+            "Write all, physical or a list such as 0-3,8.",
         ) from None
     if beyond := cores - device.host_cores:
         raise _refusal(
-            f"cores {_short(wanted)}: device {device.id} has no CPU {_short(format_cpus(beyond))}",
-            f"choose among {format_cpus(device.host_cores)}",
+            f"cores={_short(wanted)}: device {device.id} has no CPU {_short(format_cpus(beyond))}",
+            f"Choose among {format_cpus(device.host_cores)}.",
         )
     return cores
 
@@ -103,8 +104,8 @@ def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
 def _threads(wanted: int, cores: frozenset[int]) -> int:
     if wanted > len(cores) > 0:
         raise _refusal(
-            f"threads {wanted} are more than the {len(cores)} cores to run on",
-            "lower the knob threads, or give more with the knob cores",
+            f"threads={wanted} is more than the {len(cores)} cores to run on",
+            "Lower the knob threads, or add cores with the knob cores.",
         )
     return wanted or len(cores) or 1
 
@@ -113,15 +114,15 @@ def _allocator(malloc: str, huge_pages: bool, host: HostTools) -> dict[str, str]
     if huge_pages and host.huge_pages not in ("always", "madvise"):
         raise _refusal(
             f"huge_pages: transparent huge pages are {host.huge_pages or 'not in this kernel'}",
-            f"as root: echo madvise > {HUGE_PAGES}",
+            f"As root, run `echo madvise > {HUGE_PAGES}`.",
         )
     if malloc == "jemalloc":
         return {"MALLOC_CONF": ",".join([JEMALLOC_KEEPS, *([JEMALLOC_HUGE] if huge_pages else [])])}
     if malloc == "tcmalloc":
         if huge_pages:
             raise _refusal(
-                "huge_pages: tcmalloc does not ask for them",
-                "use malloc glibc, glibc-tuned or jemalloc",
+                "huge_pages: tcmalloc does not use them",
+                "Set malloc to glibc, glibc-tuned or jemalloc.",
             )
         return {}
     kept = GLIBC_KEEPS if malloc == "glibc-tuned" else ()
@@ -143,10 +144,10 @@ def _placement(
     if numa != "none" and len(host.nodes) > 1:
         nodes = format_cpus(node for node, cpus in host.nodes.items() if cpus & cores)
         memory = f"--membind={nodes}" if numa == "bind" else f"--interleave={nodes}"
-        command = _program("numactl", host.numactl, "apt-get install numactl")
+        command = _program("numactl", host.numactl, "Run `apt-get install numactl`.")
         return (command, f"--physcpubind={format_cpus(cores)}", memory)
     if cores != device.host_cores:
-        command = _program("taskset", host.taskset, "apt-get install util-linux")
+        command = _program("taskset", host.taskset, "Run `apt-get install util-linux`.")
         return (command, "--cpu-list", format_cpus(cores))
     return ()
 
@@ -169,5 +170,5 @@ def _short(text: str) -> str:
 
 
 def _refusal(seen: str, remedy: str) -> WorkerFault:
-    message = f"launch settings: {seen}; {remedy}"
+    message = f"cannot start the worker: {seen}. {remedy}"
     return WorkerFault(Failure(blame=Blame.USER, kind="launch", message=message))

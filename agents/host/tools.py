@@ -29,11 +29,12 @@ class Library:
 
 
 LIBRARIES: Mapping[str, Library] = {
-    "jemalloc": Library("libjemalloc.so.2", "apt-get install libjemalloc2"),
-    "tcmalloc": Library("libtcmalloc_minimal.so.4", "apt-get install libtcmalloc-minimal4"),
-    "llvm": Library("libomp.so.5", "apt-get install libomp5"),
+    "jemalloc": Library("libjemalloc.so.2", "Run `apt-get install libjemalloc2`."),
+    "tcmalloc": Library("libtcmalloc_minimal.so.4", "Run `apt-get install libtcmalloc-minimal4`."),
+    "llvm": Library("libomp.so.5", "Run `apt-get install libomp5`."),
     "intel": Library(
-        "libiomp5.so", "pip install intel-openmp==2024.1.2 where the stack runs; stack ipex has it"
+        "libiomp5.so",
+        "Run `pip install intel-openmp==2024.1.2` where the stack runs, or use stack ipex.",
     ),
 }
 
@@ -110,7 +111,7 @@ def _span(part: str) -> range:
     first, dash, last = part.partition("-")
     low, high = int(first), int(last if dash else first)
     if not 0 <= low <= high < MOST_CPUS:
-        raise ValueError(f"{part!r} is no range of CPUs")
+        raise ValueError(f"{part!r} is not a range of CPUs")
     return range(low, high + 1)
 
 

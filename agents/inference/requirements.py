@@ -92,31 +92,31 @@ def summary(told: SystemFacts) -> str:
         words.append(f"seccomp {_SECCOMP.get(told.seccomp, told.seccomp)}")
     if told.start:
         words.append("its loader ran")
-    return ", ".join(words) or "nothing is told"
+    return ", ".join(words) or "the device reports nothing"
 
 
 def _of_the_system(needs: Requirements, told: SystemFacts) -> Iterator[Unmet]:
     if told.kernel and told.kernel < needs.kernel:
         seen = f"kernel {_dotted(told.kernel)} is older than {_dotted(needs.kernel)}"
-        remedy = "Use a device with a newer kernel"
+        remedy = "Use a device with a newer kernel."
         yield Unmet("kernel version", FaultKind.UNSUPPORTED, seen, remedy)
     if told.machine and _32_BIT.fullmatch(told.machine):
-        seen = f"its kernel is a 32-bit one ({told.machine})"
-        yield Unmet("processor", FaultKind.UNSUPPORTED, seen, "Use a device with a 64-bit system")
+        seen = f"its kernel is 32-bit ({told.machine})"
+        yield Unmet("processor", FaultKind.UNSUPPORTED, seen, "Use a device with a 64-bit system.")
     if told.page_bytes and told.page_bytes > needs.page_bytes:
         seen = (
-            f"its memory pages have {told.page_bytes} bytes, and the bundle's segments are "
-            f"aligned for at most {needs.page_bytes}"
+            f"its memory pages have {told.page_bytes} bytes; the bundle's segments are "
+            f"aligned for {needs.page_bytes} at most"
         )
-        remedy = f"Use a device with pages of {needs.page_bytes} bytes or less"
+        remedy = f"Use a device with pages of {needs.page_bytes} bytes or less."
         yield Unmet("page size", FaultKind.UNSUPPORTED, seen, remedy)
 
 
 def _of_storage(needs: Requirements, told: SystemFacts) -> Iterator[Unmet]:
     if told.free_bytes is None or told.pushed or told.free_bytes >= needs.storage_bytes:
         return
-    seen = f"{told.free_bytes >> 20} MiB are free, a push needs {needs.storage_bytes >> 20} MiB"
-    remedy = "Free space there; on a phone, benchfarm phone clean removes what runs have left"
+    seen = f"{told.free_bytes >> 20} MiB are free, and a push needs {needs.storage_bytes >> 20} MiB"
+    remedy = "Free space there; on a phone, `benchfarm phone clean` removes what runs left."
     yield Unmet("free storage", FaultKind.STORAGE_FULL, seen, remedy)
 
 
@@ -125,24 +125,24 @@ def _of_the_start(told: SystemFacts) -> Iterator[Unmet]:
     if start is None or start.exit_code == 0:
         return
     if start.exit_code == 128 + signal.SIGSYS:
-        seen = "a seccomp filter killed the bundle's loader (SIGSYS): it forbids a system call"
-        remedy = "Use a device whose adb shell has no such filter"
+        seen = "a seccomp filter killed the bundle's loader (SIGSYS)"
+        remedy = "Use a device whose adb shell has no such filter."
         yield Unmet("seccomp", FaultKind.NO_EXEC, seen, remedy)
     elif told.machine == _32_BIT_USERLAND:
-        seen = f"its userland is a 32-bit one, and no 64-bit program starts: {_why(start)}"
-        remedy = "Use a device with a 64-bit system"
+        seen = f"its userland is 32-bit, and no 64-bit program starts: {_why(start)}"
+        remedy = "Use a device with a 64-bit system."
         yield Unmet("processor", FaultKind.UNSUPPORTED, seen, remedy)
     elif told.noexec:
         seen = f"the folder of runs is mounted noexec: {_why(start)}"
-        remedy = "Use a device on which pushed programs may run"
+        remedy = "Use a device on which pushed programs may run."
         yield Unmet("execution", FaultKind.NO_EXEC, seen, remedy)
     elif start.exit_code in NOT_STARTED and _DENIED.search(start.words):
-        seen = f"{_domain(told)} may not execute files that were pushed: {_why(start)}"
-        remedy = "Use a device on which pushed programs may run"
+        seen = f"{_domain(told)} may not execute pushed files: {_why(start)}"
+        remedy = "Use a device on which pushed programs may run."
         yield Unmet("SELinux domain", FaultKind.NO_EXEC, seen, remedy)
     else:
         seen = f"the bundle's loader does not start: {_why(start)}"
-        remedy = "Mend what it says, or use another device"
+        remedy = "Correct what it says, or use another device."
         yield Unmet("start of a program", FaultKind.NO_EXEC, seen, remedy)
 
 
@@ -155,7 +155,7 @@ def _why(start: Start) -> str:
 def _domain(told: SystemFacts) -> str:
     if told.selinux:
         return f"the adb shell's SELinux domain {told.selinux}"
-    return "the adb shell, whose SELinux domain isn't told,"
+    return "the adb shell (SELinux domain unknown)"
 
 
 def _dotted(version: tuple[int, int, int]) -> str:

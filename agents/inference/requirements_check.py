@@ -1,4 +1,4 @@
-"""What `benchfarm phone doctor` says of the bundles that a phone is to run."""
+"""Checks of `benchfarm phone doctor`: can the phone start the bundles of its architecture?"""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def bundle_checks(remote: Remote, place: str, architecture: str | None) ->
         found = [check for one in built for check in await _looked_at(remote, place, one)]
     if built:
         return found
-    seen = f"none for {architecture} was built on this host yet, so that none was tried"
-    remedy = f"benchfarm bundle build {known[0]}"
+    seen = f"not tried: this host has built none for {architecture} yet"
+    remedy = f"Run `benchfarm bundle build {known[0]}`."
     return [Check(what="bundle", health=Health.UNKNOWN, seen=seen, remedy=remedy)]
 
 
@@ -34,17 +34,17 @@ async def _looked_at(remote: Remote, place: str, runtime: Runtime) -> list[Check
     try:
         seen = await look(remote, runtime, place)
     except RemoteFault as fault:
-        remedy = "mend that, then examine the phone again"
+        remedy = "Correct that, then examine the phone again."
         return [Check(what=what, health=Health.MEND, seen=fault.message, remedy=remedy)]
     return [*checks_of(what, seen)]
 
 
 def checks_of(what: str, seen: Look) -> Iterator[Check]:
-    """Yield what a phone lacks for a bundle, and what it doesn't tell; else that it is well."""
+    """Yield a check for each requirement that is not met or not reported, then a summary."""
     for one in seen.unmet:
         yield Check(what=what, health=Health.MEND, seen=one.seen, remedy=one.remedy)
     if seen.unmet:
         return  # nothing more was asked
     for name in untold(seen.told):
-        yield Check(what=what, health=Health.UNKNOWN, seen=f"{name} isn't told, nor judged")
+        yield Check(what=what, health=Health.UNKNOWN, seen=f"the phone does not report its {name}")
     yield Check(what=what, health=Health.WELL, seen=summary(seen.told))

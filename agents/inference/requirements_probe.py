@@ -66,7 +66,7 @@ _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen of a remote."""
+    """A remote's facts, and the requirements it does not meet."""
 
     told: SystemFacts
     unmet: Sequence[Unmet]
@@ -74,9 +74,9 @@ class Look:
 
 
 async def require(remote: Remote, runtime: Runtime, place: str) -> Look:
-    """Return what was seen of a remote that can start a bundle; called before it is pushed.
+    """Require that a remote can start a bundle, before the bundle is pushed; return its facts.
 
-    place: what faults are said to happen at. Raises RemoteFault naming each requirement not met.
+    place: the name that faults carry. Raises RemoteFault naming each requirement not met.
     """
     seen = await look(remote, runtime, place)
     if seen.unmet:
@@ -85,15 +85,15 @@ async def require(remote: Remote, runtime: Runtime, place: str) -> Look:
 
 
 def refusal(place: str, bundle: str, lacking: Sequence[Unmet]) -> RemoteFault:
-    """Return the fault that a phone's lacks are, of the first one's kind."""
+    """Return one fault for all requirements not met; its kind is the first one's."""
     why = "; ".join(one.seen for one in lacking)
-    remedies = ". ".join(dict.fromkeys(one.remedy for one in lacking))
-    message = f"cannot run the bundle {bundle} here: {why}. {remedies}"
+    remedies = " ".join(dict.fromkeys(one.remedy for one in lacking))
+    message = f"cannot run bundle {bundle} here: {why}. {remedies}"
     return RemoteFault(place, lacking[0].kind, message)
 
 
 async def look(remote: Remote, runtime: Runtime, place: str) -> Look:
-    """Ask a remote, and start the bundle's loader there unless something is in the way already.
+    """Ask a remote for its facts; if they fit, start the bundle's loader there.
 
     Raises RemoteFault if it can't be asked, or takes no files.
     """
@@ -111,7 +111,7 @@ async def look(remote: Remote, runtime: Runtime, place: str) -> Look:
 
 
 async def _ask(remote: Remote, argv: Sequence[str]) -> Completed:
-    """Run a question; that it takes too long is not the workload's fault."""
+    """Run a command; a deadline passed is a hung device, not the workload's fault."""
     try:
         return await remote.run(argv, ASK_S)
     except RemoteFault as fault:
@@ -122,7 +122,7 @@ async def _ask(remote: Remote, argv: Sequence[str]) -> Completed:
 
 def _unable(place: str, done: Completed) -> RemoteFault:
     words = _text(done) if done.merged else done.stderr[:MAX_SAID].decode(errors="replace")
-    what = f"can't try the bundle's loader: {one_line(words) or f'exit status {done.exit_code}'}"
+    what = f"cannot start the bundle's loader: {one_line(words) or f'exit status {done.exit_code}'}"
     if done.exit_code in NOT_STARTED:
         return RemoteFault(place, FaultKind.UNSUPPORTED, what)
     return fault_of_refusal(place, what)

@@ -32,8 +32,8 @@ def variants_of(wanted: KernelBench) -> tuple[str, ...]:
     chosen = tuple(compiled[0] if v == BEST_VARIANT else v for v in wanted.variants) or compiled
     for variant in chosen:
         if variant not in able:
-            seen = f"variant {variant} can't run here"
-            raise UserError(f"kernels {wanted.verb}", seen, f"there are: {', '.join(able)}")
+            seen = f"this CPU or build has no variant {variant}"
+            raise UserError(f"run kernels {wanted.verb}", seen, f"Choose among {', '.join(able)}.")
     return chosen
 
 
@@ -43,7 +43,9 @@ def require_dtypes(wanted: KernelBench) -> None:
         dtypes = operators()[op].dtypes
         if wanted.dtypes and not set(wanted.dtypes) & set(dtypes):
             seen = f"{op} has no dtype {', '.join(wanted.dtypes)}"
-            raise UserError(f"kernels {wanted.verb}", seen, f"it has: {', '.join(dtypes)}")
+            raise UserError(
+                f"run kernels {wanted.verb}", seen, f"Choose among {', '.join(dtypes)}."
+            )
 
 
 def list_operators() -> int:
@@ -68,8 +70,8 @@ def main() -> int:
     except UserError as error:
         return _complain(error)
     except KernelsUnusable as error:
-        remedy = "see what there is: benchfarm stacks show torch"
-        return _complain(UserError(f"kernels {wanted.verb}", str(error), remedy))
+        remedy = "Run `benchfarm stacks show torch` to see the variants."
+        return _complain(UserError(f"run kernels {wanted.verb}", str(error), remedy))
     if wanted.verb == "bench" and compiler() is None:
         say(f"without baselines by torch.compile: {MISSING}", err=True)
     knobs = {name: k.default for name, k in load_catalog().launch["cpu_host"].knobs.items()}

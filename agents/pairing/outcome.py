@@ -114,7 +114,7 @@ def _restless(name: str, share: float | None) -> list[str]:
     if share is None or share <= REST_BOUND:
         return []
     used = f"side {name} used {share:.1%} of a core while the other was timed"
-    return [f"{used}, more than {REST_BOUND:.0%}: its threads don't sleep between turns"]
+    return [f"{used}, more than {REST_BOUND:.0%}: its threads do not sleep between batches"]
 
 
 def _too_few(state: ComparisonState) -> list[str]:

@@ -79,6 +79,6 @@ class AirplaneMode:
             await asyncio.sleep(self.settle_s)
             await self.remote.run(("rm", "-f", guard), ASK_S)
         except RemoteFault as fault:
-            message = f"airplane mode cuts it off; it ends that itself in {self.guard_s} s"
+            message = f"airplane mode cut it off; it turns that off by itself in {self.guard_s} s"
             raise RemoteFault(fault.place, fault.kind, f"{fault.message}; {message}") from fault
         return done

@@ -93,7 +93,7 @@ class Phones:
         """Return the way to a phone; raises RemoteFault if it isn't there now."""
         phone = self.present.here.get(device.id)
         if phone is None:
-            message = "the phone is not connected; see benchfarm device list"
+            message = "the phone is not connected; `benchfarm device list` says why"
             raise RemoteFault(device.id, FaultKind.OFFLINE, message)
         return phone.remote
 
@@ -135,7 +135,7 @@ class Phones:
                 async for change in track(server):
                     await self._take(server.address, change)
             except AdbUnavailable as error:
-                log.error("this host reaches no phones: %s", error)
+                log.error("this host has no phones: %s", error)
                 self._status_files.servers[status] = AdbStatus(complaint=ErrorPayload.of(error))
                 self._publish()
             await asyncio.sleep(SERVER_PAUSE_S)

@@ -10,7 +10,6 @@ from agents.phones.policy import Facts, Policy, preflight
 from agents.phones.settings import (
     BRIGHTNESS_MODE,
     DEVELOPER,
-    ON_POWER,
     READ,
     SAVER,
     STAY_ON,
@@ -34,17 +33,17 @@ OLDEST_SDK: Final = 21
 """Android 5: the oldest on which the bundle has run."""
 
 REMEDIES: Final[tuple[tuple[str, str], ...]] = (
-    ("it is not charging", "charge it"),
-    ("charging", "unplug it and connect over TCP: adb tcpip 5555, benchfarm phone connect HOST"),
-    ("% is below", "charge it first"),
-    ("°C is above", "let it cool: screen off, out of its case, away from the charger"),
-    ("thermal status", "let it cool: screen off, out of its case, away from the charger"),
+    ("it is not charging", "Charge it."),
+    ("charging", "Run `adb tcpip 5555`, unplug it, then run `benchfarm phone connect HOST`."),
+    ("% is below", "Charge it first."),
+    ("°C is above", "Let it cool: screen off, out of its case, away from the charger."),
+    ("thermal status", "Let it cool: screen off, out of its case, away from the charger."),
     (
         "airplane mode",
-        "turn airplane mode on; adb over USB stays, Wi-Fi can be turned on again",
+        "Turn airplane mode on; adb over USB stays, and Wi-Fi can be turned on again.",
     ),
-    ("brightness", "settings put system screen_brightness 1, with screen_brightness_mode 0"),
-    ("load", "wait, and close what runs: adb shell top -n 1"),
+    ("brightness", "Turn the brightness down and automatic brightness off, or use --set."),
+    ("load", "Wait, or close what `adb shell top -n 1` shows."),
 )
 """By words of what a policy objects to."""
 
@@ -61,7 +60,7 @@ def checks(
     settings: Mapping[str, str],
     policy: Policy,
 ) -> list[Check]:
-    """Return what was looked at, what is to be mended first.
+    """Return every check, those to mend first.
 
     android, sdk: its release and API level.
     """
@@ -75,23 +74,25 @@ def checks(
 
 def _android(release: str, sdk: int | None) -> Check:
     if sdk is None:
-        return Check(what="Android", health=Health.UNKNOWN, seen="its API level isn't told")
+        return Check(
+            what="Android", health=Health.UNKNOWN, seen="the phone does not report its API level"
+        )
     seen = f"{release} (API {sdk})"
     if sdk < OLDEST_SDK:
-        remedy = "use another phone: the runtime needs Android 5 or later"
+        remedy = "Use another phone: the runtime needs Android 5 or later."
         return Check(what="Android", health=Health.MEND, seen=seen, remedy=remedy)
     return Check(what="Android", health=Health.WELL, seen=seen)
 
 
 def _conditions(facts: Facts, policy: Policy) -> Iterator[Check]:
-    """Yield what the policy objects to, and what it can't judge since the phone doesn't tell it."""
+    """Yield a policy's objections, and the facts that it needs and the phone does not report."""
     objections = preflight(policy, facts).reasons
     what = f"policy {policy.name}"
     for objection in objections:
         yield Check(what=what, health=Health.MEND, seen=objection, remedy=remedy_of(objection))
     for name, asked in _asked(policy):
         if asked and name not in facts:
-            yield Check(what=what, health=Health.UNKNOWN, seen=f"{name} isn't told, nor judged")
+            yield Check(what=what, health=Health.UNKNOWN, seen=f"the phone does not report {name}")
     if not objections:
         yield Check(what=what, health=Health.WELL, seen=_summary(facts))
 
@@ -108,44 +109,47 @@ def _asked(policy: Policy) -> Iterator[tuple[str, bool]]:
 
 
 def remedy_of(objection: str) -> str:
-    """Return how to mend what a policy objects to."""
+    """Return the remedy for an objection of a policy, as one sentence."""
     return next(remedy for words, remedy in REMEDIES if words in objection)
 
 
 def _summary(facts: Facts) -> str:
     told = ("battery_percent", "battery_celsius", "thermal_status")
-    return ", ".join(f"{name} {facts[name]}" for name in told if name in facts) or "nothing is told"
+    return (
+        ", ".join(f"{name} {facts[name]}" for name in told if name in facts)
+        or "the phone reports nothing"
+    )
 
 
 def _settings(settings: Mapping[str, str], policy: Policy) -> Iterator[Check]:
-    """Yield what doesn't make a run INVALID and changes its figures, or ends it."""
+    """Yield settings that leave a run VALID but change its figures, or end it."""
     if not settings:
-        seen = "the phone has no settings command, or it says nothing"
+        seen = "the settings command is missing or prints nothing"
         yield Check(what="settings", health=Health.UNKNOWN, seen=seen)
         return
     if settings.get(SAVER) == "1":
-        seen, remedy = "battery saver is on: it slows the phone", "settings put global low_power 0"
+        seen, remedy = "battery saver is on: it slows the phone", "Turn it off, or use --set."
         yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
     if settings.get(BRIGHTNESS_MODE) == "1" and policy.most_brightness is not None:
         seen = "brightness is automatic: it may rise during a run"
-        remedy = "settings put system screen_brightness_mode 0"
+        remedy = "Turn automatic brightness off, or use --set."
         yield Check(what="settings", health=Health.MEND, seen=seen, remedy=remedy)
     if settings.get(STAY_ON, "0") == "0":
-        seen = "the screen turns itself off; some phones slow down then"
-        remedy = f"settings put global stay_on_while_plugged_in {ON_POWER}"
+        seen = "the screen turns itself off, and some phones slow down then"
+        remedy = "Turn 'Stay awake' on in the developer options, or use --set."
         yield Check(what="settings", health=Health.HINT, seen=seen, remedy=remedy)
 
 
 def developer_options(settings: Mapping[str, str]) -> Check:
-    """Return whether developer options, and so debugging, stay on."""
+    """Check whether developer options, and with them USB debugging, are on."""
     what = "developer options"
     match settings.get(DEVELOPER):
         case "0":
-            seen = "off: debugging may end with the next restart"
-            remedy = "tap the build number seven times in Settings, About phone"
+            seen = "off: USB debugging may end at the next restart"
+            remedy = "Tap the build number seven times in Settings, About phone."
             return Check(what=what, health=Health.HINT, seen=seen, remedy=remedy)
         case None:
-            seen = "debugging is on, since adb answers; the phone tells no more"
+            seen = "USB debugging is on, since adb answers"
             return Check(what=what, health=Health.WELL, seen=seen)
         case _:
             return Check(what=what, health=Health.WELL, seen="on")

@@ -30,7 +30,7 @@ class KeptFile:
         except (*UNREADABLE, OSError) as error:
             raise self._damaged(reason(error)) from error
         if kept.device_id != self.device_id:
-            raise self._damaged(f"it is of phone {kept.device_id}")
+            raise self._damaged(f"it belongs to phone {kept.device_id}")
         return kept
 
     def write(self, kept: KeptSettings) -> None:
@@ -47,11 +47,11 @@ class KeptFile:
                 os.fsync(file.fileno())
             new.replace(self.path)
         except OSError as error:
-            tried, remedy = f"keeping phone {self.device_id}'s settings", "see that disk"
+            tried, remedy = f"keep the settings of phone {self.device_id}", "Check that disk."
             seen = f"{self.path}: {error.strerror or error}"
             raise PhoneUnavailable(tried, seen, remedy) from error
 
     def _damaged(self, why: str) -> PhoneUnavailable:
         seen = f"{self.path} is damaged: {why}"
-        remedy = "look through the phone's settings yourself, then delete the file"
-        return PhoneUnavailable(f"reading the settings of phone {self.device_id}", seen, remedy)
+        remedy = "Check the phone's settings yourself, then delete the file."
+        return PhoneUnavailable(f"read the settings of phone {self.device_id}", seen, remedy)

@@ -1,4 +1,4 @@
-"""What the way adb lists a phone says of its key, its mode and its developer options. Pure."""
+"""Checks of a phone's key, mode and developer options, from the state that adb lists. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from agents.remotes.adb.refusals import DEVICE
 from controller.contracts.adb_status import Check, Health, worst_first
 
 _ON_SCREEN: Final = (
-    "unlock it and confirm this host's key on its screen, 'always allow'; without a question: "
-    "Developer options, revoke USB debugging authorisations, then plug it in again"
+    "Unlock it and confirm this host's key on its screen, 'always allow'. If it doesn't ask, "
+    "revoke USB debugging authorisations in its developer options, then plug it in again."
 )
-_UDEV: Final = "have the agent's user in group plugdev, with a udev rule for the phone (Debian: \
-android-sdk-platform-tools-common), then plug it in again"
-_ANDROID: Final = "restart it into Android: choose 'Reboot system now' on its screen, or hold its \
-power button"
+_UDEV: Final = "Put the agent's user into group plugdev, with a udev rule for the phone (Debian: \
+android-sdk-platform-tools-common), then plug it in again."
+_ANDROID: Final = "Restart it into Android: choose 'Reboot system now' on its screen, or hold its \
+power button."
 _AGAIN: Final = (
-    "over a network: benchfarm phone connect ADDRESS; on a cable: plug it in again; else restart it"
+    "Run `benchfarm phone connect ADDRESS` (network) or plug it in again (cable); else restart it."
 )
-_SOON: Final = "wait a moment, then ask again"
+_SOON: Final = "Wait a moment, then ask again."
 _MODES: Final[Mapping[str, tuple[str, str]]] = {
-    "offline": ("adb lists it as offline: it doesn't answer", _AGAIN),
+    "offline": ("adb lists it as offline: it does not answer", _AGAIN),
     "recovery": ("it is in recovery, not in Android", _ANDROID),
     "rescue": ("it is in rescue mode, not in Android", _ANDROID),
     "sideload": ("it waits for an update (sideload), not in Android", _ANDROID),
@@ -29,17 +29,16 @@ _MODES: Final[Mapping[str, tuple[str, str]]] = {
     "connecting": ("adb is still connecting to it", _SOON),
     "authorizing": ("adb is still trying its keys", _SOON),
 }
-"""adb's states (AOSP adb.h, ConnectionState) in which Android doesn't answer: what is seen, what to
-do."""
+"""adb's states (AOSP adb.h, ConnectionState) without an answer of Android: seen and remedy."""
 OUTSIDE_ANDROID: Final = frozenset({"recovery", "rescue", "sideload", "bootloader"})
 NO_PERMISSIONS: Final = "no permissions"
 """How such a state begins; what follows depends on the host."""
 _KEY, _MODE, _DEVELOPER = "key", "mode", "developer options"
-_LATER: Final = "mend what is above, then ask again"
+_LATER: Final = "Correct what is above, then ask again."
 
 
 def mode_checks(state: str) -> list[Check]:
-    """Return what is known of a phone that adb lists so, what is to be mended first."""
+    """Return the checks of a phone in a state of adb's, those to mend first."""
     return worst_first((_key(state), _mode(state), _developer(state), *_rest(state)))
 
 
@@ -47,12 +46,12 @@ def _key(state: str) -> Check:
     if state == DEVICE:
         return Check(what=_KEY, health=Health.WELL, seen="this host's key is confirmed")
     if state == "unauthorized":
-        seen = "this host's key isn't confirmed on the phone"
+        seen = "this host's key is not confirmed on the phone"
         return Check(what=_KEY, health=Health.MEND, seen=seen, remedy=_ON_SCREEN)
     if state.startswith(NO_PERMISSIONS):
         seen = "this host's user may not open its USB device"
         return Check(what=_KEY, health=Health.MEND, seen=seen, remedy=_UDEV)
-    return Check(what=_KEY, health=Health.UNKNOWN, seen="can't be told yet")
+    return Check(what=_KEY, health=Health.UNKNOWN, seen="not known yet")
 
 
 def _mode(state: str) -> Check:
@@ -61,7 +60,7 @@ def _mode(state: str) -> Check:
     if state == "unauthorized":
         return Check(what=_MODE, health=Health.WELL, seen="adb's daemon answers")
     if state.startswith(NO_PERMISSIONS):
-        return Check(what=_MODE, health=Health.UNKNOWN, seen="can't be told yet")
+        return Check(what=_MODE, health=Health.UNKNOWN, seen="not known yet")
     seen, remedy = _MODES.get(state, (f"adb lists it as {state}", _AGAIN))
     return Check(what=_MODE, health=Health.MEND, seen=seen, remedy=remedy)
 
@@ -69,11 +68,11 @@ def _mode(state: str) -> Check:
 def _developer(state: str) -> Check:
     if state == "unauthorized":
         return Check(what=_DEVELOPER, health=Health.WELL, seen="USB debugging is on")
-    return Check(what=_DEVELOPER, health=Health.UNKNOWN, seen="can't be told yet")
+    return Check(what=_DEVELOPER, health=Health.UNKNOWN, seen="not known yet")
 
 
 def _rest(state: str) -> tuple[Check, ...]:
     if state == DEVICE:
         return ()
-    what, seen = "battery, storage, heat, settings", "can't be asked yet"
+    what, seen = "battery, storage, heat, settings", "not known yet"
     return (Check(what=what, health=Health.UNKNOWN, seen=seen, remedy=_LATER),)

@@ -25,8 +25,8 @@ from controller.contracts.adb_status import Check, Health, Offer
 ASK_S = 15.0
 UNSET: Final = "null"
 REFUSED: Final = (
-    "set it on the phone itself; a Xiaomi lets adb do it by "
-    "'USB debugging (Security settings)' in its developer options"
+    "Set it on the phone itself. On a Xiaomi, 'USB debugging (Security settings)' in the "
+    "developer options lets adb set it."
 )
 
 
@@ -58,7 +58,7 @@ class PhoneSettings:
         What can't be put back stays kept. Raises as `set` does.
         """
         found = [await self._put_back(kept) for kept in self.file.read().in_turn()]
-        return found or [Check(what="settings", health=Health.WELL, seen="nothing to put back")]
+        return found or [Check(what="settings", health=Health.WELL, seen="nothing to restore")]
 
     async def _set(self, offer: Offer) -> Check:
         try:
@@ -66,7 +66,7 @@ class PhoneSettings:
             if offer.key == AIRPLANE and self.airplane.networked:
                 await self._require_wifi_left_alone()
         except UnfitValue as error:
-            return _mend(offer.key, f"left alone: {error}", "set it on the phone itself")
+            return _mend(offer.key, f"left alone: {error}", "Set it on the phone itself.")
         fresh = Offer(key=offer.key, former=former, value=offer.value)
         if former == offer.value:
             return _well(offer.key, f"{former} already")
@@ -84,7 +84,7 @@ class PhoneSettings:
 
     async def _require_wifi_left_alone(self) -> None:
         if not leaves_wifi(await self._get(RADIOS)):
-            raise UnfitValue("it would turn Wi-Fi off, over which the phone is reached")
+            raise UnfitValue("it would turn off Wi-Fi, and the phone is reached over Wi-Fi")
 
     async def _put_back(self, kept: Kept) -> Check:
         now = await self._after(kept.key)
@@ -98,7 +98,7 @@ class PhoneSettings:
                 now = await self._after(kept.key)
                 if now == kept.ours:
                     seen = f"still {_shown(now)}{_words(done)}"
-                    return _mend(kept.key, seen, f"put it back to {_shown(kept.former)} yourself")
+                    return _mend(kept.key, seen, f"Set it to {_shown(kept.former)} yourself.")
                 seen = f"{_shown(now)} again"
         self.file.write(self.file.read().forget(kept.key))
         return _well(kept.key, seen)
@@ -108,14 +108,14 @@ class PhoneSettings:
         value = await self._after(key)
         if value is not None and not fits(value):
             shown = one_line(value)[:40]
-            raise UnfitValue(f"what it says ({shown!r}, {len(value)} characters) can't be kept")
+            raise UnfitValue(f"its value ({shown!r}, {len(value)} characters) can't be kept")
         return value
 
     async def _after(self, key: str) -> str | None:
         """Return what a setting says, whatever that is; raises RemoteFault."""
         done = await self.remote.run(("settings", "get", *key.split("/")), ASK_S)
         if done.exit_code:
-            message = f"settings get ended with {done.exit_code}{_words(done)}"
+            message = f"settings get exited with status {done.exit_code}{_words(done)}"
             raise RemoteFault(self.place, FaultKind.UNSUPPORTED, message)
         said = done.stdout[: MAX_CHARACTERS * 8].decode(errors="replace")
         value = said.removesuffix("\n").removesuffix("\r")

@@ -16,10 +16,10 @@ from controller.contracts.errors import PhoneUnavailable, UserError
 from controller.platform.atomic import write_private
 
 REMEDIES = {
-    FaultKind.UNAUTHORIZED: "confirm this host's key on its screen; it then joins by itself",
-    FaultKind.UNSUPPORTED: "no run can begin on it: see docs/phones.md for what a phone needs",
-    FaultKind.STORAGE_FULL: "free space on it: it is looked at again by itself",
-    FaultKind.READ_ONLY: "restart it: what can't be written takes no runs",
+    FaultKind.UNAUTHORIZED: "Confirm this host's key on its screen; it then joins by itself.",
+    FaultKind.UNSUPPORTED: "Use another phone; docs/phones.md says what a phone needs.",
+    FaultKind.STORAGE_FULL: "Free space on it; it is then tried again by itself.",
+    FaultKind.READ_ONLY: "Restart it: runs need storage that can be written.",
 }
 log = logging.getLogger(__name__)
 
@@ -57,10 +57,10 @@ def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
     if state not in OUTSIDE_ANDROID and not (state or "").startswith(NO_PERMISSIONS):
         return None
     first = mode_checks(str(state))[0]
-    return PhoneUnavailable(f"reaching phone {serial}", first.seen, first.remedy)
+    return PhoneUnavailable(f"use phone {serial}", first.seen, first.remedy)
 
 
 def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
     """Return the complaint about a phone that could not be taken in."""
-    remedy = REMEDIES.get(fault.kind, "see that it answers, and connect it again")
-    return PhoneUnavailable(f"reaching phone {serial}", fault.message, remedy)
+    remedy = REMEDIES.get(fault.kind, "Check that it answers, then connect it again.")
+    return PhoneUnavailable(f"use phone {serial}", fault.message, remedy)

@@ -45,7 +45,7 @@ def failure_in(command: Command, text: str) -> Failure | None:
 
 def _failure(known: FailureLine, line: str, text: str) -> Failure:
     said = " ".join(line.split())[:200]
-    message = f"the program said: {said}; {known.remedy}"
+    message = f"the program printed: {said}. {known.remedy}"
     return Failure(blame=known.blame, kind=known.kind, message=message, output=_end(text))
 
 
@@ -61,7 +61,7 @@ def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measur
             text = source(figure.reads or command.reads)
             samples = _chosen(figure, [_number(v) * figure.scale for v in _values(figure, text)])
         except OutputUnreadable as error:
-            message = f"figure {name} can't be read: {error}"
+            message = f"cannot read figure {name}: {error}"
             failure = Failure(blame=Blame.WORKLOAD, kind=KIND, message=message, output=_end(text))
             raise WorkerFault(failure) from error
         if samples:
@@ -87,7 +87,7 @@ def objections_in(command: Command, text: str) -> tuple[str, ...]:
     patterns = [line_pattern(known) for known in command.invalid]
     found = (line for line in _lines(text) if any(p.search(line) for p in patterns))
     said = dict.fromkeys(" ".join(line.split())[:MAX_FACT] for line in found)
-    return tuple(f"the program said: {line}" for line in said)[:LAST_LINES]
+    return tuple(f"the program printed: {line}" for line in said)[:LAST_LINES]
 
 
 def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
@@ -108,10 +108,10 @@ def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
 def _chosen(figure: Figure, numbers: Sequence[float]) -> Sequence[float]:
     if not numbers:
         if figure.required:
-            raise OutputUnreadable(f"nothing in the output is what {_sought(figure)} looks for")
+            raise OutputUnreadable(f"the output has nothing that matches {_sought(figure)}")
         return ()
     if figure.select == "only" and len(numbers) > 1:
-        raise OutputUnreadable(f"{_sought(figure)} finds {len(numbers)} values, and one is wanted")
+        raise OutputUnreadable(f"{_sought(figure)} matches {len(numbers)} values, not one")
     return {"first": numbers[:1], "last": numbers[-1:]}.get(figure.select, numbers)
 
 
@@ -134,7 +134,7 @@ def _values(figure: Figure, text: str) -> Iterator[object]:
         found = _column(text, str(figure.csv), figure.where)
     for number, value in enumerate(found):
         if number == MAX_SAMPLES:
-            raise OutputUnreadable(f"{_sought(figure)} finds more than {MAX_SAMPLES} values")
+            raise OutputUnreadable(f"{_sought(figure)} matches more than {MAX_SAMPLES} values")
         yield value
 
 
@@ -145,9 +145,9 @@ def _number(value: object) -> float:
             raise ValueError(value)
         number = float(value)
     except (ValueError, OverflowError) as error:
-        raise OutputUnreadable(f"{str(value)[:60]!r} is no number") from error
+        raise OutputUnreadable(f"{str(value)[:60]!r} is not a number") from error
     if not math.isfinite(number) or number < 0:
-        raise OutputUnreadable(f"{number} can't have been measured")
+        raise OutputUnreadable(f"{number} is not a possible measurement")
     return number
 
 

@@ -83,7 +83,7 @@ def _sources(folder: Path) -> Callable[[str], str]:
             with path.open(errors="replace") as file:
                 return file.read(MAX_KEPT)
         except OSError as error:
-            seen = f"the program was to write {name}: {error.strerror or error}"
+            seen = f"the program did not write {name}: {error.strerror or error}"
             raise OutputUnreadable(seen) from error
 
     return text_of

@@ -77,7 +77,7 @@ class LocalPrograms:
             missing = isinstance(error, FileNotFoundError)
             return Ended(_NOT_FOUND if missing else _NOT_EXECUTABLE, False, str(error).encode())
         except (OSError, ValueError) as error:  # too long, or with a NUL in it
-            message = f"{argv[:1]} can't be started: {error}"
+            message = f"cannot start {argv[0]}: {error}"
             raise RemoteFault(self.place, FaultKind.PROTOCOL, message) from error
         finally:
             self._running.discard(token)
@@ -257,7 +257,7 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
                 self._unpack(tree, path)
                 pushed = tree.archive_bytes
         if any(not os.access(path / program, os.X_OK) for program in tree.programs[:1]):
-            message = f"{path} holds programs that can't be executed: is it mounted noexec?"
+            message = f"programs in {path} can't be executed: is it mounted noexec?"
             raise RemoteFault(self.programs.place, FaultKind.NO_EXEC, message)
         return pushed
 
@@ -267,7 +267,7 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
         try:
             tree.unpack(unpacked)
             if wrong := differences(tree.listing, listing_of_folder(unpacked)):
-                message = f"what was unpacked is something else: {'; '.join(wrong[:3])}"
+                message = f"unpacked files differ: {'; '.join(wrong[:3])}"
                 raise RemoteFault(self.programs.place, FaultKind.CORRUPT, message)
             if path.exists():
                 shutil.rmtree(path)

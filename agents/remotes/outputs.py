@@ -62,7 +62,7 @@ class Lines:
         self._most_bytes -= len(data)
         self._most_lines -= data.count(b"\n")
         if min(self._most_bytes, self._most_lines) < 0:
-            raise OverflowError("far more than a run has to tell")
+            raise OverflowError("far more than a run has to print")
         *complete, rest = data.split(b"\n")
         lines = []
         for piece in complete:
@@ -98,11 +98,11 @@ class RunsPrograms(Generic[Programs]):
         def take(data: bytes) -> None:
             said.extend(data)
             if len(said) > MAX_OUTPUT_BYTES:
-                raise self._too_much(f"{argv[0]!r} said more than {MAX_OUTPUT_BYTES} bytes")
+                raise self._too_much(f"{argv[0]!r} printed more than {MAX_OUTPUT_BYTES} bytes")
 
         ended = await self.programs.execute(argv, NO_ENVIRONMENT, deadline_s, stdin, take)
         if ended.past_deadline:
-            message = f"{' '.join(argv)[:200]!r} was not done after {deadline_s:g} s"
+            message = f"{' '.join(argv)[:200]!r} had not ended after {deadline_s:g} s"
             raise RemoteFault(self.programs.place, FaultKind.DEADLINE, message)
         return Completed(ended.exit_code, bytes(said), ended.stderr, ended.merged)
 
@@ -120,7 +120,7 @@ class RunsPrograms(Generic[Programs]):
             try:
                 complete = lines.feed(data)
             except OverflowError as error:
-                raise self._too_much(f"{argv[0]!r} said {error}") from error
+                raise self._too_much(f"{argv[0]!r} printed {error}") from error
             for line in complete:
                 on_line(line)
 

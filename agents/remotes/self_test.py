@@ -42,7 +42,7 @@ async def examine(remote: Examined, folder: PurePosixPath, place: str) -> str:
     """
     free = await remote.free_bytes()
     if free < LEAST_FREE_BYTES:
-        message = f"{free >> 20} MiB are free, a run needs {LEAST_FREE_BYTES >> 20}"
+        message = f"{free >> 20} MiB are free, and a run needs {LEAST_FREE_BYTES >> 20}"
         raise RemoteFault(place, FaultKind.STORAGE_FULL, message)
     data, own = os.urandom(BYTES), folder / RUNS / "probe"
     try:
@@ -58,9 +58,11 @@ async def _write_and_run(remote: Remote, own: PurePosixPath, place: str, data: b
     done = await remote.run(("sh", "-c", _SCRIPT, "benchfarm", str(own)), ASK_S, data)
     if done.exit_code:
         words = (done.stderr or done.stdout).decode(errors="replace")
-        raise fault_of_refusal(place, f"can't write and run a program: {words}")
+        raise fault_of_refusal(place, f"cannot write and run a program: {words}")
     if done.stdout.split()[:1] != [hashlib.sha256(data).hexdigest().encode()]:
-        raise RemoteFault(place, FaultKind.CORRUPT, "what was written has another checksum there")
+        raise RemoteFault(
+            place, FaultKind.CORRUPT, "a file that was written has another checksum there"
+        )
 
 
 async def _read_back(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:
@@ -69,5 +71,5 @@ async def _read_back(remote: Remote, own: PurePosixPath, place: str, data: bytes
         await remote.pull(own / "data", copy)
         if copy.read_bytes() != data:
             raise RemoteFault(
-                place, FaultKind.CORRUPT, "what was written is read as something else"
+                place, FaultKind.CORRUPT, "a file that was written reads back differently"
             )

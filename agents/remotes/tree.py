@@ -108,7 +108,7 @@ def _entry(path: Path) -> str:
     if stat.S_ISDIR(mode):
         return DIRECTORY
     if not stat.S_ISREG(mode):
-        raise _invalid(path, "neither file, folder nor link")
+        raise _invalid(path, "it is neither a file, a folder nor a link")
     with path.open("rb") as file:
         return file_entry(_sha256(file), executable=bool(mode & stat.S_IXUSR))
 
@@ -163,7 +163,7 @@ def _member_entry(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) 
         return DIRECTORY
     content = tar.extractfile(member) if member.isreg() else None
     if content is None:
-        raise _invalid(archive, f"{member.name} is neither file, folder nor symbolic link")
+        raise _invalid(archive, f"{member.name} is neither a file, a folder nor a symbolic link")
     with content:
         return file_entry(_sha256(content), executable=bool(member.mode & stat.S_IXUSR))
 
@@ -171,20 +171,20 @@ def _member_entry(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) 
 def _checked(source: Path, name: str) -> str:
     """Return a name that every remote's tools print and read as it is; raises TreeInvalid."""
     if name.startswith("/") or ".." in PurePosixPath(name).parts:
-        raise _invalid(source, f"{name!r} leads out of it")
+        raise _invalid(source, f"{name!r} leads outside it")
     if not name.isprintable() or "\\" in name:
-        raise _invalid(source, f"{name!r} holds a backslash or a character that can't be printed")
+        raise _invalid(source, f"{name!r} has a backslash or an unprintable character")
     return name
 
 
 def _checked_target(source: Path, target: str) -> str:
     if not target.isprintable():
-        raise _invalid(source, f"link to {target!r} holds a character that can't be printed")
+        raise _invalid(source, f"link to {target!r} has an unprintable character")
     return target
 
 
 def _invalid(source: Path, seen: str) -> TreeInvalid:
-    return TreeInvalid(f"pack {source}", seen, "give a folder or a plain .tar of files and links")
+    return TreeInvalid(f"pack {source}", seen, "Give a folder or a plain .tar of files and links.")
 
 
 def _sha256(file: IO[bytes]) -> str:

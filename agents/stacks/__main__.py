@@ -51,7 +51,9 @@ def _install(stack: StackManifest, stacks: Path) -> None:
 def _stack(name: str) -> StackManifest:
     stacks = load_catalog().stacks
     if name not in stacks:
-        raise NotFound(f"looking for stack {name}", "there is none", f"known: {', '.join(stacks)}")
+        raise NotFound(
+            f"find stack {name}", "no stack has that name", f"Choose among {', '.join(stacks)}."
+        )
     return stacks[name]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure
 
-MISSING = "there is no C++ compiler; apt-get install g++ (or let CXX name one)"
+MISSING = "there is no C++ compiler. Run `apt-get install g++`, or name one in CXX."
 
 
 def compiler(environ: Mapping[str, str] = os.environ) -> str | None:

@@ -20,7 +20,7 @@ def make_importable(name: str, folders: list[str]) -> None:
     init = f"{folders[0]}/__init__.py"
     spec = spec_from_file_location(name, init, submodule_search_locations=folders)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{init} is no package")
+        raise ImportError(f"{init} is not a package")
     package = module_from_spec(spec)
     sys.modules[name] = package
     spec.loader.exec_module(package)

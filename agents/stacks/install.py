@@ -62,34 +62,34 @@ class Installation:
             self.folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             seen = f"{error.strerror}: {self.folder.path}"
-            remedy = f"point {STACKS_VARIABLE} at a folder you can write to"
+            remedy = f"Set {STACKS_VARIABLE} to a folder you can write to."
             raise self._error(seen, remedy) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         with exclusive_now(self.folder.path.parent / f"{self.stack}.lock") as free:
             if not free:
-                raise self._error("somebody else is installing it", "wait for that")
+                raise self._error("another process is installing it", "Wait until it has ended.")
             yield
 
     def _announce(self) -> None:
         wants, path = self.folder.environment, self.folder.path
         self.say(
-            f"stack {self.stack}: up to {wants.download_gb:g} GB to fetch and {wants.disk_gb:g} GB "
-            f"on disk, in {path}; ended early, it goes on from there"
+            f"stack {self.stack}: fetches up to {wants.download_gb:g} GB, takes "
+            f"{wants.disk_gb:g} GB on disk in {path}; if it is interrupted, the next call continues"
         )
         files = (f.stat().st_size for f in path.rglob("*") if f.is_file() and not f.is_symlink())
         room = (shutil.disk_usage(path).free + sum(files)) / 1e9
         if room < wants.disk_gb:
             raise self._error(
-                f"there is room for {room:.1f} GB",
-                f"make more, or point {STACKS_VARIABLE} elsewhere",
+                f"the disk has room for {room:.1f} GB only",
+                f"Free space, or set {STACKS_VARIABLE} to a folder on another disk.",
             )
 
     def _begun(self) -> InstallState:
         """Return how far a former installation came, else make an empty environment."""
         if state := self.folder.reusable:
-            self.say(f"going on after {len(state.done)} packages")
+            self.say(f"continuing after {len(state.done)} packages")
             return state
         command = python_module("venv", "--clear", "--without-pip", str(self.folder.path))
         self._command(command, "creating the environment")
@@ -156,11 +156,14 @@ class Installation:
         environ = inherited_to_fetch(os.environ)
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["no word why"]
-            raise self._error(f"{what}: {said[-1]}", "put that right and run it again: it goes on")
+            said = (done.stderr or done.stdout).strip().splitlines() or ["it gave no reason"]
+            raise self._error(
+                f"{what}: {said[-1]}",
+                "Correct that and run it again: it continues where it stopped.",
+            )
 
     def _error(self, seen: str, remedy: str) -> StackNotInstalled:
-        return StackNotInstalled(f"installing stack {self.stack}", seen, remedy)
+        return StackNotInstalled(f"install stack {self.stack}", seen, remedy)
 
 
 def _torch_is_for_cuda(environment: Path) -> bool:

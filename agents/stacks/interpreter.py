@@ -30,7 +30,7 @@ def stack_worker(stacks: Path, spec: WorkerSpec) -> tuple[str, ...]:
     folder = EnvironmentFolder(stacks / stack, program.environment)
     if not folder.is_installed:
         seen = "installed for another release" if folder.state else "not installed"
-        message = f"stack {stack} is {seen} in {stacks}; run: benchfarm stacks install {stack}"
+        message = f"stack {stack} is {seen} in {stacks}. Run `benchfarm stacks install {stack}`."
         raise WorkerFault(Failure(blame=Blame.USER, kind="stack_not_installed", message=message))
     return command_in(folder.python, WORKER_MODULE)
 

@@ -54,17 +54,17 @@ def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
     """Return what is wrong, if anything, and where the stack runs."""
     if stack.command:
         lacking = list(_lacking(stack, stack.command))
-        add = ", ".join(f"benchfarm models add FILE --as {key}" for key in lacking)
-        return (f"run: {add}" if lacking else None), "its own program, on the device"
+        add = ", ".join(f"`benchfarm models add FILE --as {key}`" for key in lacking)
+        return (f"run {add}" if lacking else None), "its own program, on the device"
     if stack.backend is None:
         return None, f"its bundle {stack.bundle} is built when it is first needed"
     if stack.environment:
         folder = _folder(stack, stacks)
-        remedy = f"run: benchfarm stacks install {stack.name}"
+        remedy = f"run `benchfarm stacks install {stack.name}`"
         seen = "incomplete, or of another release" if folder.state else "not installed"
         return (None if folder.is_installed else f"{seen}; {remedy}"), str(folder.path)
     if find_spec("torch") is None:
-        return "torch is not installed; run: make setup, or pip install benchfarm[torch]", ""
+        return "torch is not installed; run `make setup` or `pip install benchfarm[torch]`", ""
     if stack.needs_compiler and compiler() is None:
         return MISSING, ""
     return None, sys.prefix
@@ -99,7 +99,11 @@ def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
         check=False,
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-        raise StackBroken(f"starting stack {stack}", last, f"try: {python} -c 'import torch'")
+        last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise StackBroken(
+            f"start stack {stack}",
+            last,
+            f"Run `{python} -c 'import torch'` to see the whole error.",
+        )
     said: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return said

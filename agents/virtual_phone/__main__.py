@@ -66,8 +66,10 @@ def _setup(options: argparse.Namespace) -> PhoneSetup:
     faults = (*map(parse_fault, options.fault), *profile.faults)
     keys = tuple(load_keys(options.authorized_keys)) if options.authorized_keys else ()
     if options.serial and not re.fullmatch(profiles.SERIAL, options.serial):
-        remedy = "write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'"
-        raise PhoneOptionsInvalid(f"option --serial {options.serial!r}", "it is no serial", remedy)
+        remedy = "Write 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'."
+        raise PhoneOptionsInvalid(
+            f"use --serial {options.serial!r}", "it is not a serial number", remedy
+        )
     allowed = None if options.any_key else keys
     serial, emulator = options.serial or profile.serial, emulator_for(profile.abi)
     return PhoneSetup(profile, serial, cores, allowed, faults, emulator)

@@ -59,7 +59,7 @@ def decode_public_key(data: bytes) -> RSAPublicKey:
     if exponent not in EXPONENTS:
         raise ValueError(f"exponent {exponent}, which no adb key has")
     if modulus % 2 == 0 or modulus.bit_length() != 8 * MODULUS_BYTES:
-        raise ValueError("the modulus is no odd number of 2048 bits")
+        raise ValueError("the modulus is not an odd number of 2048 bits")
     key = RSAPublicNumbers(exponent, modulus).public_key()
     if encode_public_key(key) != data:
         raise ValueError("the fields contradict each other")
@@ -82,7 +82,7 @@ def load_keys(path: Path) -> list[RSAPublicKey]:
         return [parse_public_key(line) for line in path.read_bytes().splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise PhoneOptionsInvalid(
-            f"read the authorized keys {path}", str(error), "give a file of lines as in adbkey.pub"
+            f"read the authorized keys {path}", str(error), "Give a file of lines as in adbkey.pub."
         ) from error
 
 

@@ -133,9 +133,9 @@ async def ask(folder: Path, request: Request) -> PhoneStatus:
         said = _ANSWER.validate_json(line)
     except (OSError, ValidationError) as error:
         seen = f"no answer ({error})"
-        raise PhoneNotRunning(tried, seen, "start it, or see its phone.log") from error
+        raise PhoneNotRunning(tried, seen, "Start it, or read its phone.log.") from error
     if isinstance(said, Refusal):
-        raise PhoneOptionsInvalid(tried, said.refused, "correct the request")
+        raise PhoneOptionsInvalid(tried, said.refused, "Correct the request.")
     return said
 
 

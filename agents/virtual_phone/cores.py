@@ -16,7 +16,9 @@ def parse_cores(text: str) -> tuple[int, ...]:
         ranges = [part.partition("-")[::2] for part in text.split(",")]
         cores = {c for low, high in ranges for c in range(int(low), int(high or low) + 1)}
     except ValueError as error:
-        raise PhoneOptionsInvalid(f"read cores {text!r}", str(error), "write 0,2-3") from error
+        raise PhoneOptionsInvalid(
+            f"read cores {text!r}", str(error), "Write a list such as 0,2-3."
+        ) from error
     return tuple(sorted(cores))
 
 
@@ -30,10 +32,12 @@ def choose_cores(
     cores = tuple(wanted) if wanted else tuple(sorted(free))[:count]
     if missing := sorted(set(cores) - set(free)):
         seen = f"this process may use only {sorted(free)}"
-        raise PhoneOptionsInvalid(f"pin a virtual phone to cores {missing}", seen, "name others")
+        raise PhoneOptionsInvalid(
+            f"pin a virtual phone to cores {missing}", seen, "Choose among those."
+        )
     if not wanted and len(cores) < count:
-        seen = f"this process may use {len(cores)}"
-        remedy = "name the cores to use, or take a smaller profile"
+        seen = f"this process may use {len(cores)} only"
+        remedy = "Name the cores to use, or choose a smaller profile."
         raise PhoneOptionsInvalid(f"give a virtual phone {count} cores", seen, remedy)
     return cores
 

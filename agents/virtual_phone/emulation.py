@@ -96,15 +96,18 @@ def emulator_for(abi: str | None) -> Emulator | None:
     """
     if abi is None or abi == ABIS.get(platform.machine()):
         return None
-    tried = f"emulate the processor of a phone ({abi})"
+    tried = f"emulate a phone's processor ({abi})"
     processor = PROCESSORS.get(abi)
     if processor is None:
         known = ", ".join(PROCESSORS)
-        raise PhoneNotRunning(tried, "no such processor is emulated", f"there are: {known}")
+        raise PhoneNotRunning(tried, "no emulator is known for it", f"Choose among {known}.")
     names = (f"{processor.program}-static", processor.program)
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
-        seen, remedy = f"{processor.program} is not here", "install qemu-user-static"
+        seen, remedy = (
+            f"{processor.program} is not installed",
+            "Run `apt-get install qemu-user-static`.",
+        )
         raise PhoneNotRunning(tried, seen, remedy)
     try:
         said = subprocess.run(
@@ -112,5 +115,5 @@ def emulator_for(abi: str | None) -> Emulator | None:
         )
         version = said.stdout.split()[2]
     except (OSError, subprocess.SubprocessError, IndexError) as error:
-        raise PhoneNotRunning(tried, f"{path}: {error}", "reinstall qemu-user-static") from error
+        raise PhoneNotRunning(tried, f"{path}: {error}", "Reinstall qemu-user-static.") from error
     return Emulator(processor, Path(path).resolve(), version)

@@ -110,7 +110,7 @@ def parse_fault(text: str) -> Fault:
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()
         )
         raise PhoneOptionsInvalid(
-            f"read fault {text!r}", seen, "write kind or kind:key=value,key=value"
+            f"read fault {text!r}", seen, "Write KIND or KIND:key=value,key=value."
         ) from error
 
 

@@ -51,7 +51,7 @@ class Place:
             # Accepted connections inherit it; asyncio sets it only on sockets it has made.
             adb.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except (OSError, OverflowError) as error:
-            remedy = "choose another port, or 0 for a free one"
+            remedy = "Choose another port, or 0 for a free one."
             raise PhoneOptionsInvalid(f"listen on port {port}", str(error), remedy) from error
         kept = folder.absolute() if folder else Path(tempfile.mkdtemp(prefix="virtual-phone-"))
         try:
@@ -60,8 +60,10 @@ class Place:
             _lock(kept)
             owner = control.listen(kept)
         except OSError as error:
-            remedy = "choose a folder that can be written and holds no running phone"
-            raise PhoneOptionsInvalid(f"keep a phone in {kept}", str(error), remedy) from error
+            remedy = "Choose a folder that this user may write to and no running phone uses."
+            raise PhoneOptionsInvalid(
+                f"keep a virtual phone in {kept}", str(error), remedy
+            ) from error
         return cls(kept, folder is None, adb.getsockname()[1], adb, owner)
 
 
@@ -128,7 +130,7 @@ def _wait_until_ready(heard: int, place: Place) -> None:
         log = place.folder / LOG
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         seen = said or (lines[-1] if lines else "it ended at once")
-        raise PhoneNotRunning("start the virtual phone", seen, f"see {log}")
+        raise PhoneNotRunning("start the virtual phone", seen, f"Read {log}.")
 
 
 def _announce(setup: PhoneSetup, place: Place, quota: cgroup.Quota) -> None:

@@ -63,11 +63,11 @@ def choose(emulator: Emulator | None = None) -> Confinement:
         if not seen:
             return way
     raise PhoneUnconfined(
-        "make namespaces to keep a virtual phone in",
+        "isolate a virtual phone",
         seen,
-        "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone,"
-        " kernel.apparmor_restrict_unprivileged_userns=0), or run in a privileged container;"
-        f" needs Linux {'6.7, to emulate a processor' if emulator else '5.12'}",
+        "Allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone,"
+        " kernel.apparmor_restrict_unprivileged_userns=0), or run in a privileged container."
+        f" It needs Linux {'6.7, to emulate a processor' if emulator else '5.12'}.",
     )
 
 

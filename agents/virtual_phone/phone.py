@@ -116,7 +116,7 @@ class VirtualPhone:
         line = await process.stdout.readline()
         if not line:
             said = (await process.stderr.read()).decode(errors="replace").strip()
-            raise PhoneNotRunning("start a virtual phone", said, "see what it said")
+            raise PhoneNotRunning("start a virtual phone", said, "Read what it printed above.")
         facts: Mapping[str, Any] = json.loads(line)
         ErrorPayload.raise_if_said(facts)
         return facts

@@ -72,8 +72,8 @@ def names() -> list[str]:
 def load(name: str) -> Profile:
     """Read a built-in profile by its name, or a .yaml file; raises PhoneOptionsInvalid."""
     path = Path(name) if name.endswith(".yaml") else FOLDER / f"{name}.yaml"
-    remedy = f"built-in profiles: {', '.join(names())}; or give a .yaml file"
+    remedy = f"Choose among {', '.join(names())}, or give a .yaml file."
     try:
         return Profile.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
-        raise PhoneOptionsInvalid(f"reading profile {name!r}", reason(error), remedy) from error
+        raise PhoneOptionsInvalid(f"read profile {name!r}", reason(error), remedy) from error

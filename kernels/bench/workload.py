@@ -25,7 +25,9 @@ class KernelWorkload:
     def __init__(self, op: str, dtype: str, variant: str) -> None:
         measured = operator(op)
         if dtype not in measured.dtypes:
-            raise KernelsUnusable(f"{op} has no dtype {dtype}: {', '.join(measured.dtypes)}")
+            raise KernelsUnusable(
+                f"{op} has no dtype {dtype}: choose among {', '.join(measured.dtypes)}"
+            )
         if variant != "best":
             os.environ[VARIABLE] = variant
         self.op, self.dtype = op, dtype

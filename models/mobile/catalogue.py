@@ -33,7 +33,8 @@ from models.mobile.store import Store, digests, model_file, readable, stored
 
 TASKS: Final = "tasks"
 """The folder of the store for tasks that this user has added."""
-SEE: Final = "see docs/adding.md, A program of your own"
+SEE: Final = "Correct it; docs/adding.md, A program of your own, has the format."
+_FORMAT: Final = "Correct it; docs/adding.md has the format."
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +128,17 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
         if path.is_dir():
             found = [a for file in _files(path) if (a := _add_known(store, file))]
             if not found:
-                seen = "no manifest names a file in it"
-                raise UserError(f"adding {path}", seen, "for a folder that is a data set: --as KEY")
+                seen = "no manifest names a file in this folder"
+                raise UserError(
+                    f"add {path}", seen, "If the folder is a data set, add it with --as KEY."
+                )
             return found
         if known := _add_known(store, path):
             return [known]
         return [_add_task(store, path)]
     except OSError as error:
-        remedy = "name a file or folder that can be read"
-        raise UserError(f"adding {path}", error.strerror or str(error), remedy) from error
+        remedy = "Name a file or folder that can be read."
+        raise UserError(f"add {path}", error.strerror or str(error), remedy) from error
 
 
 def _files(folder: Path) -> list[Path]:
@@ -163,16 +166,18 @@ def _pin(store: Store, path: Path, key: str) -> Added:
     if key not in known:
         near = [k for k in known if k.startswith(f"{key.split('/')[0]}/")]
         raise UserError(
-            f"adding {path} as {key}", "no manifest names it", f"known: {', '.join(near or known)}"
+            f"add {path} as {key}",
+            "no manifest has that key",
+            f"Choose among {', '.join(near or known)}.",
         )
     entry = known[key]
     if entry.content.checksum:
         seen = digests(path) if path.is_file() else {}
         if entry.content.checksum not in seen.values():
             raise ContentDiffers(
-                f"adding {path} as {key} (checksum)",
+                f"add {path} as {key} (checksum)",
                 f"it is {seen.get('md5', 'a folder')}, not {entry.content.checksum}",
-                "give the file that is published",
+                "Add the file that was published.",
             )
     _require_fit(path, entry)
     if not entry.content.checksum:
@@ -211,7 +216,9 @@ def _add_task(store: Store, path: Path) -> Added:
         return Added(path=str(path), keys=(), workload=name)
     if path.suffix != ".tflite":
         raise UserError(
-            f"adding {path}", "no manifest names it", "give a .tflite, a task (.yaml), or --as KEY"
+            f"add {path}",
+            "no manifest names it",
+            "Give a .tflite file, a task (.yaml), or use --as KEY.",
         )
     from models.mobile.signature import read_signature
 
@@ -230,7 +237,7 @@ def _content(path: Path) -> object:
     try:
         return load_yaml(read_limited(path))
     except UNREADABLE as error:
-        raise UserError(f"reading {path}", reason(error), "see docs/adding.md") from error
+        raise UserError(f"read {path}", reason(error), _FORMAT) from error
 
 
 def _add_stack(content: dict[object, object], path: Path) -> Added:
@@ -238,7 +245,7 @@ def _add_stack(content: dict[object, object], path: Path) -> Added:
     try:
         stack = StackManifest.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"reading stack {path}", reason(error), SEE) from error
+        raise UserError(f"read stack {path}", reason(error), SEE) from error
     require_program(stack, load_catalog().stacks, path)
     programs = user_programs()
     programs.mkdir(parents=True, exist_ok=True)
@@ -270,8 +277,8 @@ def _task_of(name: str, path: Path) -> dict[str, Any]:
     try:
         WorkloadManifest.model_validate(task)
     except ValidationError as error:
-        tried = f"adding {path} as a workload {name!r}"
-        raise UserError(tried, reason(error), "give the file another name") from error
+        tried = f"add {path} as workload {name!r}"
+        raise UserError(tried, reason(error), "Rename the file.") from error
     return task
 
 
@@ -279,10 +286,10 @@ def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest
     try:
         task = WorkloadManifest.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"reading task {path}", reason(error), "see docs/adding.md") from error
+        raise UserError(f"read task {path}", reason(error), _FORMAT) from error
     require_no_code(task, registered_writers(), path)
     if task.on_device is None:
-        raise UserError(f"reading task {path}", "it has no on_device", "see docs/adding.md")
+        raise UserError(f"read task {path}", "the key on_device is missing", _FORMAT)
     _require_new(task.name, path)
     for numerics, model in task.on_device.models.items():
         if model.path:
@@ -293,5 +300,5 @@ def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest
 def _require_new(name: str, path: Path) -> None:
     if name in load_catalog().workloads:
         raise UserError(
-            f"adding {path}", f"there is a workload {name} already", "give it another name"
+            f"add {path}", f"the workload {name} exists already", "Give it another name."
         )

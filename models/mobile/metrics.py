@@ -87,7 +87,9 @@ def score(
             return {"PSNR": Measurement(value=psnr(pairs), unit=Unit.DECIBELS)}
     except (ValueError, TypeError, LookupError, RuntimeError) as error:
         raise DatasetUnusable(
-            f"scoring outputs of kind {output.kind}", repr(error), "see that data set and model fit"
+            f"score outputs of kind {output.kind}",
+            repr(error),
+            "Check that data set and model fit each other.",
         ) from error
     return {}
 

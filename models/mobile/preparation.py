@@ -89,9 +89,9 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path) -> int:
     seen = write_samples(samples, device, order.folder / TRUTHS, count)
     if dataset.checksum and seen != dataset.checksum:
         raise ContentDiffers(
-            f"writing data set {key} ({order.name}.datasets.{order.dataset}.checksum)",
+            f"write data set {key} ({order.name}.datasets.{order.dataset}.checksum)",
             f"it is {seen}, not {dataset.checksum}",
-            "reinstall benchfarm",
+            "Reinstall benchfarm.",
         )
     return count
 
@@ -101,13 +101,13 @@ def scored(order: ScoreOrder) -> Scored:
     truths = read_truths(order.folder / TRUTHS)
     if truths is None:
         raise DatasetUnusable(
-            f"scoring {order.answers}", "nothing true of its samples is known", "mode=performance"
+            f"score {order.answers}", "its data set has no ground truth", "Set mode=performance."
         )
     try:
         answers = read_answers(order.answers, order.samples)
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise DatasetUnusable(
-            f"reading {order.answers}", repr(error)[:200], "see the runner's output"
+            f"read {order.answers}", repr(error)[:200], "Check the runner's output."
         ) from error
     metrics = score(order.workload.output, answers.by_sample, truths)
     return Scored(metrics=metrics, objections=answers.objections)

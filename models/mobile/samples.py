@@ -87,13 +87,11 @@ def read_truths(folder: Path) -> Sequence[Truth] | None:
             said = read_limited(folder / TRUTH_JSON, MAX_TRUTH_BYTES)
             truths = load_json(said, MAX_TRUTH_BYTES)
             if not isinstance(truths, list):
-                raise ValueError("it is no list")
+                raise ValueError("it is not a list")
             return truths
     except (OSError, ValueError, EOFError) as error:
-        seen, remedy = repr(error)[:200], "delete the folder: it is made anew"
-        raise DatasetUnusable(
-            f"reading what is true of the samples in {folder}", seen, remedy
-        ) from error
+        seen, remedy = repr(error)[:200], "Delete the folder; the next run makes it again."
+        raise DatasetUnusable(f"read the ground truth in {folder}", seen, remedy) from error
     return None
 
 

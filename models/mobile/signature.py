@@ -52,7 +52,7 @@ def require_signature(path: Path, wanted: Signature | None, name: str) -> None:
 
 def _other(path: Path, field: str, seen: str, wanted: str) -> ModelUnusable:
     return ModelUnusable(
-        f"checking model {path} ({field})", f"{seen}, not {wanted}", "give the model of this task"
+        f"use model {path} ({field})", f"{seen}, not {wanted}", "Add the model of this task."
     )
 
 
@@ -65,12 +65,12 @@ def _unreadable(path: Path, field: str, said: str) -> ModelUnusable:
         lacking = f"{newer[1]} of version {newer[2]}"
     if lacking:
         return ModelUnusable(
-            f"reading model {path} ({field}{place})",
+            f"read model {path} ({field}{place})",
             f"LiteRT has no operator {lacking}",
-            "convert the model to TensorFlow Lite's built-in operators",
+            "Convert the model to TensorFlow Lite's built-in operators.",
         )
-    remedy = "give a .tflite file that LiteRT can run"
-    return ModelUnusable(f"reading model {path} ({field})", " ".join(said.split()), remedy)
+    remedy = "Give a .tflite file that LiteRT can run."
+    return ModelUnusable(f"read model {path} ({field})", " ".join(said.split()), remedy)
 
 
 def _tensor(details: Any) -> Tensor:  # noqa: ANN401 - LiteRT's own dictionaries

@@ -64,7 +64,9 @@ class Store:
                 shutil.copyfile(path, new)
             if digests(target) != found:
                 target.unlink()
-                raise ContentDiffers(f"adding {path}", "it changed meanwhile", "add it again")
+                raise ContentDiffers(
+                    f"add {path}", "it changed while it was copied", "Add it again."
+                )
         self._name(found["md5"], found["sha256"])
         return found
 
@@ -139,15 +141,15 @@ def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
     own, wanted = (package / model.path).resolve(), str(model.checksum)
     if not own.is_relative_to(package.resolve()):
         raise ContentDiffers(
-            f"checking {model.path} ({key}.path)",
+            f"use {model.path} ({key}.path)",
             "it is outside the models package",
-            "add the file instead: benchfarm models add",
+            "Add the file with `benchfarm models add` instead.",
         )
-    with readable(f"{key}.path", "reinstall benchfarm, or correct the path in the task"):
+    with readable(f"{key}.path", "Reinstall benchfarm, or correct the path in the task."):
         seen = digests(own)[wanted.partition(":")[0]]
     if seen != wanted:
         raise ContentDiffers(
-            f"checking {own.name} ({key}.checksum)", f"it is {seen}, not {wanted}", "reinstall it"
+            f"use {own.name} ({key}.checksum)", f"it is {seen}, not {wanted}", "Reinstall it."
         )
     return own
 
@@ -169,12 +171,12 @@ def stored(store: Store, part: ModelFile | DatasetPart, key: str) -> Path:
 
 
 @contextmanager
-def readable(field: str, remedy: str = "make it readable, or remove it") -> Iterator[None]:
+def readable(field: str, remedy: str = "Make it readable, or remove it.") -> Iterator[None]:
     """Make a FileUnreadable of an OSError; `field` is of the manifest that wants the file."""
     try:
         yield
     except OSError as error:
-        tried = f"reading {error.filename} ({field})"
+        tried = f"read {error.filename} ({field})"
         raise FileUnreadable(tried, error.strerror or str(error), remedy) from error
 
 
@@ -190,21 +192,21 @@ def pins_of(
 def _require_whole(store: Store, checksum: str, path: Path, field: str) -> None:
     if seen := store.verify(checksum):
         raise ContentDiffers(
-            f"checking {str(path)[:LONGEST_PATH]} ({field}.checksum)",
+            f"use {str(path)[:LONGEST_PATH]} ({field}.checksum)",
             f"{seen}, not {checksum}",
-            "remove it and add it again: benchfarm models add",
+            "Remove it, then add it again with `benchfarm models add`.",
         )
 
 
 def _missing(field: str, source: str | None, command: str) -> NotInStore:
-    where = f"get it from {source} and " if source else ""
-    return NotInStore(f"looking for {field}", "it is not in the store", f"{where}run: {command}")
+    where = f"Get it from {source}, then run" if source else "Run"
+    return NotInStore(f"find {field}", "it is not in the store", f"{where} `{command}`.")
 
 
 def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     for path in _files(folder):
         if path.relative_to(folder).as_posix() not in files:
-            yield f"{path} was not there when it was added"
+            yield f"{path} is new"
     for name, sha256 in files.items():
         path = folder / name
         if not path.is_file():

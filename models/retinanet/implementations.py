@@ -29,14 +29,14 @@ def retinanet_training(
     if implementation == OURS:
         return ours
     if find_spec("torchvision") is None:
-        raise _refusal("there is no torchvision on this stack; use stack ipex")
+        raise _refusal("this stack has no torchvision. Use stack ipex.")
     if not ours.is_plain:
-        raise _refusal("it has none of the switches; leave them at their defaults")
+        raise _refusal("it has none of the switches. Leave them at their defaults.")
     from models.retinanet.torchvision_reference import TorchvisionTraining
 
     return TorchvisionTraining(ours)
 
 
 def _refusal(why: str) -> WorkerFault:
-    message = f"implementation {TORCHVISION}: {why}"
+    message = f"cannot use implementation {TORCHVISION}: {why}"
     return WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))

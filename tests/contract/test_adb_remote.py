@@ -269,7 +269,9 @@ async def test_a_storage_on_which_nothing_is_executed_is_told(phone: Phone, tree
     with pytest.raises(RemoteFault, match="is it mounted noexec") as caught:
         await phone.remote.push_tree(tree)
     assert (caught.value.kind, caught.value.blame) == (FaultKind.NO_EXEC, Blame.DEVICE)
-    with pytest.raises(RemoteFault, match=r"can't write and run a program: .*[Pp]ermission denied"):
+    with pytest.raises(
+        RemoteFault, match=r"cannot write and run a program: .*[Pp]ermission denied"
+    ):
         await examine(phone.remote, phone.remote.folder, "here")
     await phone.set_faults()
     await phone.remote.push_tree(tree)

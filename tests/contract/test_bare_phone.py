@@ -85,6 +85,6 @@ async def test_a_probe_finds_it_well(bare: Phone) -> None:
 
 
 async def test_what_is_killed_leaves_nothing(bare: Phone) -> None:
-    with pytest.raises(RemoteFault, match="was not done after 1 s"):
+    with pytest.raises(RemoteFault, match="had not ended after 1 s"):
         await bare.remote.run(("sh", "-c", "sleep 1000 & sleep 1000"), 1.0)
     await bare.place.until_quiet()

@@ -162,7 +162,7 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
     ]
     status, out, err = await agent.cli("phone", "connect", by_name(flagship))
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"benchfarm: reach phone {flagship.serial}: it is both")
+    assert err.startswith(f"benchfarm: cannot add phone {flagship.serial}: it is reached as")
     assert flagship.address in err
     assert by_name(flagship) in err
     assert await state_of(agent.server, by_name(flagship)) is None
@@ -178,7 +178,7 @@ async def test_a_phone_that_says_a_servers_id_is_one_clear_line(
     with running_phone("old", tmp_path / "phone", f"--serial={server.id}") as phone:
         status, out, err = await agent.cli("phone", "connect", phone.address)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"ro.serialno {server.id} is a server's: theirs begin with cpu-" in err
+    assert f"ro.serialno {server.id} begins with cpu-, as only a server's may" in err
     assert farm.online() == {server.id: "host-2"}
 
 
@@ -189,7 +189,7 @@ async def test_two_phones_of_one_serial_number_are_told_apart(
     with running_phone("old", tmp_path / "phone", f"--serial={flagship.serial}") as second:
         status, out, err = await agent.cli("phone", "connect", second.address)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"reach phone {flagship.serial}: it is both {flagship.address} of" in err
+    assert f"cannot add phone {flagship.serial}: it is reached as {flagship.address} of" in err
     assert second.address in err
     assert "needs its own --serial" in err
     assert agent.phones.present.here[flagship.serial].serial == flagship.address
@@ -264,9 +264,9 @@ async def test_a_locked_phone_that_never_was_here_is_shown_first_with_what_to_do
         assert (status, err.count("\n")) == (2, 1)
         await until(complaint_about(agent, phone.address), "the agent tells of it")
         complaint = (
-            f"reaching phone {phone.address}: adb lists it as unauthorized; allow this computer on "
-            "the phone's screen, or give adb its key; confirm this host's key on its screen; it "
-            "then joins by itself"
+            f"cannot use phone {phone.address}: adb lists it as unauthorized; confirm this host's "
+            "key on its screen, or give adb a known key. Confirm this host's key on its screen; it "
+            "then joins by itself."
         )
         listed = json.loads((await agent.cli("phone", "list", "--json"))[1])
         assert [row["serial"] for row in listed] == [phone.address, flagship.address]
@@ -391,7 +391,9 @@ async def test_cleaning_a_phone_removes_all_and_tells_how_much(
     async with exclusive(use):
         status, out, err = await agent.cli("phone", "clean", flagship.serial)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"cleaning phone {flagship.serial}: a run or a probe is on it; wait for its end" in err
+    assert (
+        f"cannot clean phone {flagship.serial}: a run or a probe uses it. Wait until it ends" in err
+    )
     status, out, err = await agent.cli("phone", "clean", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert (
@@ -422,7 +424,7 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     async with exclusive(use):
         status, out, err = await agent.cli(*doctor)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"examining phone {flagship.serial}: a run or a probe is on it" in err
+    assert f"cannot examine phone {flagship.serial}: a run or a probe uses it" in err
     status, out, err = await agent.cli("phone", "doctor", "NOBODY")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert (

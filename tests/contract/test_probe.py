@@ -50,7 +50,7 @@ async def test_a_phone_that_is_well_passes_and_nothing_is_left(
     ("fault", "seen"),
     [
         (faults.ReadOnly(), "read-only"),
-        (faults.FullStorage(), "MiB are free, a run needs 64"),
+        (faults.FullStorage(), "MiB are free, and a run needs 64"),
         pytest.param(faults.Offline(), "offline", marks=pytest.mark.long),
         pytest.param(faults.Hang(), "answer", marks=pytest.mark.long),
     ],
@@ -72,7 +72,7 @@ async def test_a_phone_that_has_gone_meanwhile_fails(tmp_path: Path) -> None:
     phones, content = Phones(OWNER, tmp_path, announce), Content(tmp_path, tmp_path)
     found = await PhoneProbe(phones, content).probe(builders.phone())
     assert found == ProbeResult(
-        False, "phone-1: the phone is not connected; see benchfarm device list"
+        False, "phone-1: the phone is not connected; `benchfarm device list` says why"
     )
 
 
@@ -98,7 +98,7 @@ async def test_a_server_passes_if_a_fresh_process_computes_what_is_known(tmp_pat
     assert found.why.endswith("MiB free, 3 products right")
     for code, seen in (
         ("import sys; sys.exit('1 of 3 products is wrong')", "1 of 3 products is wrong"),
-        ("import os; os.kill(os.getpid(), 11)", "the arithmetic exited with 139"),
+        ("import os; os.kill(os.getpid(), 11)", "the arithmetic test exited with status 139"),
     ):
         assert await HostProbe(remote, (sys.executable, "-c", code)).probe(HOST) == ProbeResult(
             False, seen
@@ -114,4 +114,4 @@ async def test_the_arithmetic_is_right_here_and_tells_if_it_is_not(
     assert found.why.endswith("20 products of matrices right")
     monkeypatch.setattr(arithmetic, "LARGEST", 10**6)  # fp32 can't hold such sums
     assert arithmetic.main() == 1
-    assert capsys.readouterr().err == "20 of 20 products of matrices are wrong\n"
+    assert capsys.readouterr().err == "20 of 20 matrix products are wrong\n"

@@ -111,7 +111,7 @@ async def test_a_phone_with_too_little_space_is_named(phone: Phone, tmp_path: Pa
     needs = NEEDS.model_copy(update={"storage_bytes": 200 << 20})
     bundle = runtime(tmp_path, mapped("ld-linux"), needs)
     await phone.set_faults(faults.FullStorage(free_bytes=100 << 20))
-    with pytest.raises(RemoteFault, match=r"MiB are free, a push needs 200 MiB") as caught:
+    with pytest.raises(RemoteFault, match=r"MiB are free, and a push needs 200 MiB") as caught:
         await require(phone.remote, bundle, "here")
     assert caught.value.kind is FaultKind.STORAGE_FULL
 

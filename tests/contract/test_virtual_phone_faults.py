@@ -254,7 +254,7 @@ async def test_as_a_library(server: Adb) -> None:
         server("disconnect", phone.address)
         folder = phone.folder
     assert not folder.exists()
-    with pytest.raises(UserError, match="built-in profiles: bare, flagship"):
+    with pytest.raises(UserError, match="Choose among bare, flagship"):
         async with VirtualPhone("nothing"):
             pass
 
@@ -272,12 +272,12 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
     [
         (
             ["--profile", "nothing"],
-            "built-in profiles: bare, flagship, flagship-arm64, locked, midrange, old, restarting",
+            "Choose among bare, flagship, flagship-arm64, locked, midrange, old, restarting",
         ),
         (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: Field required"),
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
-        (["--profile", "old", "--cores", "x"], "write 0,2-3"),
+        (["--profile", "old", "--cores", "x"], "Write a list such as 0,2-3."),
         (["--profile", "old", "--cores", "9999"], "this process may use only"),
         (["--profile", "old", "--folder", "/proc/x"], "choose a folder"),
         (["--profile", "old", "--port", "99999"], "choose another port"),

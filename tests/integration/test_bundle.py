@@ -279,5 +279,5 @@ def test_packages_out_of_reach_are_named_with_a_remedy(
 
 def test_a_host_without_apt_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BundleUnbuildable, match="apt-get can't be started: No such file"):
+    with pytest.raises(BundleUnbuildable, match="apt-get does not start: No such file"):
         build_bundle(tmp_path / "bundles", RECIPE)

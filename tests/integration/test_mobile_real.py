@@ -325,5 +325,5 @@ async def test_a_model_that_is_not_there_is_one_clear_line(
     assert isinstance(outcome, Failure)
     assert (outcome.blame, outcome.kind) == ("user", "setup")
     assert (
-        "mobilenet_v4/models/int8: it is not in the store; get it from https://" in outcome.message
+        "mobilenet_v4/models/int8: it is not in the store. Get it from https://" in outcome.message
     )

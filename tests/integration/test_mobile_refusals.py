@@ -38,8 +38,8 @@ REFUSED = {
 """Workload → what its failure says, beside the file."""
 ARM64 = "arm64-v8a"
 NO_BUNDLE = (
-    "building the bundle litert-arm64-v8a: its compiler runs on x86_64 only, and this host is "
-    "riscv64; connect the phone to an x86_64 host of the farm"
+    "build bundle litert-arm64-v8a: its compiler runs on x86_64 only, and this host is "
+    "riscv64. Connect the phone to an x86_64 host of the farm."
 )
 
 

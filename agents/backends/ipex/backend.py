@@ -54,8 +54,8 @@ def swap_frozen_bn(model: Module) -> None:
     found = [(n, m) for n, m in model.named_modules() if type(m).__name__ == FROZEN_BN]
     if not found:
         message = (
-            f"ipex_frozen_bn: the model has no {FROZEN_BN} to swap; leave the workload's knob "
-            "frozen_bn at mul_add"
+            f"cannot apply ipex_frozen_bn: the model has no {FROZEN_BN} to replace. "
+            "Set the workload's knob frozen_bn to mul_add."
         )
         raise WorkerFault(Failure(blame=Blame.USER, kind="knobs", message=message))
     for name, norm in found:

@@ -91,9 +91,9 @@ def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle
                 return _publish(recipe, Path(scratch) / "bundle", record, inputs)
     except OSError as error:
         raise BundleUnbuildable(
-            f"building the bundle {recipe.name} in {out_dir}",
+            f"build bundle {recipe.name} in {out_dir}",
             str(error),
-            "free space there, or let this user write to it",
+            "Free space there, or let this user write to it.",
         ) from error
 
 
@@ -150,7 +150,7 @@ def check_loadable(recipe: Recipe, bundle: Path) -> None:
         for objection in objections(path, recipe.machine, recipe.page_bytes):
             name = path.relative_to(bundle).as_posix()
             raise BundleUnbuildable(
-                f"checking {name} of the bundle {recipe.name}", objection, "mend the recipe"
+                f"use {name} in bundle {recipe.name}", objection, "Correct the recipe."
             )
 
 
@@ -160,9 +160,9 @@ def _take_libraries(recipe: Recipe, debian: Path, folder: Path) -> None:
         places = [path for path in sorted(debian.glob("**/" + soname)) if path.is_file()]
         if not places:
             raise BundleUnbuildable(
-                f"building the bundle {recipe.name}",
-                f"{soname} is in none of its packages",
-                "mend the recipe",
+                f"build bundle {recipe.name}",
+                f"none of its packages has {soname}",
+                "Correct the recipe.",
             )
         mode = EXECUTABLE if soname == recipe.loader else PLAIN
         write(folder / soname, places[0].read_bytes(), mode)
@@ -198,9 +198,9 @@ def _compile(recipe: Recipe, bundle: Path) -> None:
         # Another version's bytecode would be of no use: the bundle's own, if it runs here.
         if platform.machine() != recipe.arch:
             raise BundleUnbuildable(
-                f"compiling the bundle {recipe.name}",
-                f"its bytecode is that of Python {recipe.python}, not of {PYTHON}",
-                f"build it by benchfarm on Python {recipe.python}, or on such a device",
+                f"compile bundle {recipe.name}",
+                f"its bytecode is for Python {recipe.python}, and this is Python {PYTHON}",
+                f"Build it with Python {recipe.python}, or on a host of its architecture.",
             )
         environment |= {"PYTHONHOME": str(bundle / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         libraries = str(bundle / "lib")
@@ -215,10 +215,10 @@ def _compile(recipe: Recipe, bundle: Path) -> None:
         text=True,
         check=False,
     )
-    raise_if_killed(f"compiling the bundle {recipe.name}", done.returncode)
+    raise_if_killed(f"compile bundle {recipe.name}", done.returncode)
     if done.returncode != 0:
         said = (done.stdout or done.stderr).strip()[-300:]
-        raise BundleUnbuildable(f"compiling the bundle {recipe.name}", said, "mend the recipe")
+        raise BundleUnbuildable(f"compile bundle {recipe.name}", said, "Correct the recipe.")
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -16,5 +16,5 @@ def unpack_deb(package: Path, folder: Path) -> None:
     raise_if_killed(f"unpacking {package}", done.returncode)
     if done.returncode != 0:
         raise BundleUnbuildable(
-            f"unpacking {package}", done.stderr.strip(), "build again with a refresh"
+            f"unpack {package}", done.stderr.strip(), "Build it again with --refresh."
         )

@@ -71,8 +71,8 @@ def _fetch_debs(debian: DebianPins, packages: Mapping[str, str], folder: Path, s
     apt = ("apt-get", "--quiet", "--quiet", *_apt_options(debian.arch, state))
     pins = [f"{name}={version}" for name, version in packages.items()]
     remedy = (
-        f"apt on this host needs package sources of Debian {debian.release} that it can "
-        "reach: check the network, the proxy and /etc/apt/sources.list"
+        f"Give apt package sources of Debian {debian.release} that it can reach: "
+        "check the network, the proxy and /etc/apt/sources.list."
     )
     _call((*apt, "update"), state, remedy)
     _call((*apt, "download", *pins), folder, remedy)
@@ -106,13 +106,15 @@ def _fetch_python(pins: Mapping[str, WheelPin], folder: Path, kind: Sequence[str
     _call(
         (*pip, "--quiet", f"--timeout={NETWORK_S}", *what, "--dest", str(folder)),
         folder,
-        f"pip of {pip[0]} has to be there and to reach a package index: check the "
-        "network, the proxy and `pip config list`",
+        f"Check that {pip[0]} has pip and reaches a package index: see the "
+        "network, the proxy and `pip config list`.",
     )
 
 
 def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
-    shown = " ".join((Path(command[0]).name, *(word for word in command if word in _VERBS)))
+    shown = "run " + " ".join(
+        (Path(command[0]).name, *(word for word in command if word in _VERBS))
+    )
     try:
         done = subprocess.run(
             command,
@@ -125,7 +127,7 @@ def _call(command: Sequence[str], folder: Path, remedy: str) -> None:
             check=False,
         )
     except OSError as error:
-        why = f"{command[0]} can't be started: {error.strerror}"
+        why = f"{command[0]} does not start: {error.strerror}"
         raise BundleUnbuildable(shown, why, remedy) from error
     except subprocess.TimeoutExpired as error:
         raise BundleUnbuildable(shown, f"no end after {TIMEOUT_S} s", remedy) from error
@@ -139,4 +141,4 @@ _VERBS: Final = ("pip", "update", "download")
 
 def _last_words(text: str) -> str:
     errors = [line for line in text.splitlines() if line.startswith(("E:", "ERROR:"))]
-    return " ".join((errors or text.splitlines() or ["no word of why"])[-3:])
+    return " ".join((errors or text.splitlines() or ["it gave no reason"])[-3:])

@@ -28,9 +28,9 @@ def require_host(bundle: str) -> None:
     """Raise BundleUnbuildable where the compiler does not run; nothing is fetched before."""
     if machine() != HOST:
         raise BundleUnbuildable(
-            f"building the bundle {bundle}",
+            f"build bundle {bundle}",
             f"its compiler runs on {HOST} only, and this host is {machine()}",
-            f"connect the phone to an {HOST} host of the farm",
+            f"Connect the phone to an {HOST} host of the farm.",
         )
 
 
@@ -88,7 +88,7 @@ def _compile(
     )
     cache = str(scratch / "cache")
     environment = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache, "PATH": os.defpath}
-    what = f"compiling {pin.package} {pin.version} for {work.target}"
+    what = f"compile {pin.package} {pin.version} for {work.target}"
     try:
         done = subprocess.run(
             command,
@@ -101,7 +101,7 @@ def _compile(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise BundleUnbuildable(what, f"no end after {TIMEOUT_S} s", "build again") from error
+        raise BundleUnbuildable(what, f"no end after {TIMEOUT_S} s", "Build it again.") from error
     raise_if_killed(what, done.returncode)
     if done.returncode != 0:
-        raise BundleUnbuildable(what, done.stderr.strip()[-300:], "build again with a refresh")
+        raise BundleUnbuildable(what, done.stderr.strip()[-300:], "Build it again with --refresh.")

@@ -31,8 +31,8 @@ class BundleInterrupted(BundleUnbuildable):
 def raise_if_killed(program: str, returncode: int) -> None:
     """Raise BundleInterrupted for an exit status of subprocess that tells of a signal."""
     if returncode < 0:
-        seen = f"it was killed by {signal_name(-returncode)}"
-        raise BundleInterrupted(program, seen, "build again")
+        seen = f"the program was killed by {signal_name(-returncode)}"
+        raise BundleInterrupted(program, seen, "Build it again.")
 
 
 class DebianPins(Contract):
@@ -186,9 +186,9 @@ def recipe_named(name: str) -> Recipe:
     runtime, _, arch = name.partition("-")
     if runtime not in _stems(RUNTIMES) or arch not in _stems(ARCHS):
         raise BundleUnbuildable(
-            f"building the bundle {name}",
+            f"build bundle {name}",
             "there is no recipe for it",
-            f"known: {', '.join(recipe_names())}; see docs/mobile.md, Runtimes",
+            f"Choose one of {', '.join(recipe_names())}; docs/mobile.md, Runtimes, explains them.",
         )
     return _put_together(
         runtime,
@@ -212,9 +212,9 @@ def _put_together(
     lacking = [name for name, wheel in pins.items() if arch not in wheel.sha256]
     if unknown := [name for name in lacking if not (target and name == source.package)]:
         raise BundleUnbuildable(
-            f"reading the recipe {runtime}-{arch}",
+            f"read recipe {runtime}-{arch}",
             f"no wheel of {', '.join(unknown)} is pinned for it",
-            f"add its checksum under {arch}",
+            f"Add its checksum to {arch}.",
         )
     wheels = {
         name: WheelPin(version=wheel.version, sha256=wheel.sha256[arch])
@@ -245,5 +245,5 @@ def _read(path: Path, kind: type[_Document]) -> _Document:
         return kind.model_validate(load_yaml(read_limited(path)))
     except UNREADABLE as error:
         raise BundleUnbuildable(
-            f"reading {path}", reason(error), "mend the file or reinstall benchfarm"
+            f"read {path}", reason(error), "Correct the file or reinstall benchfarm."
         ) from error

@@ -55,7 +55,7 @@ class DetailLog:
         try:
             return self.values[key]
         except KeyError:
-            raise log_unreadable(f"{DETAIL} says nothing of {key}") from None
+            raise log_unreadable(f"{DETAIL} has no {key}") from None
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def find_runtime() -> str:
     for name, package in RUNTIMES.items():
         if find_spec(package):
             return name
-    raise model_unusable("there is neither LiteRT nor TensorFlow Lite to run it")
+    raise model_unusable("neither LiteRT nor TensorFlow Lite is installed")
 
 
 class TfliteModel:

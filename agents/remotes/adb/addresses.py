@@ -83,6 +83,6 @@ def parse_address(text: str) -> Address:
         return UnixSocket(Path(text))
     host, _, port = text.rpartition(":")
     if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        remedy = "write HOST:PORT, or the absolute path of its Unix socket"
-        raise AddressInvalid("read an adb server's address", repr(text), remedy)
+        remedy = "Write HOST:PORT, or the absolute path of its Unix socket."
+        raise AddressInvalid(f"use adb server {text!r}", "that is not an address", remedy)
     return HostPort(host.strip("[]"), int(port))

@@ -108,7 +108,7 @@ class Launch:
         if not self.argv or any("\0" in word for word in words):
             raise _unsayable(self.token, "an empty command, or one with a NUL in it")
         if unfit := [name for name in everything if not _NAME.fullmatch(name)]:
-            raise _unsayable(self.token, f"{unfit} can't be names in an environment")
+            raise _unsayable(self.token, f"{unfit} can't be names of environment variables")
         exports = [f"export {name}={shlex.quote(value)}" for name, value in everything.items()]
         script = "\n".join(exports) + _LAUNCH
         arguments = ("sh", "-c", script, "benchfarm", self.token, self.stdin, *self.argv)
@@ -194,7 +194,7 @@ class Framing:
 
 
 def _nonsense(what: str) -> RemoteFault:
-    return RemoteFault("a phone's shell", FaultKind.PROTOCOL, f"it said {what}")
+    return RemoteFault("a phone's shell", FaultKind.PROTOCOL, f"it printed {what}")
 
 
 def _unsayable(place: str, message: str) -> RemoteFault:

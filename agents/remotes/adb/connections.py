@@ -53,9 +53,9 @@ def without_doubles(found: Iterable[tuple[str, Route]]) -> Mapping[str, Route]:
     for device_id, route in found:
         if (other := routes.setdefault(device_id, route)) != route:
             raise PhoneClaimedTwice(
-                f"reach phone {device_id}",
-                f"it is both {other} and {route}",
-                "disconnect one of them, so that no two runs share the phone",
+                f"add phone {device_id}",
+                f"it is reached as {other} and as {route}",
+                "Disconnect one of them, so that no two runs share the phone.",
             )
     return routes
 
@@ -122,7 +122,7 @@ async def _try(server: Address, serial: str, return_s: float) -> RemoteFault | N
     except TimeoutError:
         state = await state_of(server, serial)
         listed = "does not list it" if state is None else f"lists it as {state}"
-        message = f"it stays offline: not back in {return_s:g} s, adb {listed}"
+        message = f"it stays offline: it did not return in {return_s:g} s, and adb {listed}"
         seen = fault_of_state(serial, state)
         if seen is not None and seen.kind is FaultKind.OFFLINE:
             return RemoteFault(serial, FaultKind.OFFLINE, message)

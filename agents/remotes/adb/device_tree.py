@@ -144,7 +144,7 @@ def parse_listing(serial: str, text: str) -> Listing:
         else:
             sections[-1].append(line)
     if len(sections) != 4 or len(sections[3]) % 2:
-        message = f"a tree's listing that can't be read: {text[:200]!r}"
+        message = f"cannot read the listing of a folder: {text[:200]!r}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     sums, programs, folders, links = sections
     executable = set(programs)
@@ -166,7 +166,7 @@ def parse_size(serial: str, text: str) -> int:
     """Read what `du -sk` says, in bytes; raises RemoteFault `protocol`."""
     first = text.split(maxsplit=1)[:1]
     if not first or not _NUMBER.fullmatch(first[0]):
-        message = f"a folder's size that can't be read: {text[:200]!r}"
+        message = f"cannot read the size of a folder: {text[:200]!r}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     return int(first[0]) << 10
 
@@ -182,7 +182,7 @@ def parse_free_bytes(serial: str, text: str) -> int:
         column = header.index("Free" if "Free" in header else "Available")
         return _size(row[column])
     except (IndexError, ValueError, OverflowError) as error:
-        message = f"free storage that can't be read: {text[:200]!r}"
+        message = f"cannot read the free storage: {text[:200]!r}"
         raise RemoteFault(serial, FaultKind.PROTOCOL, message) from error
 
 

@@ -55,12 +55,14 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     """
     serial = properties.get("ro.serialno") or properties.get("ro.boot.serialno")
     if not serial:
-        raise ValueError("it has no ro.serialno, by which its results would be known")
+        raise ValueError("it has no ro.serialno to identify it by")
     if not re.fullmatch(ID, serial):
         shown = one_line(repr(serial[:MAX_CHARACTERS]))
-        raise ValueError(f"its ro.serialno {shown} can't be an id: it has to match {ID}")
+        raise ValueError(f"its ro.serialno {shown} is not an id: ids match {ID}")
     if serial.startswith(HOST_PREFIX):
-        raise ValueError(f"its ro.serialno {serial} is a server's: theirs begin with {HOST_PREFIX}")
+        raise ValueError(
+            f"its ro.serialno {serial} begins with {HOST_PREFIX}, as only a server's may"
+        )
     facts: dict[str, Fact] = {
         **_named(properties),
         **_numbers(properties),
@@ -88,7 +90,7 @@ async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
     try:
         return device_of(properties, cores, meminfo, shell_v2=shell_v2)
     except ValueError as error:
-        message = f"it can't be described: {' '.join(str(error).split())[:MAX_CHARACTERS]}"
+        message = f"cannot describe it: {' '.join(str(error).split())[:MAX_CHARACTERS]}"
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message) from error
 
 
@@ -97,10 +99,14 @@ async def _said(remote: Remote, serial: str, *argv: str) -> str:
     done = await remote.run(argv, READ_S)
     if done.exit_code != 0:
         words = one_line((done.stderr or done.stdout).decode(errors="replace"))
-        message = f"{' '.join(argv)} ended with {done.exit_code}{f': {words}' if words else ''}"
+        message = (
+            f"{' '.join(argv)} exited with status {done.exit_code}{f': {words}' if words else ''}"
+        )
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
     if len(done.stdout) > MAX_SAID:
-        message = f"{' '.join(argv)} said {len(done.stdout)} bytes, at most {MAX_SAID} are read"
+        message = (
+            f"{' '.join(argv)} printed {len(done.stdout)} bytes, more than the limit of {MAX_SAID}"
+        )
         raise RemoteFault(serial, FaultKind.PROTOCOL, message)
     return done.stdout.decode(errors="replace")
 

@@ -82,6 +82,6 @@ async def _require_newest() -> None:
     said, _ = await process.communicate()
     version = _VERSION.search(said)
     if version is None or int(version[1]) < OLDEST:
-        seen = f"this adb is older than {OLDEST}, and would take the phones on cables"
-        remedy = "pip install 'adbutils==2.12.*'"
-        raise AdbUnavailable("listening for phones", seen, remedy)
+        seen = f"this adb is older than {OLDEST} and would take over the phones on cables"
+        remedy = "Run `pip install 'adbutils==2.12.*'`."
+        raise AdbUnavailable("listen for phones", seen, remedy)

@@ -17,10 +17,10 @@ CODE: Final = re.compile(r"[!-9;-~]{1,64}", re.ASCII)
 """Six digits on a phone's screen; a QR code's is longer. No colon: adb's request is split there."""
 _PAIRED: Final = re.compile(r"Successfully paired to \S{1,300} \[guid=([!-~]{1,100})\]")
 _MEANINGS: Final[Mapping[str, str]] = {
-    "Unable to start pairing client": "nothing listens there for a pairing",
+    "Unable to start pairing client": "nothing there listens for pairing",
     "Wrong password or connection was dropped": "the code is wrong, or what listens there does "
     "not pair",
-    "unknown host service": "this adb can't pair: it takes adb 30 or later",
+    "unknown host service": "this adb can't pair: adb 30 or later can",
 }
 """By what adb's server answers (AOSP client/adb_wifi.cpp)."""
 
@@ -31,7 +31,7 @@ async def pair(server: Address, address: str, code: str) -> str:
     Raises RemoteFault, whose message doesn't have the code.
     """
     if not CODE.fullmatch(code):
-        message = "the code is to be 1 to 64 letters and digits, as the phone shows it"
+        message = "the code must have 1 to 64 letters and digits, as the phone shows it"
         raise RemoteFault(address, FaultKind.PROTOCOL, message)
     try:
         async with asyncio.timeout(PAIR_S), opened(server) as connection:

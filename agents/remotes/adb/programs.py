@@ -96,7 +96,7 @@ class Link:
         except RemoteFault as fault:
             raise await self._blamed(fault) from fault
         except TimeoutError as error:
-            message = f"no answer for {self.patience_s:g} s to a request"
+            message = f"no answer to a request for {self.patience_s:g} s"
             raise self.fault(FaultKind.HUNG, message) from error
 
     async def _blamed(self, fault: RemoteFault) -> RemoteFault:
@@ -213,7 +213,7 @@ class Programs:
         stdin = await self._put_stdin(launch.token, program.stdin)
         line = Launch(launch.token, launch.argv, launch.environment, stdin).line()
         if len(line.encode(errors="surrogateescape")) > V1_REQUEST:
-            message = f"a command of {len(line)} bytes, this phone's old adbd takes {V1_REQUEST}"
+            message = f"the command has {len(line)} bytes, but this old adbd takes {V1_REQUEST}"
             raise self.link.fault(FaultKind.UNSUPPORTED, message)
         return line
 
@@ -260,13 +260,13 @@ class Programs:
             async with asyncio.timeout(self.link.clean_up_s):
                 said = await self._say(end_line(pattern, group))
         except TimeoutError as error:
-            message = f"no answer for {self.link.clean_up_s:g} s to an order to end programs"
+            message = f"no answer to an order to end programs for {self.link.clean_up_s:g} s"
             raise self.link.fault(FaultKind.HUNG, message) from error
         if not said:
             raise self.link.fault(FaultKind.OFFLINE, "the link broke while programs were ended")
         if not _NUMBER.fullmatch(said.strip()):
             shown = repr(said[:200])
-            message = f"its programs survive SIGKILL, or can't be looked for: {shown}"
+            message = f"cannot end its programs: {shown}"
             raise self.link.fault(FaultKind.HUNG, message)
         return int(said)
 
@@ -277,7 +277,7 @@ class Programs:
             while data := await connection.read():
                 said += data
                 if len(said) > BEFORE_BYTES:
-                    message = f"its shell said {len(said)} bytes in place of a number"
+                    message = f"its shell printed {len(said)} bytes instead of a number"
                     raise self.link.fault(FaultKind.PROTOCOL, message)
         return said.decode(errors="replace")
 

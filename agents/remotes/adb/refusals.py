@@ -31,7 +31,7 @@ _OF_WORDS = (
 _NOT_OPENED = "closed"
 """All that a server says when it can't open a service; those asked for here, every phone has."""
 _REMEDIES = {
-    FaultKind.UNAUTHORIZED: "allow this computer on the phone's screen, or give adb its key",
+    FaultKind.UNAUTHORIZED: "confirm this host's key on its screen, or give adb a known key",
     FaultKind.STORAGE_FULL: "free space on the phone",
 }
 
@@ -46,7 +46,7 @@ def fault_of_refusal(serial: str, words: str) -> RemoteFault:
     if lower == _NOT_OPENED:
         kind, said = FaultKind.OFFLINE, f"the link broke, or the phone refused ({said})"
     remedy = _REMEDIES.get(kind)
-    return RemoteFault(serial, kind, f"{said}; {remedy}" if remedy else said)
+    return RemoteFault(serial, kind, f"{said.rstrip('.')}; {remedy}" if remedy else said)
 
 
 def fault_of_state(serial: str, state: str | None) -> RemoteFault | None:

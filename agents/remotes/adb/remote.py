@@ -99,10 +99,10 @@ class AdbRemote(RunsPrograms[Programs]):
             async with asyncio.timeout(THOROUGH_S), self.link.sync() as sync:
                 found = await sync.look(source)
                 if found is None:
-                    raise self.link.fault(FaultKind.MISSING_FILE, f"there is no {source}")
+                    raise self.link.fault(FaultKind.MISSING_FILE, f"{source} does not exist")
                 await receive_tree(sync, source, found, target, Budget(self.link.serial))
         except TimeoutError as error:  # a byte now and then is no end of patience
-            message = f"{source} was not pulled in {THOROUGH_S:g} s"
+            message = f"cannot pull {source}: no end after {THOROUGH_S:g} s"
             raise self.link.fault(FaultKind.HUNG, message) from error
 
     async def clean(self) -> int:
@@ -127,7 +127,7 @@ class AdbRemote(RunsPrograms[Programs]):
     async def free_bytes(self) -> int:
         """Return how much the phone's storage still takes; raises RemoteFault."""
         df = ("df", str(self.folder.parent))
-        answer = await self._do("tell its free storage by df", df, QUICK_S)
+        answer = await self._do("read its free storage with df", df, QUICK_S)
         return device_tree.parse_free_bytes(self.link.serial, answer)
 
     async def _stamps(self, path: PurePosixPath) -> str | None:
@@ -152,7 +152,7 @@ class AdbRemote(RunsPrograms[Programs]):
         free = await self.free_bytes()
         need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing))
         if free < need:
-            message = f"{free} bytes are free, {need} are needed; free space on the phone"
+            message = f"{free} bytes are free, and {need} are needed; free space on the phone"
             raise self.link.fault(FaultKind.STORAGE_FULL, message)
         name = f"incoming-{secrets.token_hex(8)}"
         archive, unpacked = self.folder / f"{name}.tar", self.folder / name
@@ -163,7 +163,7 @@ class AdbRemote(RunsPrograms[Programs]):
         await self._do("unpack an archive", unpack, THOROUGH_S)
         stamps = await self._stamps(unpacked)  # renaming the folder changes nothing below it
         if wrong := await self._differences(unpacked, tree):
-            message = f"what was pushed arrived changed: {'; '.join(wrong[:3])}"
+            message = f"pushed files arrived changed: {'; '.join(wrong[:3])}"
             raise self.link.fault(FaultKind.CORRUPT, message)
         await self._check_programs(unpacked, tree)
         await self._do("rename a folder", device_tree.install(unpacked, path), QUICK_S)
@@ -174,9 +174,9 @@ class AdbRemote(RunsPrograms[Programs]):
         if tree.programs:
             # One stands for all: their permissions have been compared, the mount is the same.
             unusable = device_tree.unusable(path, tree.programs[:1])
-            refused = await self._do("look at a program", unusable, QUICK_S)
+            refused = await self._do("check a program", unusable, QUICK_S)
             if refused:
-                message = f"{path} holds programs that can't be executed: is it mounted noexec?"
+                message = f"programs in {path} can't be executed: is it mounted noexec?"
                 raise self.link.fault(FaultKind.NO_EXEC, message)
 
     async def _do(self, what: str, argv: Sequence[str], deadline_s: float) -> str:
@@ -198,6 +198,6 @@ class AdbRemote(RunsPrograms[Programs]):
     def _unable(self, what: str, completed: Completed) -> RemoteFault:
         words = (completed.stderr or completed.stdout).decode(errors="replace").strip()
         if completed.exit_code in NOT_STARTED:
-            return self.link.fault(FaultKind.UNSUPPORTED, f"can't {what}: {words}")
+            return self.link.fault(FaultKind.UNSUPPORTED, f"cannot {what}: {words}")
         said = words or f"exit status {completed.exit_code}"
-        return fault_of_refusal(self.link.serial, f"can't {what}: {said}")
+        return fault_of_refusal(self.link.serial, f"cannot {what}: {said}")

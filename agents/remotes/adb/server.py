@@ -69,7 +69,7 @@ class AttachedServer:
             raise AdbUnavailable(
                 f"use the adb server at {self.address}",
                 str(error) or "it does not answer",
-                "start it there with `adb start-server`, or leave the address out",
+                "Start it with `adb start-server`, or leave the address out.",
             ) from error
         return self.address
 
@@ -184,8 +184,8 @@ class PrivateServer:
 
     def _not_started(self, adb_log: Path) -> AdbUnavailable:
         said = adb_log.read_text(errors="replace").strip() if adb_log.exists() else ""
-        seen = said.splitlines()[-1] if said else "it ended without a word"
-        return AdbUnavailable(f"start an adb server on {self.address}", seen, f"see {adb_log}")
+        seen = said.splitlines()[-1] if said else "it ended and gave no reason"
+        return AdbUnavailable(f"start an adb server on {self.address}", seen, f"Read {adb_log}.")
 
 
 def require_private(folder: Path) -> None:
@@ -199,15 +199,15 @@ def require_private(folder: Path) -> None:
         found = folder.stat()
         if found.st_uid != os.geteuid():
             seen = f"the folder belongs to uid {found.st_uid}, not to {os.geteuid()}"
-            raise AdbUnavailable(tried, seen, "remove it, or give the farm another BENCHFARM_HOME")
+            raise AdbUnavailable(tried, seen, "Remove it, or give the farm another BENCHFARM_HOME.")
         if found.st_mode & 0o022:
-            seen = f"others may write to it (mode {found.st_mode & 0o777:04o})"
-            raise AdbUnavailable(tried, seen, "remove it: what is in it may be theirs")
+            seen = f"other users may write to it (mode {found.st_mode & 0o777:04o})"
+            raise AdbUnavailable(tried, seen, "Remove it: what is in it may be theirs.")
         if found.st_mode & 0o077:
             folder.chmod(0o700)
             log.warning("%s was open to others (mode %04o): closed", folder, found.st_mode & 0o777)
     except OSError as error:
-        remedy = "see that this user may write there"
+        remedy = "Let this user write there."
         raise AdbUnavailable(tried, error.strerror or str(error), remedy) from error
 
 
@@ -249,8 +249,8 @@ def find_adb() -> str:
         return found
     raise AdbMissing(
         "find adb",
-        "neither the Python package adbutils nor an adb on PATH",
-        "pip install 'adbutils==2.12.*', or apt install adb",
+        "the Python package adbutils is missing, and PATH has no adb",
+        "Run `pip install 'adbutils==2.12.*'` or `apt install adb`.",
     )
 
 

@@ -94,5 +94,5 @@ async def _listen(connection: Connection, heard: Heard) -> None:
         elif kind == _EXIT:
             heard.shell_exit = data[0] if data else 255
         if idle > MAX_IDLE:
-            message = f"its shell sent {idle} packets in a row that say nothing"
+            message = f"its shell sent {idle} empty packets in a row"
             raise RemoteFault(str(connection.address), FaultKind.PROTOCOL, message)

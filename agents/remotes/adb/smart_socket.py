@@ -44,7 +44,7 @@ class Connection:
             async with asyncio.timeout(ANSWER_S):
                 reader, writer = await address.connect(_BUFFER)
         except TimeoutError as error:
-            message = f"the adb server took no connection for {ANSWER_S:g} s"
+            message = f"the adb server accepted no connection for {ANSWER_S:g} s"
             raise _gone(address, message) from error
         except OSError as error:
             raise _gone(address, f"no adb server answers: {error.strerror or error}") from error
@@ -58,7 +58,7 @@ class Connection:
         """Make a request about a place; raises RemoteFault if it is refused."""
         data = text.encode(errors="surrogateescape")
         if len(data) > MAX_REQUEST:
-            message = f"a request of {len(data)} bytes, adb takes {MAX_REQUEST}"
+            message = f"the request has {len(data)} bytes; adb takes {MAX_REQUEST} at most"
             raise RemoteFault(place, FaultKind.PROTOCOL, message)
         await self.write(f"{len(data):04x}".encode() + data)
         answer = await self.read_exactly(4)
@@ -88,7 +88,7 @@ class Connection:
         Raises RemoteFault `protocol`, and reads nothing, if these are more than MAX_READ.
         """
         if n > MAX_READ:
-            message = f"a piece of {n} bytes was announced, at most {MAX_READ} are taken"
+            message = f"the adb server announced {n} bytes, more than the limit of {MAX_READ}"
             raise RemoteFault(str(self.address), FaultKind.PROTOCOL, message)
         try:
             return await self._reader.readexactly(n)
@@ -105,7 +105,7 @@ class Connection:
             words = (await self.read_block()).decode(errors="replace")
             raise fault_of_refusal(str(self.address), words)
         if not _LENGTH.fullmatch(length):
-            raise _gone(self.address, f"{length!r} instead of a length")
+            raise _gone(self.address, f"the adb server sent {length!r} instead of a length")
         return await self.read_exactly(int(length, 16))
 
 

@@ -62,7 +62,7 @@ class Budget:
         self.bytes_left -= size
         self.files_left -= files
         if min(self.bytes_left, self.files_left) < 0:
-            message = f"a pull of more than {PULL_BYTES} bytes or {PULL_FILES} files"
+            message = f"cannot pull more than {PULL_BYTES} bytes or {PULL_FILES} files"
             raise RemoteFault(self.serial, FaultKind.TOO_MUCH_OUTPUT, message)
 
 
@@ -185,11 +185,11 @@ class Sync:
         try:
             yield
         except TimeoutError as error:
-            message = f"no byte of a file moved for {self.patience_s:g} s"
+            message = f"no byte of a file was transferred for {self.patience_s:g} s"
             raise RemoteFault(self.serial, FaultKind.HUNG, message) from error
 
     def _nonsense(self, kind: bytes, length: int) -> RemoteFault:
-        message = f"the phone's sync service said {kind!r} with length {length}"
+        message = f"the phone's sync service sent {kind!r} with length {length}"
         return RemoteFault(self.serial, FaultKind.PROTOCOL, message)
 
 
@@ -213,7 +213,7 @@ async def receive_tree(
         target.chmod(0o755 if found.mode & stat.S_IXUSR else 0o644)
         return
     if depth > PULL_DEPTH:
-        message = f"folders in more than {PULL_DEPTH} others: {str(source)[:200]}"
+        message = f"cannot pull folders nested more than {PULL_DEPTH} deep: {str(source)[:200]}"
         raise RemoteFault(sync.serial, FaultKind.TOO_MUCH_OUTPUT, message)
     target.mkdir(exist_ok=True)
     for name, entry in (await sync.list(source, budget)).items():

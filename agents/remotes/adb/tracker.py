@@ -64,8 +64,8 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
                             yield change
         except RemoteFault as fault:
             if fault.kind is not FaultKind.ADB_SERVER:
-                tried = f"following the adb server at {address}"
-                raise AdbUnavailable(tried, fault.message, "see what listens there") from fault
+                tried = f"follow the adb server at {address}"
+                raise AdbUnavailable(tried, fault.message, "Check what listens there.") from fault
             log.warning("%s", fault)
         for serial, state in sorted(known.items()):
             yield Change(serial, None, went_as=state)
@@ -101,7 +101,7 @@ async def _newest(connection: Connection) -> AsyncGenerator[bytes]:
 def _phones(listed: bytes, server: str) -> dict[str, str]:
     seen = parse_devices(listed.decode(errors="replace"))
     if len(seen) > MAX_LISTED:
-        message = f"it lists {len(seen)} phones, at most {MAX_LISTED} are followed"
+        message = f"it lists {len(seen)} phones, more than the limit of {MAX_LISTED}"
         raise RemoteFault(server, FaultKind.PROTOCOL, message)
     return seen
 

@@ -46,5 +46,5 @@ def require_truth(
     number = len(_READ[dataset.kind](path))
     # Of a question there are several samples, if its text is long.
     if dataset.samples and dataset.kind != "squad" and number < dataset.samples:
-        seen = f"it tells of {number} samples, not {dataset.samples}"
+        seen = f"it covers {number} samples, not {dataset.samples}"
         raise unusable(path, f"parts.{TRUTH}", seen)

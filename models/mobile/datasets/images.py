@@ -55,7 +55,7 @@ class ImageFiles:
             raise unusable(source, field, str(error)) from error
         names = sorted(name for name in found if name.lower().endswith(SUFFIXES))
         if not names:
-            raise unusable(source, field, "there is no image in it")
+            raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
     def read(self, name: str, mode: str = "RGB") -> Image.Image:
@@ -80,7 +80,7 @@ def _below(folder: Path) -> list[str]:
 def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
     """Return the complaint about a part of a data set."""
     return DatasetUnusable(
-        f"reading {source} ({field})", seen, "mend or replace the file, and add it again"
+        f"read {source} ({field})", seen, "Correct or replace the file, then add it again."
     )
 
 

@@ -37,15 +37,15 @@ def load_samples(
         loaded = _OF_IMAGES[dataset.kind](samples, truth, wanted)
     else:
         raise DatasetUnusable(
-            f"loading {field}",
-            f"a data set of kind {dataset.kind} does not give inputs of kind {wanted.kind}",
-            "correct the task's manifest",
+            f"load {field}",
+            f"a data set of kind {dataset.kind} has no inputs of kind {wanted.kind}",
+            "Correct the task's manifest.",
         )
     if dataset.samples is not None and len(loaded) < dataset.samples:
         raise DatasetUnusable(
-            f"loading {samples} ({field}.samples)",
+            f"load {samples} ({field}.samples)",
             f"it has {len(loaded)} samples, not {dataset.samples}",
-            "give the whole data set",
+            "Add the whole data set.",
         )
     return loaded
 
@@ -53,7 +53,7 @@ def load_samples(
 def _require_registered(writer: str, field: str) -> None:
     if writer not in registered_writers():
         raise DatasetUnusable(
-            f"writing {field}",
-            f"{short(writer)} is no writer of the project's own tasks",
-            "name one of theirs, or give files",
+            f"write {field}",
+            f"{short(writer)} is not a writer of a built-in task",
+            "Name one of those, or give files.",
         )

@@ -425,7 +425,7 @@ async def test_a_transport_that_breaks_is_the_harnesss_fault(box: FarmBox, tmp_p
     assert report.outcome == Failure(
         blame=Blame.HARNESS,
         kind="agent",
-        message="the agent could not run it: FileNotFoundError: numactl",
+        message="the agent failed to run it: FileNotFoundError: numactl",
     )
 
 

@@ -64,7 +64,7 @@ async def test_from_one_yaml_to_a_result(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "knobs", "blame", "kind", "words"),
     [
-        (SCRIPT, {"mode": "npu"}, Blame.DEVICE, "no_npu", "choose a phone that has one"),
+        (SCRIPT, {"mode": "npu"}, Blame.DEVICE, "no_npu", "Choose a phone that has one."),
         ("#!/bin/sh\nexit 3\n", {}, Blame.WORKLOAD, "exit", "status 3"),
         ("#!/bin/sh\nkill -SEGV $$\n", {}, Blame.WORKLOAD, "signal", "SIGSEGV"),
         ("#!/bin/sh\necho took 1 ms\n", {}, Blame.WORKLOAD, "output", "figure rate"),
@@ -130,7 +130,7 @@ async def test_a_program_says_that_its_result_is_invalid(store: Store, tmp_path:
     assert isinstance(result, Result), result
     assert (result.validity, result.reasons) == (
         Validity.INVALID,
-        ("the program said: mode burst",),
+        ("the program printed: mode burst",),
     )
 
 
@@ -140,7 +140,7 @@ async def test_a_file_the_program_did_not_write_is_named(store: Store, tmp_path:
     )
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "output")
-    assert "the program was to write figures.csv: No such file" in failure.message
+    assert "the program did not write figures.csv: No such file" in failure.message
 
 
 async def test_what_a_program_wrote_before_it_failed_is_kept(store: Store, tmp_path: Path) -> None:

@@ -245,8 +245,8 @@ async def test_the_runner_is_started_by_a_shell_of_the_device_s_choice(spec: Wor
 @pytest.mark.parametrize(
     ("host", "words"),
     [
-        ("x86_64", "apt-get update: E: Could not resolve deb.example; apt on this host needs"),
-        ("riscv64", "its compiler runs on x86_64 only, and this host is riscv64; connect the"),
+        ("x86_64", "apt-get update: E: Could not resolve deb.example. Give apt package sources"),
+        ("riscv64", "its compiler runs on x86_64 only, and this host is riscv64. Connect the"),
     ],
 )
 async def test_an_arm64_phone_whose_bundle_can_not_be_built_is_one_line(
@@ -288,7 +288,7 @@ async def test_a_runner_that_does_not_start_is_the_device_s_fault_in_its_own_wor
     outcome = await outcome_on(FakePhone(ended=ended, says=says or (b"",)), spec)
     assert isinstance(outcome, Failure)
     assert (outcome.blame, outcome.kind) == (Blame.DEVICE, "no_exec")
-    assert outcome.message == f"the device could not start the runner: {words.decode()}"
+    assert outcome.message == f"cannot start the runner on the device: {words.decode()}"
 
 
 @pytest.mark.parametrize("code", [126, 127])
@@ -365,7 +365,7 @@ def test_accuracy_is_measured_where_it_can_be_told(
 
 def test_accuracy_that_nobody_can_tell_is_refused() -> None:
     job = builders.job().model_copy(update={"knobs": {"mode": "accuracy"}})
-    with pytest.raises(UserError, match="knob mode=accuracy: its data set does not tell"):
+    with pytest.raises(UserError, match="with mode=accuracy: its data set has no ground truth"):
         modes_of(job, ready_task(truth=False))
 
 

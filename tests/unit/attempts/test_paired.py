@@ -148,7 +148,7 @@ async def test_what_makes_a_side_invalid_makes_the_comparison_invalid(tmp_path: 
     [
         ("if pace == 0.5: sys.exit(3)\n" + STEADY, "exit", "side B: the worker exited with status"),
         ("turn()\nfor steps in orders(): os.abort()", "signal", "the worker crashed with SIGABRT"),
-        ("turn()\nresult()", "protocol", "its worker ended before its turns were over"),
+        ("turn()\nresult()", "protocol", "its worker ended before the comparison did"),
         (STEADY.replace("result()", ""), "no_result", "side A: the worker ended without a result"),
     ],
 )

@@ -116,8 +116,8 @@ async def test_it_is_not_cleaned_while_a_run_or_a_probe_is_on_it(
     monkeypatch.setattr(phone_attempts, "read_conditions", ask)
     monkeypatch.setattr(phone_probe, "examine", ask)
     await use(phones)
-    seen = "a run or a probe is on it; wait for its end, or cancel its sweep"
-    assert refused == [f"cleaning phone {PHONE.id}: {seen}"]
+    seen = "a run or a probe uses it. Wait until it ends, or cancel its sweep."
+    assert refused == [f"cannot clean phone {PHONE.id}: {seen}"]
     with exclusive_now(lock) as free:
         assert free, "it is let go of afterwards"
 

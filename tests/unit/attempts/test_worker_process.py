@@ -136,7 +136,7 @@ async def test_killed_from_outside(tmp_path: Path) -> None:
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "signal")
     assert (failure.signal, failure.exit_code) == (signal.SIGKILL, None)
-    assert failure.message == "killed from outside by SIGKILL"
+    assert failure.message == "another process killed the worker with SIGKILL"
 
 
 async def test_a_crash(tmp_path: Path) -> None:

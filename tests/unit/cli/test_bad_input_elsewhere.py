@@ -23,7 +23,7 @@ from kernels.library import KernelsUnusable
 from models.mobile import catalogue
 from models.mobile.store import Store
 
-COMPLAINT = ErrorPayload(kind="UserError", tried="trying it", seen="no", remedy="do else")
+COMPLAINT = ErrorPayload(kind="UserError", tried="try it", seen="no", remedy="Do else.")
 CHECK = KernelBench(
     verb="check", operators=("nms",), dtypes=(), variants=(), width=0.05, time_limit_s=1.0
 )
@@ -39,7 +39,7 @@ def python_that(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_kernels_that_cannot_run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python_that(f"echo '{COMPLAINT.model_dump_json()}'; exit 2", tmp_path, monkeypatch)
-    with pytest.raises(UserError, match="trying it: no; do else"):
+    with pytest.raises(UserError, match=r"cannot try it: no\. Do else"):
         list(run_kernels(CHECK))
 
 
@@ -63,12 +63,12 @@ def test_dtype_that_an_operator_has_not(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "stdout", said)
     assert kernel_bench.main() == 2
     error = ErrorPayload.model_validate_json(said.getvalue()).error()
-    assert str(error) == "kernels check: nms has no dtype bf16; it has: fp32"
+    assert str(error) == "cannot run kernels check: nms has no dtype bf16. Choose among fp32."
 
 
 def test_phone_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python_that(f"echo '{COMPLAINT.model_dump_json()}'; exit 2", tmp_path, monkeypatch)
-    with pytest.raises(UserError, match="trying it: no; do else"), started_phone("old", None):
+    with pytest.raises(UserError, match=r"cannot try it: no\. Do else"), started_phone("old", None):
         pass
     python_that("echo one >&2; echo KeyError: two >&2; exit 1", tmp_path, monkeypatch)
     with (
@@ -89,7 +89,7 @@ def test_serial_that_is_none(serial: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "stdout", said)
     assert virtual.main() == 2
     complaint = ErrorPayload.model_validate_json(said.getvalue())
-    assert complaint.seen == "it is no serial"
+    assert complaint.seen == "it is not a serial number"
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_stacks_folder_that_is_a_file(tmp_path: Path) -> None:
     file.write_text("")
     environment = StackEnvironment(packages=(), lock="none", download_gb=0, disk_gb=0)
     folder = EnvironmentFolder(file / "ipex", environment)
-    with pytest.raises(UserError, match=r"Not a directory: .*; point BENCHFARM_STACKS at a folder"):
+    with pytest.raises(UserError, match=r"Not a directory: .*\. Set BENCHFARM_STACKS to a folder"):
         Installation("ipex", folder, print, {}).run()

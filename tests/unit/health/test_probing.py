@@ -102,10 +102,10 @@ async def test_whatever_goes_wrong_is_a_probe_that_failed() -> None:
         await asyncio.sleep(0)
     said = {report.of.device_id: report for report in probing.ended()}
     assert not any(report.passed for report in said.values())
-    assert said["cpu-1"].why.startswith("the agent could not probe it: ValueError: a ?bbb")
+    assert said["cpu-1"].why.startswith("the agent failed to probe it: ValueError: a ?bbb")
     assert len(said["cpu-1"].why) <= WHY_CHARACTERS
     assert said["phone-1"].why == "this agent can't probe devices of kind android"
-    assert said["gone-1"].why == "it is not here now"
+    assert said["gone-1"].why == "it is not connected now"
     probing.heard(probing.ended())
     assert probing.ended() == ()
 

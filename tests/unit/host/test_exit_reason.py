@@ -43,13 +43,13 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             replace(QUIET, past_deadline_s=2.5, returncode=-9, last_message=RESULT),
             Blame.WORKLOAD,
             "deadline",
-            "not done after 2.5 s; raise deadline_s or make it smaller",
+            "not done after 2.5 s. Raise deadline_s or make the run smaller.",
         ),
         (
             replace(QUIET, returncode=3, last_message=RESULT),
             Blame.WORKLOAD,
             "exit",
-            "the worker exited with status 3 and no word why",
+            "the worker exited with status 3 and gave no reason",
         ),
         (
             replace(QUIET, returncode=-11, garbled="x"),
@@ -69,15 +69,25 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             "signal",
             "the worker crashed with SIGABRT",
         ),
-        (replace(QUIET, returncode=-9), Blame.HARNESS, "signal", "killed from outside by SIGKILL"),
-        (replace(QUIET, returncode=-15), Blame.HARNESS, "signal", "killed from outside by SIGTERM"),
+        (
+            replace(QUIET, returncode=-9),
+            Blame.HARNESS,
+            "signal",
+            "another process killed the worker with SIGKILL",
+        ),
+        (
+            replace(QUIET, returncode=-15),
+            Blame.HARNESS,
+            "signal",
+            "another process killed the worker with SIGTERM",
+        ),
         (
             replace(QUIET, returncode=-9, out_of_memory=True),
             Blame.WORKLOAD,
             "out_of_memory",
             (
-                "killed by the kernel: the host ran out of memory; make it smaller, "
-                "or run it on a host with more"
+                "killed by the kernel: the host ran out of memory. Make the run smaller, "
+                "or use a host with more memory."
             ),
         ),
         (
@@ -96,7 +106,7 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             replace(QUIET, garbled="Loading …", last_message=RESULT),
             Blame.HARNESS,
             "protocol",
-            "the worker said something that is no message: 'Loading …'",
+            "the worker wrote a line that is not a message: 'Loading …'",
         ),
         (QUIET, Blame.HARNESS, "no_result", "the worker ended without a result"),
     ],

@@ -60,20 +60,20 @@ def test_a_device_without_cores_gets_a_thread() -> None:
 
 
 def test_more_threads_than_cores_are_refused() -> None:
-    assert "threads 9 are more than the 8 cores" in refusal(threads=9)
-    assert "threads 2 are more than the 1 cores" in refusal(threads=2, cores="3")
+    assert "threads=9 is more than the 8 cores" in refusal(threads=9)
+    assert "threads=2 is more than the 1 cores" in refusal(threads=2, cores="3")
 
 
 @pytest.mark.parametrize(
     ("cores", "seen"),
     [
         ("6-9", "has no CPU 8,9"),
-        ("some", "no list of CPUs"),
-        ("", "no list"),
-        ("3-", "no list"),
-        ("3-1", "no list"),
-        ("0--1", "no list"),
-        ("0-9999999999", "no list"),
+        ("some", "is not a list of CPUs"),
+        ("", "not a list"),
+        ("3-", "not a list"),
+        ("3-1", "not a list"),
+        ("0--1", "not a list"),
+        ("0-9999999999", "not a list"),
     ],
 )
 def test_cores_that_are_not_there_are_refused(cores: str, seen: str) -> None:
@@ -115,10 +115,12 @@ def test_on_one_node_memory_has_no_choice(numa: str) -> None:
 def test_what_is_not_installed_is_named_with_its_remedy() -> None:
     bare = replace(HOST, libraries={}, numactl=None, taskset=None)
     assert refusal(bare, numa="bind") == (
-        "launch settings: numactl is not installed; apt-get install numactl"
+        "cannot start the worker: numactl is not installed. Run `apt-get install numactl`."
     )
     assert "taskset is not installed" in refusal(bare, cores="1")
-    assert "libjemalloc.so.2 is not installed; apt-get install" in refusal(bare, malloc="jemalloc")
+    assert "libjemalloc.so.2 is not installed. Run `apt-get install" in refusal(
+        bare, malloc="jemalloc"
+    )
     assert "libtcmalloc_minimal.so.4 is not installed" in refusal(bare, malloc="tcmalloc")
     assert "libomp.so.5 is not installed" in refusal(bare, openmp="llvm")
     assert "libiomp5.so is not installed" in refusal(bare, openmp="intel")

@@ -58,7 +58,8 @@ async def test_killed_it_is_tried_again(tmp_path: Path, task: OnDevice, number: 
     failure = await fault_of(tmp_path, task, lambda helper: helper.send_signal(number))
     assert (failure.blame, failure.kind, failure.signal) == (Blame.HARNESS, "signal", number)
     assert failure.message == (
-        f"prepare by models.mobile: killed from outside by {signal.Signals(number).name}"
+        "cannot prepare with models.mobile: another process killed the worker with "
+        f"{signal.Signals(number).name}"
     )
 
 
@@ -77,7 +78,7 @@ async def test_it_has_a_deadline(
     monkeypatch.setattr(content, "DEADLINE_S", 1.0)
     failure = await fault_of(tmp_path, task, psutil.Process.suspend)
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "deadline")
-    assert failure.message == "prepare by models.mobile was not done after 1 s"
+    assert failure.message == "cannot prepare with models.mobile: no end after 1 s"
 
 
 async def test_a_bundle_whose_program_is_killed_is_tried_again(
@@ -91,4 +92,4 @@ async def test_a_bundle_whose_program_is_killed_is_tried_again(
         await Content(tmp_path, tmp_path / "bundles").runtime("litert", "x86_64")
     failure = caught.value.failure
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "signal")
-    assert "apt-get update: it was killed by SIGKILL" in failure.message
+    assert "cannot run apt-get update: the program was killed by SIGKILL" in failure.message

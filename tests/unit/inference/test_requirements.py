@@ -116,21 +116,21 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone({"machine": "armv7l"}),
         NEEDS,
         FaultKind.UNSUPPORTED,
-        "its kernel is a 32-bit one (armv7l). Use a device with a 64-bit system",
+        "its kernel is 32-bit (armv7l). Use a device with a 64-bit system",
         BEFORE,
     ),
     "32-bit userland": (
         ScriptedPhone({"machine": "armv8l"}, {"status": "126", "said": "not executable: ELF"}),
         NEEDS,
         FaultKind.UNSUPPORTED,
-        "its userland is a 32-bit one, and no 64-bit program starts: not executable: ELF",
+        "its userland is 32-bit, and no 64-bit program starts: not executable: ELF",
         AFTER,
     ),
     "16 KiB pages with misaligned segments": (
         ScriptedPhone({"page_bytes": "16384"}),
         SMALL_PAGES,
         FaultKind.UNSUPPORTED,
-        "pages have 16384 bytes, and the bundle's segments are aligned for at most 4096",
+        "pages have 16384 bytes; the bundle's segments are aligned for 4096 at most",
         BEFORE,
     ),
     "16 KiB pages, without getconf": (
@@ -144,7 +144,7 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone(free_kib=100 << 10),
         NEEDS,
         FaultKind.STORAGE_FULL,
-        "100 MiB are free, a push needs 230 MiB. Free space there; on a phone, benchfarm phone",
+        "100 MiB are free, and a push needs 230 MiB. Free space there; on a phone, `benchfarm",
         AFTER,
     ),
     "noexec": (
@@ -158,21 +158,21 @@ VIOLATIONS: Mapping[str, tuple[ScriptedPhone, Requirements, FaultKind, str, int]
         ScriptedPhone(start={"status": "126", "said": DENIED}),
         NEEDS,
         FaultKind.NO_EXEC,
-        f"SELinux domain u:r:shell:s0 may not execute files that were pushed: {DENIED}",
+        f"SELinux domain u:r:shell:s0 may not execute pushed files: {DENIED}",
         AFTER,
     ),
     "execution denied, domain not told": (
         ScriptedPhone({"selinux": ""}, {"status": "126", "said": DENIED}),
         NEEDS,
         FaultKind.NO_EXEC,
-        "the adb shell, whose SELinux domain isn't told, may not execute",
+        "the adb shell (SELinux domain unknown) may not execute",
         AFTER,
     ),
     "seccomp": (
         ScriptedPhone({"seccomp": "Seccomp:\t2"}, {"status": "159", "said": ""}),
         NEEDS,
         FaultKind.NO_EXEC,
-        "a seccomp filter killed the bundle's loader (SIGSYS): it forbids a system call",
+        "a seccomp filter killed the bundle's loader (SIGSYS)",
         AFTER,
     ),
     "another signal": (
@@ -201,7 +201,7 @@ async def test_each_violation_is_refused_by_name_before_the_bundle_is_pushed(nam
     fault = caught.value
     assert (fault.kind, fault.blame) == (kind, Blame.DEVICE)
     message = str(fault)
-    assert message.startswith("phone-1: cannot run the bundle litert-arm64-v8a here: ")
+    assert message.startswith("phone-1: cannot run bundle litert-arm64-v8a here: ")
     assert words in message
     assert "\n" not in message
     assert phone.pushed == [bundle.starter][:pushed]
@@ -235,7 +235,7 @@ async def test_a_bundle_that_lies_there_takes_no_more_space() -> None:
 
 async def test_several_lacks_are_one_line() -> None:
     phone = ScriptedPhone({"kernel": "3.4.0", "machine": "armv7l"})
-    with pytest.raises(RemoteFault, match=r"3\.4\.0 is older than 3\.7\.0; its kernel is a 32-bit"):
+    with pytest.raises(RemoteFault, match=r"3\.4\.0 is older than 3\.7\.0; its kernel is 32-bit"):
         await require(phone, runtime(), "phone-1")
 
 
@@ -255,7 +255,7 @@ async def test_what_is_not_told_is_not_held_against_a_phone_but_is_said(
     seen = await require(ScriptedPhone(system, start), runtime(), "phone-1")
     assert list(untold(seen.told)) == names
     unknown = [c.seen for c in checks_of("b", seen) if c.health is Health.UNKNOWN]
-    assert unknown == [f"{name} isn't told, nor judged" for name in names]
+    assert unknown == [f"the phone does not report its {name}" for name in names]
 
 
 def test_of_a_phone_that_tells_nothing_everything_is_named() -> None:
@@ -266,7 +266,7 @@ def test_of_a_phone_that_tells_nothing_everything_is_named() -> None:
 
 async def test_a_phone_that_takes_no_files_is_refused_in_its_own_words() -> None:
     phone = ScriptedPhone(refuses=Completed(1, b"", b"mkdir: runs: Read-only file system\n"))
-    with pytest.raises(RemoteFault, match="can't try the bundle's loader: mkdir") as caught:
+    with pytest.raises(RemoteFault, match="cannot start the bundle's loader: mkdir") as caught:
         await require(phone, runtime(), "phone-1")
     assert caught.value.kind is FaultKind.READ_ONLY
 

@@ -134,7 +134,7 @@ def test_a_broken_detail_log_is_a_fault(line: str) -> None:
 
 
 def test_a_log_without_a_verdict_is_a_fault() -> None:
-    with pytest.raises(RunnerFault, match="says nothing of result_validity"):
+    with pytest.raises(RunnerFault, match="has no result_validity"):
         logs.objections(detail("accuracy"))
 
 

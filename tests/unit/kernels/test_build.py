@@ -21,14 +21,14 @@ def test_no_function_is_shared_between_instruction_sets() -> None:
 
 def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(build.NotBuilt, match="no C\\+\\+ compiler no-such-compiler"):
+    with pytest.raises(build.NotBuilt, match=r"C\+\+ compiler no-such-compiler is not installed"):
         build.build(tmp_path / "library.so")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_on_other_architectures_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(build.NotBuilt, match="no kernels for aarch64"):
+    with pytest.raises(build.NotBuilt, match="no kernels exist for aarch64"):
         build.build(tmp_path / "library.so")
 
 
@@ -52,4 +52,4 @@ def test_a_library_of_other_sources_is_built_anew(
     monkeypatch.setattr(build, "digest", lambda: "0" * 16)
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert build.main() == 1
-    assert "not compiled: there is no C++ compiler" in capsys.readouterr().err
+    assert "cannot compile the kernels: the C++ compiler" in capsys.readouterr().err

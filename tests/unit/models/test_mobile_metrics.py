@@ -146,7 +146,7 @@ def test_psnr_of_a_known_difference() -> None:
 
 
 def test_an_answer_of_another_size_is_refused() -> None:
-    with pytest.raises(DatasetUnusable, match="scoring outputs of kind upscaled"):
+    with pytest.raises(DatasetUnusable, match="cannot score outputs of kind upscaled"):
         scores(Upscaled(), [np.zeros(5, np.uint8)], [np.zeros((2, 2, 3), np.uint8)])
 
 

@@ -59,7 +59,7 @@ def add_task(store: Store, kind: str) -> str:
 Make = Callable[[Path], Path]
 SAMPLES: dict[str, tuple[Make, str]] = {
     "too few": (lambda at: images(at / "few", COUNT - 1), f"it has {COUNT - 1} samples, not"),
-    "none": (lambda at: images(at / "none", 0), "there is no image in it"),
+    "none": (lambda at: images(at / "none", 0), "it has no image"),
     "text": (lambda at: written(at / "list.txt", "0\n1\n2\n"), "File is not a zip file"),
 }
 TRUTHS: dict[str, tuple[str, Make, Make, str]] = {

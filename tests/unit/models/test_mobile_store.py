@@ -66,7 +66,7 @@ def test_a_folder_stays_where_it_is_and_every_file_of_it_is_checked(
         stored(store, DatasetPart(), "task/full/samples")
     (folder / "1.png").write_bytes(b"one")
     (folder / "0.png").write_bytes(b"zero")
-    with pytest.raises(ContentDiffers, match=r"0\.png was not there when it was added"):
+    with pytest.raises(ContentDiffers, match=r"0\.png is new"):
         stored(store, DatasetPart(), "task/full/samples")
 
 
@@ -80,8 +80,8 @@ def test_what_can_t_be_read_is_told_by_verify_and_the_rest_is_checked(store: Sto
     found = {status.key: status for status in catalogue.verify(store)}
     assert found["mosaic_surrogate/models/fp32"].trouble is None
     trouble = found["mosaic/full/truth"].trouble or ""
-    assert trouble.startswith(f"reading {store.folder}/objects/000")
-    assert "(mosaic/full/truth): Is a directory; make it readable" in trouble
+    assert trouble.startswith(f"cannot read {store.folder}/objects/000")
+    assert "(mosaic/full/truth): Is a directory. Make it readable" in trouble
 
 
 def test_what_is_pinned_anew_is_another_task(store: Store) -> None:
@@ -97,7 +97,7 @@ def test_what_is_pinned_anew_is_another_task(store: Store) -> None:
 def test_what_is_not_there_is_named_with_where_to_get_it(store: Store) -> None:
     part = DatasetPart(checksum="md5:" + "0" * 32, source="https://where.it/is")
     with pytest.raises(
-        NotInStore, match="a/tiny/samples: it is not in the store; get it from http"
+        NotInStore, match=r"a/tiny/samples: it is not in the store\. Get it from http"
     ):
         stored(store, part, "a/tiny/samples")
 
@@ -185,7 +185,7 @@ def test_an_operator_that_litert_lacks_is_named_by_file_and_field(
 ) -> None:
     source, file = MODELS / "mobile/classifier/shapes_int8.tflite", tmp_path / "mine.tflite"
     with_custom_operator(source, file, "MyConv")
-    lacking = r"mine\.tflite \(edsr, model, operator 0\): LiteRT has no operator MyConv; convert"
+    lacking = r"mine\.tflite \(edsr, model, operator 0\): LiteRT has no operator MyConv\. Convert"
     with pytest.raises(ModelUnusable, match=lacking):
         require_signature(file, None, "edsr")
     with_newer_operator(source, file, 99)
@@ -228,7 +228,7 @@ def test_any_model_becomes_a_workload_by_its_path_alone(store: Store, tmp_path: 
     )
     assert prepare(order).samples == 0
     file.write_bytes(file.read_bytes() + b"\0")
-    with pytest.raises(UserError, match="there is a workload my_net_v2 already"):
+    with pytest.raises(UserError, match="the workload my_net_v2 exists already"):
         catalogue.add(store, file, None)
 
 
@@ -244,7 +244,7 @@ def test_whatever_a_model_is_called_the_catalogue_stays_whole(
 def test_a_model_whose_name_no_workload_can_have_is_refused(
     store: Store, tmp_path: Path, stem: str, why: str
 ) -> None:
-    with pytest.raises(UserError, match=f"{why}.*; give the file another name"):
+    with pytest.raises(UserError, match=f"{why}.*\\. Rename the file\\."):
         catalogue.add(store, own_model(tmp_path / f"{stem}.tflite"), None)
     assert not store.folder.exists()
 
@@ -291,5 +291,7 @@ def test_a_file_that_is_not_the_published_one_is_not_pinned(store: Store, tmp_pa
     file.write_bytes(b"x")
     with pytest.raises(ContentDiffers, match=r"mobiledet/models/fp32 \(checksum\): it is md5:"):
         catalogue.add(store, file, "mobiledet/models/fp32")
-    with pytest.raises(UserError, match="no manifest names it; known: mobiledet/models/int8"):
+    with pytest.raises(
+        UserError, match=r"no manifest has that key\. Choose among mobiledet/models/int8"
+    ):
         catalogue.add(store, file, "mobiledet/models/fp8")

@@ -126,7 +126,7 @@ def test_batches_depend_on_seed_and_step_alone() -> None:
 def test_the_implementation_is_chosen() -> None:
     sizes: dict[str, Any] = {"image_size": 64, "batch_size": 2, "num_classes": 4}
     assert isinstance(retinanet_training(**sizes), RetinaNetTraining)
-    with pytest.raises(WorkerFault, match="there is no torchvision on this stack; use stack ipex"):
+    with pytest.raises(WorkerFault, match=r"this stack has no torchvision\. Use stack ipex"):
         retinanet_training("torchvision", **sizes)
 
 

@@ -56,12 +56,12 @@ def test_a_phone_that_is_well_has_nothing_to_mend() -> None:
 @pytest.mark.parametrize(
     ("changes", "seen", "remedy"),
     [
-        ({"charging": True}, "the phone is charging", "over TCP"),
-        ({"battery_percent": 5}, "battery at 5 % is below 20 %", "charge it"),
+        ({"charging": True}, "the phone is charging", "phone connect"),
+        ({"battery_percent": 5}, "battery at 5 % is below 20 %", "Charge it"),
         ({"battery_celsius": 41.0}, "battery at 41 °C is above 35 °C", "cool"),
         ({"thermal_status": "SEVERE"}, "thermal status SEVERE is above NONE", "cool"),
-        ({"airplane_mode": False}, "airplane mode is off", "turn airplane mode on"),
-        ({"screen_brightness": 200}, "brightness 200 is above 10", "screen_brightness 1"),
+        ({"airplane_mode": False}, "airplane mode is off", "Turn airplane mode on"),
+        ({"screen_brightness": 200}, "brightness 200 is above 10", "Turn the brightness down"),
         ({"load": 7.0}, "load 0.875 a core is above 0.5 a core", "top"),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_policy_that_asks_for_nothing_finds_nothing_wrong() -> None:
 def test_what_a_phone_does_not_tell_is_named(name: str) -> None:
     told = {key: value for key, value in WELL.items() if key != name}
     unknown = [check.seen for check in looked_at(told) if check.health is Health.UNKNOWN]
-    assert unknown == [f"{name} isn't told, nor judged"]
+    assert unknown == [f"the phone does not report {name}"]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_what_a_phone_does_not_tell_is_named(name: str) -> None:
             {"global/development_settings_enabled": "0"},
             "developer options",
             Health.HINT,
-            "off: debugging may end",
+            "off: USB debugging may end",
         ),
     ],
 )
@@ -153,14 +153,14 @@ def test_what_runs_can_not_do_and_an_old_android_are_to_be_mended() -> None:
 @pytest.mark.parametrize(
     ("state", "what", "seen", "remedy"),
     [
-        ("unauthorized", "key", "isn't confirmed", "confirm this host's key"),
+        ("unauthorized", "key", "is not confirmed", "confirm this host's key"),
         ("no permissions (user in plugdev group; see …)", "key", "may not open", "plugdev"),
-        ("offline", "mode", "doesn't answer", "phone connect"),
-        ("recovery", "mode", "in recovery", "restart it into Android"),
-        ("rescue", "mode", "rescue mode", "restart it into Android"),
-        ("sideload", "mode", "sideload", "restart it into Android"),
-        ("bootloader", "mode", "in its bootloader", "restart it into Android"),
-        ("authorizing", "mode", "trying its keys", "wait"),
+        ("offline", "mode", "does not answer", "phone connect"),
+        ("recovery", "mode", "in recovery", "Restart it into Android"),
+        ("rescue", "mode", "rescue mode", "Restart it into Android"),
+        ("sideload", "mode", "sideload", "Restart it into Android"),
+        ("bootloader", "mode", "in its bootloader", "Restart it into Android"),
+        ("authorizing", "mode", "trying its keys", "Wait"),
         ("something new", "mode", "adb lists it as something new", "restart it"),
     ],
 )

@@ -97,7 +97,7 @@ async def test_everything_a_policy_needs_is_set_and_put_back(case: Case) -> None
     assert case.phone.settings == USUAL
     assert not case.file.path.exists()
     again = await case.put_back()
-    assert again["settings"].seen == "nothing to put back"
+    assert again["settings"].seen == "nothing to restore"
 
 
 @pytest.mark.parametrize("policy", ["ci", "lab", "mlperf"])
@@ -186,7 +186,7 @@ async def test_what_could_not_be_put_back_is_not_changed(case: Case, value: str)
     case.phone.settings[SAVER] = value
     (done,) = await case.settings.set([Offer(key=SAVER, former="1", value="0")])
     assert done.health is Health.MEND
-    assert done.seen.startswith("left alone: what it says")
+    assert done.seen.startswith("left alone: its value")
     assert done.seen.isprintable()
     assert len(done.seen) < 150
     assert case.phone.settings[SAVER] == value
@@ -240,7 +240,7 @@ async def test_over_a_network_airplane_mode_stays_off_where_it_would_take_wifi(
     case.phone.clamps = {RADIOS: USUAL[RADIOS]}
     done = await case.set()
     assert done[AIRPLANE].health is Health.MEND
-    assert "it would turn Wi-Fi off, over which the phone is reached" in done[AIRPLANE].seen
+    assert "it would turn off Wi-Fi, and the phone is reached over Wi-Fi" in done[AIRPLANE].seen
     assert case.phone.settings[AIRPLANE] == "0"
 
 
@@ -248,6 +248,6 @@ async def test_a_phone_that_airplane_mode_cuts_off_says_that_it_comes_back(tmp_p
     case = Case(FakePhone(), KeptFile(tmp_path / f"{PHONE}.json", PHONE), networked=True)
     case.phone.settings = {AIRPLANE: "0", RADIOS: "cell"}
     case.phone.lost_at = 3
-    with pytest.raises(RemoteFault, match="it ends that itself in 30 s"):
+    with pytest.raises(RemoteFault, match="it turns that off by itself in 30 s"):
         await case.settings.set([Offer(key=AIRPLANE, former="0", value="1")])
     assert [kept.key for kept in case.file.read().kept] == [AIRPLANE]

@@ -22,7 +22,7 @@ TREE = Tree(Path("/nowhere"), 7, {"run": "file"})
     [
         (AdbRemote.clean, "clean up and write a file"),
         (AdbRemote.remove_all, "remove a folder"),
-        (AdbRemote.free_bytes, "tell its free storage by df"),
+        (AdbRemote.free_bytes, "read its free storage with df"),
         (lambda remote: remote.push_tree(TREE), "make a folder"),
     ],
 )
@@ -48,4 +48,4 @@ async def test_what_could_not_be_done_is_named_and_not_its_last_argument(
     with pytest.raises(RemoteFault) as caught:
         await do(remote)
     assert caught.value.kind is kind
-    assert caught.value.message == f"can't {what}: {words.decode()}"
+    assert caught.value.message == f"cannot {what}: {words.decode()}"

@@ -58,7 +58,7 @@ async def test_a_server_that_tells_nothing_of_phones_is_complained_of(answer: by
     server = await asyncio.start_server(serve, HERE.host)
     async with server:
         address = HostPort(HERE.host, server.sockets[0].getsockname()[1])
-        with pytest.raises(AdbUnavailable, match=f"following the adb server at {address}"):
+        with pytest.raises(AdbUnavailable, match=f"follow the adb server at {address}"):
             await anext(track(AttachedServer(address)))
 
 
@@ -134,7 +134,7 @@ def test_addresses() -> None:
     "text", ["", "5038", ":5038", "host:", "host:0", "host:65536", "host:x", "/x/", "/\0"]
 )
 def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(AddressInvalid, match="write HOST:PORT"):
+    with pytest.raises(AddressInvalid, match="Write HOST:PORT"):
         parse_address(text)
 
 

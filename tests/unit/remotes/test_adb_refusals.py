@@ -43,7 +43,7 @@ def test_adb_s_advice_gives_way_to_ours() -> None:
         "Try 'adb kill-server' if that seems wrong.\nOtherwise check for a confirmation dialog",
     )
     assert str(fault) == (
-        "R58M: device unauthorized.; allow this computer on the phone's screen, or give adb its key"
+        "R58M: device unauthorized; confirm this host's key on its screen, or give adb a known key"
     )
 
 
@@ -73,5 +73,5 @@ def test_a_fault_survives_pickle() -> None:
 
 
 def test_a_user_s_error_is_the_user_s() -> None:
-    failure = failure_of(UserError("find adb", "none", "install it"))
-    assert (failure.blame, failure.message) == (Blame.USER, "find adb: none; install it")
+    failure = failure_of(UserError("find adb", "none", "Install it."))
+    assert (failure.blame, failure.message) == (Blame.USER, "cannot find adb: none. Install it.")

@@ -70,7 +70,7 @@ def test_folders_that_a_tar_does_not_name_are_there_all_the_same(tmp_path: Path)
     ],
 )
 def test_what_not_every_remote_can_take_is_refused(tmp_path: Path, bad: tarfile.TarInfo) -> None:
-    with pytest.raises(TreeInvalid, match=r"give a folder or a plain \.tar"):
+    with pytest.raises(TreeInvalid, match=r"Give a folder or a plain \.tar"):
         Tree.of(tar_of(tmp_path / "x.tar", member("x"), bad), tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_what_is_no_tar_is_refused(tmp_path: Path) -> None:
 def test_a_pipe_in_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     os.mkfifo(tmp_path / "tree" / "pipe")
-    with pytest.raises(TreeInvalid, match="neither file, folder nor link"):
+    with pytest.raises(TreeInvalid, match="neither a file, a folder nor a link"):
         Tree.of(tmp_path / "tree", tmp_path / "archives")
 
 

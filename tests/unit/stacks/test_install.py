@@ -97,7 +97,7 @@ def test_installs_once_and_runs_our_modules_there(place: Place, tmp_path: Path) 
     folder = place.folder(["beta==1.0", "alpha==1.0"])
     assert not folder.is_installed
     said = place.install(folder)
-    assert said[0].startswith("stack own: up to 0.001 GB to fetch and 0.001 GB on disk, in ")
+    assert said[0].startswith("stack own: fetches up to 0.001 GB, takes 0.001 GB on disk in ")
     assert said[1:3] == ["[1/2] beta==1.0", "[2/2] alpha==1.0"]
     assert folder.is_installed
     assert place.installed(folder) == ["alpha-1.0", "beta-1.0"]
@@ -124,7 +124,7 @@ def test_goes_on_where_it_ended_unless_the_lock_has_changed(place: Place) -> Non
     make_wheel(place.path / "wheels", "late", "1.0", "alpha>=2")
     with pytest.raises(StackNotInstalled, match=r"late 1\.0 has requirement alpha>=2"):
         place.install(folder)
-    assert place.said[1:] == ["going on after 1 packages", "[2/2] late==1.0"]
+    assert place.said[1:] == ["continuing after 1 packages", "[2/2] late==1.0"]
     assert not folder.is_installed
 
     changed = place.folder(["beta==1.0"])
@@ -161,7 +161,7 @@ def test_two_do_not_install_at_once(place: Place) -> None:
     folder.path.mkdir(parents=True)
     with (folder.path.parent / "own.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(StackNotInstalled, match="somebody else"):
+        with pytest.raises(StackNotInstalled, match="another process is installing it"):
             place.install(folder)
     assert folder.state is None
 
@@ -178,7 +178,7 @@ def test_a_worker_of_a_stack_that_is_not_installed(place: Place) -> None:
     failure = caught.value.failure
     assert (failure.blame, failure.kind) == (Blame.USER, "stack_not_installed")
     assert failure.message == (
-        f"stack own is not installed in {folder.path.parent}; run: benchfarm stacks install own"
+        f"stack own is not installed in {folder.path.parent}. Run `benchfarm stacks install own`."
     )
 
 

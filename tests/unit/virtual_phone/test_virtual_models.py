@@ -109,7 +109,7 @@ def test_a_profile_that_says_what_it_may_not(tmp_path: Path) -> None:
     with pytest.raises(PhoneOptionsInvalid, match="speed: Extra inputs"):
         profiles.load(str(path))
     path.write_text("a: [")
-    with pytest.raises(PhoneOptionsInvalid, match="reading profile"):
+    with pytest.raises(PhoneOptionsInvalid, match="cannot read profile"):
         profiles.load(str(path))
 
 
