@@ -24,17 +24,20 @@ def _anchors(text: str) -> set[str]:
 
 def _broken_links(text: str, page: Path) -> list[str]:
     """Return the relative links of a page that lead to no file or to no heading."""
-    broken = []
-    for link in re.findall(r"\]\(([^)\s]+)\)", _prose(text)):
-        if "://" in link:
-            continue
-        path, _, anchor = link.partition("#")
-        target = page.parent / path
-        if path and not target.exists():
-            broken.append(link)
-        elif anchor and anchor not in _anchors(target.read_text() if path else text):
-            broken.append(link)
-    return broken
+    return [
+        link
+        for link in re.findall(r"\]\(([^)\s]+)\)", _prose(text))
+        if "://" not in link and not _leads_somewhere(link, text, page)
+    ]
+
+
+def _leads_somewhere(link: str, text: str, page: Path) -> bool:
+    """Return whether a relative link's file exists and has the heading of its anchor."""
+    path, _, anchor = link.partition("#")
+    target = page.parent / path
+    if path and not target.exists():
+        return False
+    return not anchor or anchor in _anchors(target.read_text() if path else text)
 
 
 def _uneven_rows(text: str) -> list[str]:
