@@ -49,7 +49,9 @@ app = typer.Typer(no_args_is_help=True)
 def start(
     head: Annotated[
         str | None,
-        typer.Option(metavar="IP[:PORT]", help="Address of the head whose farm to join. [default port: 6379]"),
+        typer.Option(
+            metavar="IP[:PORT]", help="Address of the head whose farm to join. [default port: 6379]"
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
@@ -65,11 +67,16 @@ def start(
         ),
     ] = None,
     cpu: Annotated[
-        bool, typer.Option("--cpu/--no-cpu", help="Measure on this host's CPU, too; --no-cpu needs --head.")
+        bool,
+        typer.Option(
+            "--cpu/--no-cpu", help="Measure on this host's CPU, too; --no-cpu needs --head."
+        ),
     ] = True,
     reconnect_timeout: Annotated[
         int,
-        typer.Option(min=1, metavar="SECONDS", help="Seconds to keep measuring after the head is lost."),
+        typer.Option(
+            min=1, metavar="SECONDS", help="Seconds to keep measuring after the head is lost."
+        ),
     ] = RECONNECT_TIMEOUT_S,
     phone_power_cycle: PhonePowerCycle = None,
     meter: MeterCommand = None,

@@ -21,7 +21,9 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def harness(
-    pairs: Annotated[int, typer.Option(min=10, help="Number of interleaved pairs, each of 64 queries a side.")] = 48,
+    pairs: Annotated[
+        int, typer.Option(min=10, help="Number of interleaved pairs, each of 64 queries a side.")
+    ] = 48,
     workload: Annotated[str, typer.Option(help="Workload to run; it must be one for devices.")] = (
         "shapes_classifier"
     ),
@@ -45,20 +47,37 @@ def harness(
 
 @app.command()
 def compare(
-    trials: Annotated[int, typer.Option(min=1, help="Number of comparisons for each effect.")] = 200,
+    trials: Annotated[
+        int, typer.Option(min=1, help="Number of comparisons for each effect.")
+    ] = 200,
     effect: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=1, help="Extra work of side B, as a fraction; repeatable. [default: 0, 0.02, 0.05, 0.1]"),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Extra work of side B, as a fraction; repeatable. [default: 0, 0.02, 0.05, 0.1]",
+        ),
     ] = None,
     loads: Annotated[
-        int | None, typer.Option(min=0, help="Number of processes that make random load. [default: one per core]")
+        int | None,
+        typer.Option(
+            min=0, help="Number of processes that make random load. [default: one per core]"
+        ),
     ] = None,
     width: Annotated[
-        float, typer.Option(min=1e-4, max=9, help="Relative width of the interval at which a comparison stops.")
+        float,
+        typer.Option(
+            min=1e-4, max=9, help="Relative width of the interval at which a comparison stops."
+        ),
     ] = 0.03,
-    seed: Annotated[int, typer.Option(help="Seed of the random load and of the order of sides.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the random load and of the order of sides.")
+    ] = 0,
     time_limit: Annotated[
-        float, typer.Option(min=1, max=86400, metavar="SECONDS", help="Seconds for all comparisons together.")
+        float,
+        typer.Option(
+            min=1, max=86400, metavar="SECONDS", help="Seconds for all comparisons together."
+        ),
     ] = 900.0,
     json: Json = False,
 ) -> None:
@@ -87,7 +106,9 @@ def compare(
 
 @app.command()
 def api(
-    seconds: Annotated[float, typer.Option(min=1, max=3600, help="Seconds to send requests.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=3600, help="Seconds to send requests.")
+    ] = 60.0,
     json: Json = False,
 ) -> None:
     """Measure how long a flood of requests delays others.

@@ -40,7 +40,9 @@ DAMAGES_SAID = 10
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="KEY=VALUE", help="Label of this host, for selectors; repeatable."),
+    typer.Option(
+        "--label", metavar="KEY=VALUE", help="Label of this host, for selectors; repeatable."
+    ),
 ]
 MetricsAddress = Annotated[
     str | None,

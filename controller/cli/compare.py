@@ -31,7 +31,8 @@ def compare(
     workload: Workload,
     scenario: Scenario = None,
     device: Annotated[
-        str | None, typer.Option("--device", help="Device id. [default: any that can run both sides]")
+        str | None,
+        typer.Option("--device", help="Device id. [default: any that can run both sides]"),
     ] = None,
     knob: Knobs = None,
     width: Annotated[
@@ -43,7 +44,10 @@ def compare(
         ),
     ] = 0.03,
     time_limit: Annotated[
-        float, typer.Option(min=1, max=86400, metavar="SECONDS", help="Seconds after which to stop in any case.")
+        float,
+        typer.Option(
+            min=1, max=86400, metavar="SECONDS", help="Seconds after which to stop in any case."
+        ),
     ] = 600.0,
     json: Json = False,
 ) -> None:

@@ -14,7 +14,9 @@ from controller.contracts.errors import UserError
 from controller.contracts.sweep import Side, knob_of
 from controller.reports.result_selection import Wanted
 
-SideA = Annotated[str, typer.Argument(metavar="A", help="Side A: STACK, or STACK:KNOB=VALUE,KNOB=VALUE.")]
+SideA = Annotated[
+    str, typer.Argument(metavar="A", help="Side A: STACK, or STACK:KNOB=VALUE,KNOB=VALUE.")
+]
 SideB = Annotated[str, typer.Argument(metavar="B", help="Side B, in the same form.")]
 Workload = Annotated[str, typer.Option("--workload", help="Workload that both sides run.")]
 Scenario = Annotated[

@@ -133,9 +133,7 @@ def push(
 @app.command("open")
 def open_dashboards(
     url: Url,
-    show: Annotated[
-        bool, typer.Option("--print", help="Only print the address.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--print", help="Only print the address.")] = False,
 ) -> None:
     """Open the fleet overview in a browser.
 

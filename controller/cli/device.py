@@ -91,7 +91,8 @@ def show(device: DeviceId, json: Json = False) -> None:
 def capabilities(
     device: DeviceId,
     probe: Annotated[
-        bool, typer.Option("--probe", help="First run each task briefly. [default: use stored outcomes]")
+        bool,
+        typer.Option("--probe", help="First run each task briefly. [default: use stored outcomes]"),
     ] = False,
     build: Annotated[
         str | None,
@@ -102,9 +103,7 @@ def capabilities(
             show_default=False,
         ),
     ] = None,
-    all_builds: Annotated[
-        bool, typer.Option("--all-builds", help="Show all builds.")
-    ] = False,
+    all_builds: Annotated[bool, typer.Option("--all-builds", help="Show all builds.")] = False,
     json: Json = False,
 ) -> None:
     """Show which tasks run on a device, and how.
@@ -175,9 +174,13 @@ def probe(device: DeviceId, why: Why = "by hand") -> None:
 @app.command()
 def reserve(
     device: DeviceId,
-    length: Annotated[str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")],
+    length: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")
+    ],
     user: Annotated[str, typer.Option(help="User whose runs it takes.")] = "admin",
-    starts_in: Annotated[str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")] = "0m",
+    starts_in: Annotated[
+        str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")
+    ] = "0m",
     why: Why = "reserved",
 ) -> None:
     """Reserve a device for one user.
@@ -190,8 +193,12 @@ def reserve(
 @app.command()
 def maintain(
     device: DeviceId,
-    length: Annotated[str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")],
-    starts_in: Annotated[str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")] = "0m",
+    length: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")
+    ],
+    starts_in: Annotated[
+        str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")
+    ] = "0m",
     why: Why = "maintenance",
 ) -> None:
     """Reserve a device for maintenance; no run starts on it.

@@ -101,11 +101,11 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("device", "reserve", "{}", "--for", "soon"), "'soon': it is no length of time"),
+        (("device", "reserve", "{}", "--for", "soon"), "'soon': it is not a length of time"),
         (("device", "label", "{}", "a b=c"), "it is not KEY=VALUE"),
         (("device", "quarantine", "nobody", "--why", "x"), "looking for device nobody"),
         (("device", "probe", "{}"), "it is not in quarantine"),
-        (("device", "history", "$(id)"), "looking for device $(id): there is none"),
+        (("device", "history", "$(id)"), "cannot find device $(id): there is no such device"),
         (("agent", "revoke", "a\nb"), "looking for agent a b: there is none"),
         (("token", "create", "../x"), "should match pattern"),
         (("sweep", "resume", "nothing"), "there is no such sweep"),
