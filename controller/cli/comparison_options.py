@@ -72,8 +72,8 @@ def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
     known = catalog.workloads.get(workload)
     if known is None:
         names = ", ".join(sorted(catalog.workloads))
-        seen = "there is no such workload"
-        raise UserError(f"use --workload {workload}", seen, f"Known: {names}.")
+        none = "there is no such workload"
+        raise UserError(f"use --workload {workload}", none, f"Known: {names}.")
     if scenario is None and len(known.scenarios) > 1:
         names = ", ".join(known.scenarios)
         tried, seen = f"choose a scenario of {workload}", "it has several"

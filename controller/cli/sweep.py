@@ -171,8 +171,8 @@ def read_sweep(file: str) -> Sweep:
     try:
         raw = Path(file).read_bytes()
     except OSError as error:
-        remedy = f"Name a YAML file; paths are relative to {Path.cwd()}."
-        raise SweepInvalid(f"read sweep {file}", error.strerror or str(error), remedy) from error
+        other = f"Name a YAML file; paths are relative to {Path.cwd()}."
+        raise SweepInvalid(f"read sweep {file}", error.strerror or str(error), other) from error
     return parse_sweep(raw, file)
 
 

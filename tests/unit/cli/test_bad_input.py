@@ -104,7 +104,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ),
         (
             ("device", "reserve", "x", "--for", "1h", "--in", "-5m"),
-            "cannot use --in -5m: Input should be greater than or equal to 0. Run it with `--help`.",
+            "cannot use --in -5m: Input should be greater than or equal to 0. Run it with `--help`",
         ),
         (
             ("kernels", "bench", "nms", "--time-limit", "inf"),

@@ -108,7 +108,7 @@ def test_check_of_a_bad_file_is_one_clear_line(
         file.write_text(content)
     said = benchfarm("check", str(file))
     assert said.status == 2
-    assert said.err.startswith(f"benchfarm: reading {file}: {seen}")
+    assert said.err.startswith(f"benchfarm: cannot read {file}: {seen}")
     assert said.err.count("\n") == 1
 
 
