@@ -39,21 +39,23 @@ from controller.runtime.joining import Joining, instance_of, sole_supervisor, su
 from controller.runtime.lifetime import start_agent
 from controller.runtime.options import RECONNECT_TIMEOUT_S
 
-AgentId = Annotated[str, typer.Argument(help="Agent id, as agent list shows it.")]
-Why = Annotated[str, typer.Option("--why", help="Shown wherever the agent is.")]
+AgentId = Annotated[str, typer.Argument(help="Agent id; see `benchfarm agent list`.")]
+Why = Annotated[str, typer.Option("--why", help="Reason, shown wherever the agent is listed.")]
 
-app = typer.Typer(help="The process on each host that measures.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
 def start(
     head: Annotated[
         str | None,
-        typer.Option(metavar="IP[:PORT]", help="Join the farm of that host, and stay in it."),
+        typer.Option(
+            metavar="IP[:PORT]", help="Address of the head whose farm to join. [default port: 6379]"
+        ),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A copy of the head's ray-token; goes with --head."),
+        typer.Option(metavar="FILE", help="Copy of the head's ray-token; required with --head."),
     ] = None,
     label: Labels = None,
     metrics_address: MetricsAddress = None,
@@ -61,23 +63,29 @@ def start(
         list[str] | None,
         typer.Option(
             metavar="HOST:PORT|SOCKET",
-            help="Use the phones of a running adb server; may be repeated.",
+            help="Running adb server whose phones to use; with --head, repeatable.",
         ),
     ] = None,
     cpu: Annotated[
-        bool, typer.Option("--cpu/--no-cpu", help="Also measure on this host itself.")
+        bool,
+        typer.Option(
+            "--cpu/--no-cpu", help="Measure on this host's CPU, too; --no-cpu needs --head."
+        ),
     ] = True,
     reconnect_timeout: Annotated[
         int,
-        typer.Option(min=1, metavar="SECONDS", help="Measure on without the head for so long."),
+        typer.Option(
+            min=1, metavar="SECONDS", help="Seconds to keep measuring after the head is lost."
+        ),
     ] = RECONNECT_TIMEOUT_S,
     phone_power_cycle: PhonePowerCycle = None,
     meter: MeterCommand = None,
 ) -> None:
-    """Start this host's agent, on the farm of BENCHFARM_HOME or, with --head, on another host's.
+    """Start this host's agent.
 
-    With --head it stays in the foreground and brings Ray's node and the agent back when they end;
-    SIGTERM lets it finish what runs.
+    Joins the farm of BENCHFARM_HOME or, with --head, the farm of another host. With --head it
+    stays in the foreground and restarts Ray's node and the agent when they end; SIGTERM lets
+    current runs finish first.
     """
     labels = parse_labels(label)
     command = parse_command("--phone-power-cycle", phone_power_cycle)
@@ -98,9 +106,9 @@ def start(
         return
     if head or token_file or adb_server or not cpu:
         raise UserError(
-            "benchfarm agent start",
-            "--head and --token-file go together, --adb-server and --no-cpu with them",
-            "see: benchfarm agent start --help",
+            "start the agent",
+            "--head and --token-file need each other; --adb-server and --no-cpu need both",
+            "Give `--head` and `--token-file`, or none of the four.",
         )
     started = start_agent(home(), labels, metrics_address or LOOPBACK, command, meter_command)
     say(started.revoked or f"agent {started.id} has registered")
@@ -159,14 +167,20 @@ def list_agents(json: Json = False) -> None:
 
 @app.command()
 def revoke(agent: AgentId, why: Why = "by hand") -> None:
-    """Refuse all an agent says from now on; its runs go elsewhere at once."""
+    """Revoke an agent; its runs are queued again at once.
+
+    The controller refuses everything the agent sends until `benchfarm agent admit`.
+    """
     lost = _do(agent, "revoke", why)
     say(f"agent {agent} is revoked; {lost} runs were queued again")
 
 
 @app.command()
 def admit(agent: AgentId) -> None:
-    """Let a revoked agent in again; one that still runs is back within 10 s."""
+    """Let a revoked agent register again.
+
+    An agent that still runs registers within 10 s.
+    """
     _do(agent, "admit", "by hand")
     say(f"agent {agent} may register again")
 

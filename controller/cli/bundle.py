@@ -10,19 +10,22 @@ import typer
 
 from controller.platform.programs import python_module
 
-app = typer.Typer(help="Runtimes that are pushed to devices.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
 def build(
     name: Annotated[
-        str, typer.Argument(help="Runtime and architecture, as litert-arm64-v8a.")
+        str, typer.Argument(help="Runtime and architecture, such as litert-arm64-v8a.")
     ] = "litert-x86_64",
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Fetch packages anew: lets updates in.")
+        bool, typer.Option("--refresh", help="Download packages again, to get updates.")
     ] = False,
 ) -> None:
-    """Build a self-contained bundle from Debian and PyPI packages, or find the one there is."""
+    """Build a self-contained bundle, unless it exists.
+
+    Its files come from Debian and PyPI packages. Prints where the bundle is.
+    """
     options = ["--refresh"] if refresh else []
     command = python_module("agents.inference.bundle", name, *options)
     sys.exit(subprocess.run(command, check=False).returncode)

@@ -36,8 +36,8 @@ def probe(device: Device) -> None:
     client = FarmClient(home())
     sweeps = list(probes(device, load_catalog(), _models_there()))
     if not sweeps:
-        seen = "no stack has a runtime for it, or no model is there"
-        raise UserError(f"probing {device.id}", seen, "see: benchfarm models list")
+        seen = "no stack has a runtime for it, or no model is in the store"
+        raise UserError(f"probe {device.id}", seen, "Run `benchfarm models list` to see which are.")
     for submission in [client.submit(sweep, again=True) for sweep in sweeps]:
         runs = {run.run_id: run for run in runs_of(home(), submission.sweep_id)}
         show_progress(follow(home(), client, submission.sweep_id), runs, console(stderr=True))
@@ -79,18 +79,18 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
     builds = list(dict.fromkeys(one.build for one in sorted(found, key=lambda one: one.at)))
     wanted = build_of(device.facts) if build is None else build
     if build is not None and build not in builds:
-        seen = f"nothing was measured on {device.id} with it"
+        seen = f"nothing was measured on {device.id} with this build"
         known = ", ".join(map(_named, builds)) or "none"
-        raise NotFound(f"looking for build {build}", seen, f"builds with outcomes: {known}")
+        raise NotFound(f"find build {build}", seen, f"Builds with outcomes: {known}.")
     chosen = found if all_builds else [one for one in found if one.build == wanted]
     if json:
         show_json(chosen)
     elif chosen:
         _show_table(chosen, device, all_builds=all_builds)
     else:
-        say(f"nothing was measured on {device.id} ({_named(wanted)}) yet; run it with --probe")
+        say(f"nothing was measured on {device.id} ({_named(wanted)}) yet; run this with --probe")
         if found:
-            say(f"of {len(builds)} other builds something is known: --all-builds")
+            say(f"{len(builds)} other builds have outcomes; show them with --all-builds")
 
 
 def _show_table(found: Iterable[Capability], device: Device, *, all_builds: bool) -> None:

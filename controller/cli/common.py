@@ -40,13 +40,15 @@ DAMAGES_SAID = 10
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Labels = Annotated[
     list[str] | None,
-    typer.Option("--label", metavar="KEY=VALUE", help="A label of this host; may be repeated."),
+    typer.Option(
+        "--label", metavar="KEY=VALUE", help="Label of this host, for selectors; repeatable."
+    ),
 ]
 MetricsAddress = Annotated[
     str | None,
     typer.Option(
         metavar="IP",
-        help="Where Prometheus finds metrics; else the address in the cluster, or loopback.",
+        help="Address to serve metrics on. [default: this host's in the cluster, else loopback]",
     ),
 ]
 
@@ -54,8 +56,8 @@ PhonePowerCycle = Annotated[
     str | None,
     typer.Option(
         metavar="COMMAND",
-        help="Switches a phone's power off and on when nothing else brings it back; {serial} in"
-        " it is the phone's.",
+        help="Command that switches a phone's power off and on, used when nothing else brings the"
+        " phone back; {serial} becomes its serial.",
     ),
 ]
 MeterCommand = Annotated[
@@ -63,8 +65,8 @@ MeterCommand = Annotated[
     typer.Option(
         "--meter",
         metavar="COMMAND",
-        help="Power meter: prints lines of time and watts beside each run; {device} in it is the"
-        " device's id.",
+        help="Power meter: command that prints lines of time and watts during each run; {device}"
+        " becomes the device's id.",
     ),
 ]
 
@@ -107,8 +109,8 @@ def reading() -> Iterator[StoreReader]:
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
     if url := farm_elsewhere():
-        remedy = "do this on the head, or follow a sweep from here: benchfarm sweep watch SWEEP_ID"
-        tried = f"reading the store of {home().path}"
+        remedy = "Run this on the head, or follow a sweep here with `benchfarm sweep watch SWEEP`."
+        tried = f"read the store of {home().path}"
         raise UserError(tried, f"{URL_VARIABLE} names the farm at {url}", remedy)
 
     lines: list[str] = []
@@ -176,7 +178,7 @@ def write_file(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(
-            f"writing {path}", error.strerror or str(error), "name a file you can write"
+            f"write {path}", error.strerror or str(error), "Name a file that you can write."
         ) from error
 
 
@@ -186,14 +188,16 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"making folder {path}", error.strerror or str(error), "name a folder you can write to"
+            f"create folder {path}",
+            error.strerror or str(error),
+            "Name a folder that you can write to.",
         ) from error
 
 
 def parse_labels(
     labels: Sequence[str] | None,
-    said: str = "option --label",
-    remedy: str = "write a name, '=' and a value, such as --label rack=b2",
+    tried: str = "use --label",
+    remedy: str = "Write a name, `=` and a value, such as `--label rack=b2`.",
 ) -> dict[str, str]:
     """Return labels KEY=VALUE as a mapping; raises UserError."""
     parsed: dict[str, str] = {}
@@ -202,7 +206,7 @@ def parse_labels(
         # Not `search`: its `$` lets a last line break pass, which the contract refuses.
         fits = re.fullmatch(NAME, key) and re.fullmatch(LABEL, value)
         if not (found and value and fits and len(value) <= LABEL_CHARACTERS):
-            raise UserError(f"{said} {label[:LABEL_CHARACTERS]!r}", "it is not KEY=VALUE", remedy)
+            raise UserError(f"{tried} {label[:LABEL_CHARACTERS]!r}", "it is not KEY=VALUE", remedy)
         parsed[key] = value
     return parsed
 
@@ -217,13 +221,13 @@ def parse_command(option: str, text: str | None) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
-        raise UserError(f"option {option} {text!r}", str(error), "close its quotes") from error
+        raise UserError(f"use {option} {text!r}", str(error), "Close its quotes.") from error
     program = shutil.which(words[0]) if words else None
     if program is None:
         raise UserError(
-            f"option {option} {text!r}",
+            f"use {option} {text!r}",
             "there is no such program" if words else "it is empty",
-            "write a program's name or path, and its arguments; it runs without a shell",
+            "Write a program's name or path and its arguments; no shell runs it.",
         )
     return (str(Path(program).absolute()), *words[1:])  # an agent's working folder is another
 
@@ -236,7 +240,7 @@ def parse_seconds(option: str, text: str) -> float:
         return float(number) * units[unit]
     except (KeyError, ValueError) as error:
         raise UserError(
-            f"option {option} {text!r}", "it is no length of time", "write 30s, 90m, 2h or 3d"
+            f"use {option} {text!r}", "it is not a length of time", "Write 30s, 90m, 2h or 3d."
         ) from error
 
 
@@ -245,12 +249,12 @@ def checked(
 ) -> Model:
     """Make what is sent to the controller; raises UserError in words of the command line.
 
-    typed: of a field, what the user has typed for it, such as `--for -1h`.
+    typed: the option that the user typed for a field, such as `--for -1h`.
     """
     try:
         return kind(**fields)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        tried = (typed or {}).get(place) or f"{place} {str(first['input'])[:LONGEST]!r}"
-        raise UserError(tried, first["msg"], "see --help") from error
+        given = (typed or {}).get(place) or f"{place} {str(first['input'])[:LONGEST]!r}"
+        raise UserError(f"use {given}", first["msg"], "Run it with `--help`.") from error

@@ -31,21 +31,29 @@ def compare(
     workload: Workload,
     scenario: Scenario = None,
     device: Annotated[
-        str | None, typer.Option("--device", help="Device id; else any that can run both.")
+        str | None,
+        typer.Option("--device", help="Device id. [default: any that can run both sides]"),
     ] = None,
     knob: Knobs = None,
     width: Annotated[
         float,
-        typer.Option(min=1e-4, max=9, help="Stop at an interval narrower than this share of it."),
+        typer.Option(
+            min=1e-4,
+            max=9,
+            help="Stop when the 95 % interval is narrower than this fraction of the ratio.",
+        ),
     ] = 0.03,
     time_limit: Annotated[
-        float, typer.Option(min=1, max=86400, metavar="SECONDS", help="Or after so long a time.")
+        float,
+        typer.Option(
+            min=1, max=86400, metavar="SECONDS", help="Seconds after which to stop in any case."
+        ),
     ] = 600.0,
     json: Json = False,
 ) -> None:
-    """Compare two cells, in turns on one device, until their ratio is known well enough.
+    """Compare two cells in alternating batches on one device.
 
-    Exit status 0 if the comparison is VALID, whatever it shows.
+    Needs a farm: run `benchfarm up`. Exit status 0 if the comparison is VALID, whatever its result.
     """
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
@@ -75,7 +83,7 @@ def _follow(sweep_id: str, *, json: bool) -> int:
         show_progress(follow(home(), FarmClient(home()), sweep_id), runs, shown_on)
     except KeyboardInterrupt:
         say(err=True)
-        say(f"it goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        say(f"the comparison continues; cancel it: benchfarm sweep cancel {sweep_id}", err=True)
         return 130
     return _show(sweep_id, json=json)
 

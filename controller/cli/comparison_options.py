@@ -14,16 +14,18 @@ from controller.contracts.errors import UserError
 from controller.contracts.sweep import Side, knob_of
 from controller.reports.result_selection import Wanted
 
-SideA = Annotated[str, typer.Argument(metavar="A", help="STACK, or STACK:KNOB=VALUE,KNOB=VALUE")]
-SideB = Annotated[str, typer.Argument(metavar="B", help="The same of the other side.")]
-Workload = Annotated[str, typer.Option("--workload", help="What both run.")]
+SideA = Annotated[
+    str, typer.Argument(metavar="A", help="Side A: STACK, or STACK:KNOB=VALUE,KNOB=VALUE.")
+]
+SideB = Annotated[str, typer.Argument(metavar="B", help="Side B, in the same form.")]
+Workload = Annotated[str, typer.Option("--workload", help="Workload that both sides run.")]
 Scenario = Annotated[
-    str | None, typer.Option("--scenario", help="Needed where the workload has several.")
+    str | None, typer.Option("--scenario", help="Scenario; required if the workload has several.")
 ]
 Knobs = Annotated[
     list[str] | None,
     typer.Option(
-        "--knob", metavar="NAME=VALUE", help="A knob of all that is run; may be repeated."
+        "--knob", metavar="NAME=VALUE", help="Knob of everything that is run; repeatable."
     ),
 ]
 
@@ -53,10 +55,8 @@ def _side(name: str, text: str) -> Side:
         return Side.model_validate(text)
     except ValidationError as error:
         seen = error.errors()[0]["msg"].removeprefix("Value error, ")
-        example = "such as torch:precision=bf16,memory_format=channels_last"
-        raise UserError(
-            f"side {name} {text!r}", seen, f"name a stack and its knobs, {example}"
-        ) from error
+        remedy = "Write it as `torch:precision=bf16,memory_format=channels_last`."
+        raise UserError(f"use side {name} {text!r}", seen, remedy) from error
 
 
 def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
@@ -64,16 +64,18 @@ def knobs_of(given: Sequence[str]) -> dict[str, Scalar]:
     try:
         return dict(knob_of(text) for text in given)
     except ValueError as error:
-        example = "write one such as --knob image_size=256"
-        raise UserError("option --knob", str(error), example) from error
+        remedy = "Write it as `--knob image_size=256`."
+        raise UserError("use --knob", str(error), remedy) from error
 
 
 def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
     known = catalog.workloads.get(workload)
     if known is None:
         names = ", ".join(sorted(catalog.workloads))
-        raise UserError(f"option --workload {workload}", "there is none", f"known: {names}")
+        none = "there is no such workload"
+        raise UserError(f"use --workload {workload}", none, f"Known: {names}.")
     if scenario is None and len(known.scenarios) > 1:
         names = ", ".join(known.scenarios)
-        raise UserError(f"workload {workload}", "it has several scenarios", f"--scenario: {names}")
+        tried, seen = f"choose a scenario of {workload}", "it has several"
+        raise UserError(tried, seen, f"Add `--scenario` with one of these: {names}.")
     return scenario or known.scenarios[0]

@@ -32,13 +32,13 @@ from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.prometheus import Prometheus as Server
 
-app = typer.Typer(help="Grafana dashboards of the fleet.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 MAX_DASHBOARD_BYTES = 2**24
 
 Url = Annotated[
     str,
-    typer.Option("--url", envvar="GRAFANA_URL", help="Grafana's address, as a browser shows it."),
+    typer.Option("--url", envvar="GRAFANA_URL", help="Grafana's address, as in a browser."),
 ]
 Prometheus = Annotated[
     str | None, typer.Option("--prometheus", help="Prometheus's address, as Grafana reaches it.")
@@ -47,18 +47,21 @@ Prometheus = Annotated[
 
 @app.command()
 def build(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write the files to.")],
     prometheus: Prometheus = None,
     path: Annotated[
-        str | None, typer.Option(help="Where `dashboards` will lie on Grafana's host.")
+        str | None, typer.Option(help="Path of the folder `dashboards` on Grafana's host.")
     ] = None,
 ) -> None:
-    """Write dashboards and provisioning files, for those who don't push."""
-    server = web_address(f"option --prometheus {prometheus!r}", prometheus or PROMETHEUS_URL)
+    """Write dashboards and provisioning files.
+
+    To send them to a Grafana server instead, use `benchfarm dashboards push`.
+    """
+    server = web_address(f"use --prometheus {prometheus!r}", prometheus or PROMETHEUS_URL)
     place = Place(server, path or DASHBOARDS_PATH)
     if not Path(place.dashboards_path).is_absolute():
-        remedy = f"write an absolute one, such as {DASHBOARDS_PATH}"
-        raise UserError(f"option --path {path!r}", "it is a relative path", remedy)
+        remedy = f"Write an absolute path, such as `{DASHBOARDS_PATH}`."
+        raise UserError(f"use --path {path!r}", "it is a relative path", remedy)
     for name, text in provisioning_files(place):
         make_folder((output / name).parent)
         write_file(output / name, text)
@@ -69,16 +72,17 @@ def build(
 def check(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Dashboards as JSON files, such as your own; the built ones if none."),
+        typer.Argument(help="Dashboards as JSON files. [default: the built-in ones]"),
     ] = None,
     prometheus: Annotated[
-        str | None, typer.Option(help="Also ask this Prometheus every question.")
+        str | None, typer.Option(help="Prometheus to run every query on, too.")
     ] = None,
 ) -> None:
-    """Check that every query names what is exported; exit 1 if one doesn't, or can't be asked.
+    """Check that queries use only exported metrics and labels.
 
-    With --prometheus every query of every panel, variable and annotation is asked; those without
-    data are listed, which is no error: a fleet without phones has no batteries.
+    With --prometheus, also runs every query of every panel, variable and annotation, and lists
+    those without data. No data is not an error: a fleet without phones has no batteries. Exit
+    status 1 if a query is wrong or fails.
     """
     dashboards = [_read(file) for file in files] if files else built_dashboards()
     findings = [finding for dashboard in dashboards for finding in findings_in(dashboard)]
@@ -97,26 +101,27 @@ def push(
     url: Url,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File that holds a service account token; or GRAFANA_TOKEN."),
+        typer.Option(help="File with a service account token. [default: GRAFANA_TOKEN]"),
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(help="Instead of a token; the password is taken from GRAFANA_PASSWORD."),
+        typer.Option(help="User name instead of a token; its password is GRAFANA_PASSWORD."),
     ] = None,
     prometheus: Prometheus = None,
     data_source: Annotated[
-        str | None, typer.Option(help="Uid of a data source to use instead of one of ours.")
+        str | None, typer.Option(help="Uid of an existing data source. [default: create one]")
     ] = None,
     alerts: Annotated[
-        bool, typer.Option("--alerts/--no-alerts", help="Have Grafana evaluate the alerts.")
+        bool, typer.Option("--alerts/--no-alerts", help="Push alert rules, too.")
     ] = True,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Don't keep your changes apart as copies.")
+        bool, typer.Option("--overwrite", help="Replace edited dashboards without saving a copy.")
     ] = False,
 ) -> None:
-    """Bring folder, data source, dashboards and alerts to a Grafana server; twice changes nothing.
+    """Push dashboards and alerts to a Grafana server.
 
-    A dashboard that was changed there is saved as a copy first, named `… (edited, version N)`.
+    Also creates the folder and the data source. Pushing again changes nothing. A dashboard that
+    was edited in Grafana is first saved as a copy named `… (edited, version N)`.
     """
     wish = Wish(prometheus, data_source, alerts, overwrite)
     with connected(url, _credential(token_file, user)) as grafana:
@@ -128,11 +133,12 @@ def push(
 @app.command("open")
 def open_dashboards(
     url: Url,
-    show: Annotated[
-        bool, typer.Option("--print", help="Only print the address; don't start a browser.")
-    ] = False,
+    show: Annotated[bool, typer.Option("--print", help="Only print the address.")] = False,
 ) -> None:
-    """Print the address of the fleet's overview, and open it in a browser."""
+    """Open the fleet overview in a browser.
+
+    Prints its address first.
+    """
     address = Address.of(url).dashboard(FLEET)
     say(address)
     if not show:
@@ -141,7 +147,7 @@ def open_dashboards(
 
 def _read(file: Path) -> Json:
     """Return a dashboard from a file; raises UserError."""
-    tried, remedy = f"reading {file}", "give a dashboard as Grafana exports it"
+    tried, remedy = f"read {file}", "Give a dashboard that was exported by Grafana."
     try:
         read = load_json(read_limited(file, MAX_DASHBOARD_BYTES), MAX_DASHBOARD_BYTES)
     except OSError as error:
@@ -150,7 +156,7 @@ def _read(file: Path) -> Json:
         raise UserError(tried, str(error), remedy) from error
     dashboard = read.get("dashboard", read) if isinstance(read, dict) else {}
     if not {"title", "panels"} <= dashboard.keys():
-        raise UserError(tried, "it has no title and panels", remedy)
+        raise UserError(tried, "it has no title or no panels", remedy)
     return {"annotations": {"list": []}, "templating": {"list": []}, **dashboard}
 
 
@@ -163,7 +169,7 @@ def _ask(dashboards: Sequence[Json], url: str) -> None:
             say(f"no data: {answer.question.place}")
     empty = sum(not answer.series for answer in answers)
     say(
-        f"{len(answers)} queries asked, {empty} without data; the slowest took "
+        f"{len(answers)} queries run, {empty} without data; the slowest took "
         f"{slowest.seconds:.2f} s: {slowest.question.place}"
     )
 
@@ -173,22 +179,23 @@ def _credential(token_file: Path | None, user: str | None) -> Credential:
     if user:
         if password := os.environ.get("GRAFANA_PASSWORD"):
             return user, password
-        raise UserError(f"signing in as {user}", "there is no password", "set GRAFANA_PASSWORD")
+        seen = "there is no password"
+        raise UserError(f"sign in as {user}", seen, "Set GRAFANA_PASSWORD.")
     if token_file:
         return _token(token_file)
     if token := os.environ.get("GRAFANA_TOKEN", "").strip():
         return token
-    remedy = "set GRAFANA_TOKEN, or give --token-file FILE, or --user NAME"
-    raise UserError("signing in to Grafana", "there is no token", remedy)
+    remedy = "Set GRAFANA_TOKEN, or give `--token-file FILE` or `--user NAME`."
+    raise UserError("sign in to Grafana", "there is no token", remedy)
 
 
 def _token(file: Path) -> str:
-    remedy = "write a service account token of Grafana into it"
+    remedy = "Write a service account token of Grafana into it."
     try:
         token = file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        seen = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UserError(f"reading --token-file {file}", str(seen), remedy) from error
+        seen = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UserError(f"read --token-file {file}", str(seen), remedy) from error
     if not token or not token.isascii() or any(it.isspace() for it in token):
-        raise UserError(f"reading --token-file {file}", "it is not one token", remedy)
+        raise UserError(f"read --token-file {file}", "it is not one token", remedy)
     return token

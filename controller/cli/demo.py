@@ -25,11 +25,11 @@ PHONES = ("flagship", "midrange")
 
 @unwound()  # so that `finally` ends the farm then, too
 def demo() -> None:
-    """Bring up a farm and two virtual phones, run real sweeps, show the tables, leave nothing.
+    """Run real sweeps on this host and two virtual phones.
 
-    Prometheus looks on, where it is installed, and has to have seen what was measured.
-
-    A farm that is already up is used and left up.
+    Starts a farm, prints the results as tables, writes reports, and stops the farm. A farm that
+    is already up is used and left running. If Prometheus is installed, the demo fails unless
+    Prometheus shows what was measured.
     """
     adopt_orphans()
     say("starting Ray, the controller and an agent on this machine …")

@@ -48,7 +48,7 @@ def begin(stack: ExitStack) -> Watch | None:
         stack.callback(home().prometheus_url.unlink, missing_ok=True)
         stack.callback(started.stop)
         server = started.server
-    say(f"Prometheus looks on at {server.url}")
+    say(f"Prometheus is at {server.url}")
     return Watch(server, time.time())
 
 

@@ -32,15 +32,15 @@ from controller.runtime.client import FarmClient
 from controller.runtime.fleet import agents_now, devices_now
 from controller.scheduling.runtimes import without_runtime
 
-DeviceId = Annotated[str, typer.Argument(help="Device id.")]
-Why = Annotated[str, typer.Option("--why", help="Kept in the device's history.")]
+DeviceId = Annotated[str, typer.Argument(help="Device id; see `benchfarm device list`.")]
+Why = Annotated[str, typer.Option("--why", help="Reason, kept in the device's history.")]
 
-app = typer.Typer(help="What can be measured on.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("list")
 def list_devices(json: Json = False) -> None:
-    """List all devices that ever registered, and what they do now."""
+    """List all devices that ever registered, with their states."""
     with reading() as store:
         warn_if_away()
         devices = devices_now(home(), store)
@@ -68,13 +68,13 @@ def list_devices(json: Json = False) -> None:
 
 
 @app.command()
-def show(device: Annotated[str, typer.Argument(help="Device id.")], json: Json = False) -> None:
-    """Show all that is known of a device."""
+def show(device: DeviceId, json: Json = False) -> None:
+    """Show a device's state, labels and facts."""
     with reading() as store:
         found = {status.device.id: status for status in devices_now(home(), store)}
     if device not in found:
         known = ", ".join(found) or "none has registered yet"
-        raise NotFound(f"looking for device {device}", "there is none", f"known: {known}")
+        raise NotFound(f"find device {device}", "there is no such device", f"Known: {known}.")
     status = found[device]
     if json:
         show_json(status)
@@ -91,32 +91,34 @@ def show(device: Annotated[str, typer.Argument(help="Device id.")], json: Json =
 def capabilities(
     device: DeviceId,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Find it out first, by short runs of all that is there.")
+        bool,
+        typer.Option("--probe", help="First run each task briefly. [default: use stored outcomes]"),
     ] = False,
     build: Annotated[
         str | None,
         typer.Option(
             "--build",
             metavar="FINGERPRINT",
-            help="Show an earlier build of its system. [default: the one it runs]",
+            help="Build of the system to show. [default: the current one]",
             show_default=False,
         ),
     ] = None,
-    all_builds: Annotated[
-        bool, typer.Option("--all-builds", help="Show all builds, one below the other.")
-    ] = False,
+    all_builds: Annotated[bool, typer.Option("--all-builds", help="Show all builds.")] = False,
     json: Json = False,
 ) -> None:
-    """Show which tasks run on a device, and how much of each graph a delegate really takes."""
+    """Show which tasks run on a device, and how.
+
+    Includes how many nodes of each graph a delegate really runs.
+    """
     if build is not None and all_builds:
-        raise UserError("choosing builds", "--build and --all-builds are both given", "give one")
+        seen = "--build and --all-builds are both given"
+        raise UserError("choose a build", seen, "Give one of them.")
 
     with reading() as store:
         found = {one.device.id: one.device for one in store.fleet()[1]}
     if device not in found:
-        raise NotFound(
-            f"looking for device {device}", "there is none", "see: benchfarm device list"
-        )
+        remedy = "Run `benchfarm device list` to see those that are known."
+        raise NotFound(f"find device {device}", "there is no such device", remedy)
     if probe:
         known.probe(found[device])
     known.show(found[device], build, all_builds=all_builds, json=json)
@@ -124,12 +126,15 @@ def capabilities(
 
 @app.command()
 def history(device: DeviceId, json: Json = False) -> None:
-    """Show what became of a device: since when, by whom and why; its runs among it."""
+    """Show a device's changes of state, with who and why.
+
+    Includes its runs.
+    """
     with reading() as store:
         known = [d.device.id for d in store.fleet()[1]]
         if device not in known:
             names = ", ".join(known) or "none has registered yet"
-            raise NotFound(f"looking for device {device}", "there is none", f"known: {names}")
+            raise NotFound(f"find device {device}", "there is no such device", f"Known: {names}.")
         events = store.history(device)
     if json:
         show_json(events)
@@ -143,43 +148,63 @@ def history(device: DeviceId, json: Json = False) -> None:
 
 @app.command()
 def quarantine(device: DeviceId, why: Why) -> None:
-    """Take a device out of the fleet; a run it has is finished."""
+    """Take a device out of the fleet.
+
+    Its current run finishes first.
+    """
     _do(device, "quarantine", checked(Reason, why=why))
 
 
 @app.command()
 def release(device: DeviceId, why: Why = "by hand") -> None:
-    """Let a device out of quarantine, and end its bookings."""
+    """End a device's quarantine, reservations and maintenance."""
     _do(device, "release", checked(Reason, why=why))
 
 
 @app.command()
 def probe(device: DeviceId, why: Why = "by hand") -> None:
-    """Probe a device at once that failures have put in quarantine; it is let out if it passes."""
+    """Probe a quarantined device now.
+
+    Needs a device that failures put in quarantine; if it passes, it is released.
+    """
     _do(device, "probe", checked(Reason, why=why))
-    say(f"what comes of it: benchfarm device history {device}")
+    say(f"see the outcome: benchfarm device history {device}")
 
 
 @app.command()
 def reserve(
     device: DeviceId,
-    length: Annotated[str, typer.Option("--for", metavar="TIME", help="Such as 90m, 2h or 3d.")],
-    user: Annotated[str, typer.Option(help="Whose runs it takes.")] = "admin",
-    starts_in: Annotated[str, typer.Option("--in", metavar="TIME", help="When it begins.")] = "0m",
+    length: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")
+    ],
+    user: Annotated[str, typer.Option(help="User whose runs it takes.")] = "admin",
+    starts_in: Annotated[
+        str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")
+    ] = "0m",
     why: Why = "reserved",
 ) -> None:
-    """Keep a device for one user for a while; what runs when that begins is finished."""
+    """Reserve a device for one user.
+
+    A run in progress at the beginning is finished.
+    """
     _book(device, length, starts_in, user, why)
 
 
 @app.command()
 def maintain(
     device: DeviceId,
-    length: Annotated[str, typer.Option("--for", metavar="TIME", help="Such as 90m, 2h or 3d.")],
-    starts_in: Annotated[str, typer.Option("--in", metavar="TIME", help="When it begins.")] = "0m",
+    length: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Length, such as 90m, 2h or 3d.")
+    ],
+    starts_in: Annotated[
+        str, typer.Option("--in", metavar="TIME", help="Time until it begins, such as 2h.")
+    ] = "0m",
     why: Why = "maintenance",
 ) -> None:
-    """Keep a device from everyone for a while; what runs when that begins is finished."""
+    """Reserve a device for maintenance; no run starts on it.
+
+    A run in progress at the beginning is finished.
+    """
     _book(device, length, starts_in, None, why)
 
 
@@ -187,24 +212,27 @@ def maintain(
 def label(
     device: DeviceId,
     labels: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE…", help="KEY- takes a label away.")
+        list[str], typer.Argument(metavar="KEY=VALUE…", help="Labels to set; KEY- removes one.")
     ],
 ) -> None:
-    """Label a device; from then on selectors match it by its new labels."""
+    """Set or remove a device's labels.
+
+    Selectors match the new labels at once.
+    """
     gone = dict.fromkeys(word[:-1] for word in labels if word.endswith("-") and "=" not in word)
     words = [word for word in labels if "=" in word or not word.endswith("-")]
-    remedy = "write rack=b2 to set a label, rack- to take it away"
-    given = parse_labels(words, f"label of {device}", remedy)
+    remedy = "Write `rack=b2` to set a label, `rack-` to remove it."
+    given = parse_labels(words, f"label {device} with", remedy)
     _do(device, "label", checked(LabelRequest, labels={**gone, **given}))
 
 
 def _book(device: str, length: str, starts_in: str, user: str | None, why: str) -> None:
     starts_in_s, for_s = parse_seconds("--in", starts_in), parse_seconds("--for", length)
     typed = {
-        "for_s": f"option --for {length}",
-        "starts_in_s": f"option --in {starts_in}",
-        "user": f"option --user {user}",
-        "why": f"option --why {why}",
+        "for_s": f"--for {length}",
+        "starts_in_s": f"--in {starts_in}",
+        "user": f"--user {user}",
+        "why": f"--why {why}",
     }
     _do(
         device,

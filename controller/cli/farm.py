@@ -35,39 +35,51 @@ AWAY_S = 600
 def up(
     label: Labels = None,
     agent: Annotated[
-        bool, typer.Option("--agent/--no-agent", help="Also measure on this host.")
+        bool, typer.Option("--agent/--no-agent", help="Start an agent on this host.")
     ] = True,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="IP[:PORT]", help="Let other hosts join, at this host's address."),
+        typer.Option(
+            metavar="IP[:PORT]",
+            help="This host's address for other hosts to join at. [default port: 6379]",
+        ),
     ] = None,
     redis: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Other hosts measure on while the head is lost."),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Redis for Ray's state; other hosts keep measuring while the head is lost.",
+        ),
     ] = None,
     redis_password_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The password of that Redis; required.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Password file for --redis; required with it."),
     ] = None,
     metrics_address: MetricsAddress = None,
     api_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the controller, on loopback; 0: a free one.")
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port of the controller on loopback; 0 chooses a free one."
+        ),
     ] = 0,
     prometheus: Annotated[
-        bool, typer.Option("--prometheus", help="Also start Prometheus, with rules and alerts.")
+        bool, typer.Option("--prometheus", help="Start Prometheus, too, with rules and alerts.")
     ] = False,
     quarantine_after: Annotated[
         int,
-        typer.Option(min=1, help="Failures in a row of its own blame that quarantine a device."),
+        typer.Option(min=1, help="Consecutive failures of a device before its quarantine."),
     ] = QUARANTINE_AFTER,
     user_runs: Annotated[
-        int, typer.Option(min=1, help="Open runs a user may have, but for the administrator.")
+        int, typer.Option(min=1, help="Open runs that each user may have; no limit for admin.")
     ] = Quota().open_runs,
     user_bytes: Annotated[
-        int, typer.Option(min=1, help="Bytes of the store that a user's sweeps may take in a day.")
+        int, typer.Option(min=1, help="Bytes that a user's sweeps may add to the store per day.")
     ] = Quota().bytes_a_day,
     autoscaling_config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of `ray up`, which then keeps the other hosts there."),
+        typer.Option(
+            metavar="FILE", help="Cluster config from `ray up`; Ray's autoscaler manages workers."
+        ),
     ] = None,
     phone_power_cycle: PhonePowerCycle = None,
     meter: MeterCommand = None,
@@ -75,9 +87,9 @@ def up(
         bool, typer.Option("--block", help="Stay in the foreground; SIGTERM ends the farm.")
     ] = False,
 ) -> None:
-    """Start a farm on this machine: Ray, the controller, and this host's agent.
+    """Start Ray, the controller and this host's agent.
 
-    A supervisor starts the farm again when a part of it ends, until `benchfarm down`.
+    A supervisor restarts the farm when a part of it ends, until `benchfarm down`.
     """
     if prometheus:
         find_program("prometheus")  # rather a complaint now than half a farm
@@ -121,7 +133,7 @@ def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
         how = f" --reconnect-timeout {AWAY_S}" if waiting else ""
         say(
             f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
-            f" FILE being a copy of {home().ray_token}"
+            f" where FILE is a copy of {home().ray_token}"
         )
 
 
@@ -131,9 +143,9 @@ def head_of(
     """Return how the head is to be started; raises UserError."""
     if (redis and not listen) or (password_file and not redis):
         raise UserError(
-            "benchfarm up",
-            "--redis goes with --listen, --redis-password-file with --redis",
-            "see: benchfarm up --help",
+            "start the farm",
+            "--redis needs --listen, and --redis-password-file needs --redis",
+            "Add the missing option.",
         )
     return Head(
         listen=Address.parse("--listen", listen) if listen else None,
@@ -143,7 +155,10 @@ def head_of(
 
 
 def down() -> None:
-    """End this home's farm; open runs stay queued and go on at the next `up`."""
+    """Stop this home's farm; unfinished runs stay queued.
+
+    They continue at the next `benchfarm up`.
+    """
     ended = bring_down(home())
     if ended is None:
         say(f"no farm is up in {home().path}")

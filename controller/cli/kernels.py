@@ -17,18 +17,22 @@ from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperato
 from controller.platform.terminal import say
 from controller.runtime.kernels import run_kernels
 
-app = typer.Typer(help="Our operators: right, and how fast.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-Op = Annotated[str | None, typer.Argument(help="An operator; all if left out.")]
-Dtype = Annotated[str | None, typer.Option(help="fp32 or bf16; both if left out.")]
+Op = Annotated[str | None, typer.Argument(help="Operator. [default: all]")]
+Dtype = Annotated[str | None, typer.Option(help="Data type: fp32 or bf16. [default: both]")]
 Variant = Annotated[
-    str | None, typer.Option(help="Such as avx2, or best; else all that this CPU can run.")
+    str | None,
+    typer.Option(help="Variant, such as avx2 or best. [default: all that this CPU can run]"),
 ]
 
 
 @app.command()
 def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Json = False) -> None:
-    """Compare each operator's results with the reference's; exit status 1 if one is wrong."""
+    """Compare each operator's results with its reference.
+
+    Exit status 1 if a result is wrong.
+    """
     wanted = _wanted("check", op, dtype, variant)
     found = [row for row in run_kernels(wanted) if isinstance(row, KernelCheck)]
     if json:
@@ -36,7 +40,7 @@ def check(op: Op = None, dtype: Dtype = None, variant: Variant = None, json: Jso
     else:
         table = Table("operator", "dtype", "shape", "variant", "result")
         for row in found:
-            result = "; ".join(row.objections) or "right"
+            result = "; ".join(row.objections) or "correct"
             table.add_row(row.op, row.dtype, row.shape, row.variant, result)
         show_table(table)
     sys.exit(1 if any(row.objections for row in found) else 0)
@@ -47,19 +51,24 @@ def bench(
     op: Op = None,
     dtype: Dtype = None,
     variant: Annotated[
-        str, typer.Option(help="Such as avx2, or best: the best that this CPU can run.")
+        str, typer.Option(help="Variant, such as avx2; best is the best this CPU can run.")
     ] = "best",
     width: Annotated[
-        float, typer.Option(min=1e-4, max=9, help="As in `benchfarm compare`.")
+        float,
+        typer.Option(
+            min=1e-4, max=9, help="Relative width of the interval at which a comparison stops."
+        ),
     ] = 0.05,
     time_limit: Annotated[
-        float, typer.Option(min=0.1, max=86400, metavar="SECONDS", help="Of one comparison.")
+        float,
+        typer.Option(min=0.1, max=86400, metavar="SECONDS", help="Seconds for one comparison."),
     ] = 20.0,
     json: Json = False,
 ) -> None:
-    """Measure each operator in turns with its reference, eager and by torch.compile.
+    """Time each operator against its baselines.
 
-    Times are of forward and backward together; both sides have the same threads and malloc.
+    Baselines are the reference in eager mode and with torch.compile, timed in alternating batches.
+    Times include forward and backward; both sides have the same threads and malloc.
     """
     wanted = _wanted("bench", op, dtype, variant, width, time_limit)
     found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
@@ -73,10 +82,12 @@ def bench(
 def sweep(
     compiled: Annotated[
         bool,
-        typer.Option(help="Compare with torch.compile, too: needs a C++ compiler, twice the time."),
+        typer.Option(
+            help="Compare with torch.compile, too; needs a C++ compiler, takes twice the time."
+        ),
     ] = False,
 ) -> None:
-    """Print a sweep of every operator, dtype and variant, as YAML.
+    """Print a sweep of all operators and variants as YAML.
 
     Submit it with: benchfarm kernels sweep | benchfarm sweep submit -
     """
@@ -121,8 +132,8 @@ def _wanted(
     for name, value in (("op", op), ("dtype", dtype), ("variant", variant)):
         allowed = knobs[name].choices or ()
         if value is not None and value not in allowed:
-            remedy = f"there are: {', '.join(map(str, allowed))}"
-            raise UserError(f"kernels {verb}", f"no {name} {value!r}", remedy)
+            remedy = f"Known: {', '.join(map(str, allowed))}."
+            raise UserError(f"{verb} kernels", f"there is no {name} {value!r}", remedy)
     return KernelBench(
         verb=verb,
         operators=(op,) if op else (),
@@ -134,8 +145,8 @@ def _wanted(
 
 
 def _show(rows: list[KernelRow]) -> None:
-    table = Table("operator", "shape", "variant", "against", "faster", "ms p20/p50/p80", "GB/s")
-    table.add_column("of a copy's")
+    table = Table("operator", "shape", "variant", "baseline", "speed-up", "ms p20/p50/p80", "GB/s")
+    table.add_column("of copy GB/s")
     table.add_column("memory")
     for row in rows:
         interval = f" [{row.ratio_low:.1f}, {row.ratio_high:.1f}]" if row.ratio_low else ""

@@ -14,7 +14,7 @@ from controller.contracts.base import canonical_json
 from controller.contracts.profile import Peaks
 from controller.platform.programs import python_module
 
-app = typer.Typer(help="What this host can do at best.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.callback()
@@ -24,16 +24,17 @@ def machine() -> None:
 
 @app.command()
 def peaks(
-    stack: Annotated[str, typer.Option(help="The stack whose matrix products count.")] = "torch",
+    stack: Annotated[str, typer.Option(help="Stack to measure matrix products with.")] = "torch",
     knob: Knobs = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Measure anew what is known already.")
+        bool, typer.Option("--again", help="Measure again instead of using stored values.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Measure this host's peaks: matrix products by data type, and copying; kept per host.
+    """Measure peak matrix products and memory copying.
 
-    Knobs are launch settings (threads, cores …). Profiles draw their roofline from the same.
+    Values are stored per host; profiles draw their roofline from them. Knobs are launch settings,
+    such as threads and cores.
     """
     settings = canonical_json(knobs_of(knob or ()))
     which = "again" if again else "kept"

@@ -74,9 +74,9 @@ def _require_text(arguments: Sequence[str]) -> None:
             # Late: pydantic takes longer to load than help to print.
             from controller.contracts.errors import UserError
 
-            remedy = "write it in UTF-8; a file may be renamed"
+            remedy = "Write it in UTF-8; rename a file if need be."
             said = ascii(os.fsencode(argument)[:LONGEST])
-            raise UserError(f"argument {said}", "it is not UTF-8", remedy) from None
+            raise UserError(f"use argument {said}", "it is not UTF-8", remedy) from None
 
 
 def main() -> None:

@@ -16,18 +16,21 @@ from controller.contracts.models import Added, ModelStatus
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
 
-app = typer.Typer(help="Models and data sets of mobile tasks.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("list")
 def list_models(json: Json = False) -> None:
-    """List what tasks are made of, and what of it is in the store."""
+    """List models and data sets, and which are in the store."""
     _show(_statuses("list"), json)
 
 
 @app.command()
 def verify(json: Json = False) -> None:
-    """Check the checksum of all that is there, and the signature of each model."""
+    """Check checksums and the signature of each model.
+
+    Exit status 1 if anything is wrong.
+    """
     found = _statuses("verify")
     _show([status for status in found if status.there], json)
     if any(status.trouble for status in found):
@@ -36,29 +39,31 @@ def verify(json: Json = False) -> None:
 
 @app.command()
 def add(
-    path: Annotated[Path, typer.Argument(help="A file, or a folder to look through.")],
+    path: Annotated[Path, typer.Argument(help="File, or folder to search for files.")],
     key: Annotated[
         str | None,
-        typer.Option("--as", metavar="KEY", help="What it is, where no checksum is published."),
+        typer.Option(
+            "--as", metavar="KEY", help="Key of the file, if no published checksum identifies it."
+        ),
     ] = None,
 ) -> None:
-    """Take a model, a data set, or a task of your own into the store."""
+    """Add a model, data set, task or stack to the store."""
     said = _asked("add", str(path.absolute()), *([key] if key else []))
     for one in TypeAdapter(list[Added]).validate_json(said):
         say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
         for key in one.keys if one.stack else ():
-            say(f"its file: benchfarm models add FILE --as {key}")
+            say(f"add its file: benchfarm models add FILE --as {key}")
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:
     if json:
         show_json(statuses)
         return
-    table = Table("what", "there", "checksum", "where it is published, or what is wrong")
+    table = Table("item", "in store", "checksum", "source, or what is wrong")
     for status in statuses:
         name = f"{status.key} (surrogate)" if status.surrogate else status.key
         there = "yes" if status.there else "no"
-        checksum = (status.checksum or "pinned when it is added")[:23]
+        checksum = (status.checksum or "pinned when added")[:23]
         table.add_row(name, there, checksum, status.trouble or status.source or "")
     show_table(table)
 

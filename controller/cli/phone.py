@@ -41,17 +41,18 @@ class RunPolicy(StrEnum):
     MLPERF = "mlperf"
 
 
-app = typer.Typer(help="Android phones, real and virtual.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 Address = Annotated[
     str,
-    typer.Argument(help="HOST[:PORT] of a phone that listens for adb; PORT is 5555 if not given."),
+    typer.Argument(help="HOST[:PORT] of a phone that listens for adb. [default port: 5555]"),
 ]
-Phone = Annotated[str, typer.Argument(help="HOST[:PORT] or device id; see phone list.")]
+Phone = Annotated[str, typer.Argument(help="HOST[:PORT] or device id; see `phone list`.")]
 AdbServer = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT|SOCKET", help="Which of the agent's adb servers, if it uses several."
+        metavar="HOST:PORT|SOCKET",
+        help="The agent's adb server to use; required if it has several.",
     ),
 ]
 
@@ -66,14 +67,17 @@ def list_phones(
     ] = False,
     json: Json = False,
 ) -> None:
-    """List the phones that this host's agent sees, and why it doesn't use some."""
+    """List the phones that this host's agent sees.
+
+    Says why the agent does not use some of them.
+    """
     found = phones_here(home())
     if nearby:
         found += nearby_phones(home(), {phone.serial for phone in found})
     if json:
         show_json(found)
         return
-    table = Table("device", "adb serial", "adb server", "complaint")
+    table = Table("device", "adb serial", "adb server", "problem")
     for phone in found:
         complaint = str(phone.complaint.error()) if phone.complaint else ""
         device = phone.device_id or phone.last_device_id or ""
@@ -83,21 +87,27 @@ def list_phones(
 
 @app.command()
 def connect(address: Address, adb_server: AdbServer = None) -> None:
-    """Have this host's agent reach a phone over TCP; it then registers by itself."""
+    """Connect this host's agent to a phone over TCP.
+
+    The phone then registers as a device by itself.
+    """
     _say_joined(connect_phone(home(), address, adb_server), address)
 
 
 @app.command()
 def pair(
     address: Annotated[
-        str, typer.Argument(help="HOST:PORT that the phone shows beside its pairing code.")
+        str, typer.Argument(help="HOST:PORT that the phone shows with its pairing code.")
     ],
     code: Annotated[
-        str, typer.Argument(help="The code; without it, it is asked for or read from a pipe.")
+        str, typer.Argument(help="Pairing code; - asks for it, or reads it from a pipe.")
     ] = "-",
     adb_server: AdbServer = None,
 ) -> None:
-    """Pair with a phone for wireless debugging (Android 11 or later), before phone connect."""
+    """Pair with a phone for wireless debugging.
+
+    Needs Android 11 or later. Run `benchfarm phone connect` afterwards.
+    """
     if code == "-":
         asked = sys.stdin.isatty()
         code = typer.prompt("Pairing code", hide_input=True) if asked else sys.stdin.readline(100)
@@ -105,47 +115,62 @@ def pair(
     host = address.rpartition(":")[0]
     say(f"paired; now: benchfarm phone connect {found or f'{host}:PORT'}")
     if not found:
-        say("PORT stands on the phone's screen 'Wireless debugging'; it isn't that of pairing")
+        say("PORT is on the phone's screen 'Wireless debugging'; it is not the pairing port")
 
 
 @app.command()
 def disconnect(phone: Phone) -> None:
-    """Let go of a phone over TCP, and forget it until it is connected again."""
+    """Disconnect a phone that is connected over TCP.
+
+    The agent does not reconnect to it until `benchfarm phone connect`.
+    """
     say(f"{disconnect_phone(home(), phone)}: disconnected")
     _say_kept()
 
 
 @app.command()
-def clean(device: Annotated[str, typer.Argument(help="Device id; see device list.")]) -> None:
-    """Remove what runs have put on a phone: bundles, models, data; the next run pushes anew."""
+def clean(device: Annotated[str, typer.Argument(help="Device id; see `device list`.")]) -> None:
+    """Remove what runs have put on a phone.
+
+    Removes bundles, models and data; the next run pushes them again.
+    """
     say(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
 
 
 @app.command()
 def doctor(
-    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see phone list.")],
+    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see `phone list`.")],
     policy: Annotated[
-        RunPolicy, typer.Option(help="Whose limits it is to keep.")
+        RunPolicy, typer.Option(help="Policy whose limits to check.")
     ] = RunPolicy.MLPERF,
     set_: Annotated[
-        bool, typer.Option("--set", help="Set what adb may; phone restore puts it back.")
+        bool,
+        typer.Option(
+            "--set", help="Change settings that adb can change; `phone restore` undoes it."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --set: don't ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before --set changes settings.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Say what would fail a phone's runs or make them INVALID, and how to mend it."""
+    """Show what would make a phone's runs fail, and remedies.
+
+    Also shows what would make results INVALID. Exit status 1 while anything is to be mended.
+    """
     if set_ and not yes and (json or not sys.stdin.isatty()):
-        raise UserError("option --set", "nobody can be asked here", "add --yes")
+        seen = "there is no terminal to confirm it on"
+        raise UserError("use --set", seen, "Add `--yes`.")
     found = examined_phone(home(), phone, policy)
     if not (set_ and found.offers):
         _show_checks(found.checks, json=json)
         if found.offers and not json:
-            say(f"adb may set {_keys(found.offers)}: benchfarm phone doctor {phone} --set")
+            say(f"adb can set {_keys(found.offers)}: benchfarm phone doctor {phone} --set")
         return _exit_if_to_mend(found.checks)
     if not json:
         for offer in found.offers:
             say(f"{offer.key}: {offer.former or 'not set'} -> {offer.value}")
-    if yes or typer.confirm("Set these?"):
+    if yes or typer.confirm("Change these settings?"):
         found = set_up_phone(home(), phone, policy, [offer.key for offer in found.offers])
     _show_checks(found.checks, json=json)
     return _exit_if_to_mend(found.checks)
@@ -153,10 +178,13 @@ def doctor(
 
 @app.command()
 def restore(
-    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see phone list.")],
+    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see `phone list`.")],
     json: Json = False,
 ) -> None:
-    """Put back what phone doctor --set has set, unless it was changed since."""
+    """Restore the settings that `phone doctor --set` changed.
+
+    Leaves settings that were changed since.
+    """
     checks = restored_phone(home(), phone).checks
     _show_checks(checks, json=json)
     _exit_if_to_mend(checks)
@@ -164,7 +192,9 @@ def restore(
 
 def _say_kept() -> None:
     for device in kept_settings(home()):
-        say(f"{device}: settings are still changed; benchfarm phone restore {device}", err=True)
+        say(
+            f"{device}: settings are still changed; run: benchfarm phone restore {device}", err=True
+        )
 
 
 def _keys(offers: Sequence[Offer]) -> str:
@@ -189,30 +219,34 @@ def _exit_if_to_mend(checks: Sequence[Check]) -> None:
 def virtual(
     profile: Annotated[
         str,
-        typer.Option(help="flagship, midrange, old, … (docs/phones.md), or a YAML file."),
+        typer.Option(help="Profile: flagship, midrange, old, … (docs/phones.md), or a YAML file."),
     ],
-    serial: Annotated[str | None, typer.Option(help="Instead of the profile's.")] = None,
+    serial: Annotated[str | None, typer.Option(help="Serial. [default: the profile's]")] = None,
     fault: Annotated[
-        list[str] | None, typer.Option(help="A fault from the start, such as offline.")
+        list[str] | None, typer.Option(help="Fault from the start, such as offline; repeatable.")
     ] = None,
     connect: Annotated[
-        bool, typer.Option("--connect/--no-connect", help="Join the farm of BENCHFARM_HOME.")
+        bool, typer.Option("--connect/--no-connect", help="Connect to the farm of BENCHFARM_HOME.")
     ] = True,
     adb_server: AdbServer = None,
     key: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The adb keys it lets in, as in adbkey.pub; else that of this host's agent.",
+            help="Public adb keys to accept, as in adbkey.pub. [default: the agent's key]",
         ),
     ] = None,
     any_key: Annotated[
-        bool, typer.Option("--any-key", help="Let in every user of this host; for tests.")
+        bool, typer.Option("--any-key", help="Accept every user of this host; for tests.")
     ] = False,
 ) -> None:
-    """Be a virtual phone until Ctrl-C; what it measures is marked virtual everywhere."""
+    """Run a virtual phone until Ctrl-C.
+
+    Its results are marked virtual everywhere.
+    """
     if key and any_key:
-        raise UserError("starting a virtual phone", "--key and --any-key", "give one of them")
+        seen = "--key and --any-key are both given"
+        raise UserError("start a virtual phone", seen, "Give one of them.")
     options = [f"--serial={serial}"] if serial else []
     options += [f"--fault={one}" for one in fault or ()]
     options += ["--any-key"] if any_key else []

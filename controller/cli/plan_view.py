@@ -28,6 +28,6 @@ def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
     cells = sum(each.cells for each in plan.devices)
     say(
         f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
-        f"{plan.shared_cells} of them on any of several; {len(plan.unmatched)} without a device; "
+        f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; "
         f"about {max(known, default=0.0):.2f} hours"
     )

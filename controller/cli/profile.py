@@ -24,23 +24,28 @@ from controller.profiles.model import Profile
 from controller.reports.profile_lines import kind_lines, module_lines, op_lines, primitive_lines
 from controller.reports.profile_tables import lines_table, summary_lines
 
-app = typer.Typer(
-    help="Profile training steps: where the time goes, and how much is left.",
-    no_args_is_help=True,
-)
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What profile run or import wrote.")]
-Top = Annotated[int, typer.Option(min=1, help="Rows of a table.")]
-Out = Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep it here.")]
+app = typer.Typer(no_args_is_help=True)
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder that `profile run` or `profile import` wrote.")
+]
+Top = Annotated[int, typer.Option(min=1, help="Number of rows in each table.")]
+Out = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Folder to write the profile to."),
+]
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Plain or gzip.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Log or trace, plain or gzip.")],
     output: Out = None,
     top: Top = 12,
     json: Json = False,
 ) -> None:
-    """Read a oneDNN verbose log (1.x to 3.x) or a CPU trace of torch.profiler, of any size."""
+    """Import a oneDNN verbose log or a torch.profiler trace.
+
+    Reads logs of oneDNN 1.x to 3.x and CPU traces, of any size.
+    """
     wall, core = time.perf_counter(), time.process_time()
     profile = import_file(file)
     wall, core = time.perf_counter() - wall, time.process_time() - core
@@ -53,25 +58,28 @@ def import_(
 
 @app.command()
 def show(folder: Folder, top: Top = 12, json: Json = False) -> None:
-    """Show a profile: top ops, primitives and modules."""
+    """Show a profile's top ops, primitives and modules."""
     _show(read(folder), top, json=json)
 
 
 @app.command()
 def run(
-    workload: Annotated[str, typer.Argument(help="A workload that trains.")],
-    stack: Annotated[str, typer.Option(help="The stack it runs on.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Keep it here.")],
+    workload: Annotated[str, typer.Argument(help="Workload; it must be a training workload.")],
+    stack: Annotated[str, typer.Option(help="Stack to run it on.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write the profile to.")
+    ],
     knob: Knobs = None,
     device: Annotated[
-        str | None, typer.Option(help="Device id, of this host; else its CPU.")
+        str | None, typer.Option(help="Device id, of this host. [default: its CPU]")
     ] = None,
     top: Top = 12,
     json: Json = False,
 ) -> None:
-    """Time a workload, profile it in worker processes of their own, and replay what it did.
+    """Time, profile and replay a training workload.
 
-    Needs a farm: benchfarm up. Exit status 0 if there is a profile.
+    Each is done in a worker process of its own. Needs a farm: run `benchfarm up`. Exit
+    status 0 if there is a profile.
     """
     folder = profiled_folder(workload, stack, knob, device, quiet=json)
     if folder is None:
@@ -92,13 +100,20 @@ class Form(StrEnum):
 @app.command()
 def export(
     folder: Folder,
-    form: Annotated[Form, typer.Argument(help="Stacks for flame graphs, a trace, batch files.")],
+    form: Annotated[
+        Form, typer.Argument(help="Format: flame graph stacks, a trace, or batch files.")
+    ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="PATH", help="A file; of benchdnn a folder."),
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="File to write; for benchdnn, a folder."
+        ),
     ],
 ) -> None:
-    """Write a profile for flamegraph.pl or speedscope, for Perfetto, or for benchdnn."""
+    """Export a profile for another program.
+
+    collapsed is for flamegraph.pl and speedscope, chrome for Perfetto, benchdnn for benchdnn.
+    """
     profile = read(folder)
     if form is Form.BENCHDNN:
         _export_batches(profile, output)
@@ -123,10 +138,14 @@ def _export_batches(profile: Profile, folder: Path) -> None:
 def report(
     folder: Folder,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="[default: DIR.html]")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write. [default: DIR.html]"),
     ] = None,
 ) -> None:
-    """Write a profile as one HTML page that needs no network: shares, roofline, tables."""
+    """Write a profile as one HTML page.
+
+    It shows shares, roofline and tables, and needs no network.
+    """
     # Late: plotly and Jinja take 0.3 s to load, and no other command draws.
     from controller.reports.html.profile import profile_html
 
@@ -153,7 +172,9 @@ def _write(profile: Profile, folder: Path) -> None:
         write(profile, folder)
     except OSError as error:
         raise UserError(
-            f"writing profile {folder}", error.strerror or str(error), "name a folder you can write"
+            f"write profile {folder}",
+            error.strerror or str(error),
+            "Name a folder that you can write to.",
         ) from error
 
 

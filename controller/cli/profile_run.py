@@ -41,7 +41,7 @@ def profiled_folder(
         show_progress(follow(home(), client, sweep_id), runs, shown_on)
     except KeyboardInterrupt:
         say(err=True)
-        say(f"it goes on; end it with: benchfarm sweep cancel {sweep_id}", err=True)
+        say(f"the run continues; cancel it: benchfarm sweep cancel {sweep_id}", err=True)
         return None
     return _folder_of(sweep_id)
 
@@ -70,12 +70,12 @@ def device_here(store: StoreReader, device: str | None, host: str) -> str:
     at = {known.device.id: host_of[known.agent_id] for known in devices}
     if device not in at:
         names = ", ".join(at) or "none has registered yet"
-        raise NotFound(f"option --device {device}", "there is none", f"known: {names}")
+        raise NotFound(f"use --device {device}", "there is no such device", f"Known: {names}.")
     if at[device] != host:
         raise UserError(
-            f"option --device {device}",
-            f"it is of host {at[device]}, where its profile would stay",
-            "leave it out, or submit a sweep with profile: true and show the profile there",
+            f"use --device {device}",
+            f"it belongs to host {at[device]}, and a profile stays on the host of its device",
+            "Leave it out, or submit a sweep with `profile: true` and show the profile there.",
         )
     return device
 
@@ -84,9 +84,9 @@ def _own(devices: Sequence[RegisteredDevice], host: str) -> str:
     cpus = [known for known in devices if known.device.kind is DeviceKind.CPU_HOST]
     if not cpus:
         raise UserError(
-            "profile run",
-            f"host {host} is no device of this farm, and a profile stays where it is measured",
-            "run it where an agent measures: see benchfarm agent list",
+            "profile on this host",
+            f"host {host} is not a device of this farm, and a profile stays where it is measured",
+            "Run it on a host that `benchfarm agent list` shows.",
         )
     return max(cpus, key=lambda known: (known.online, known.since)).device.id
 

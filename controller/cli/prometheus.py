@@ -15,26 +15,30 @@ from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.prometheus import write_files
 
-app = typer.Typer(help="Metrics for a Prometheus of your own.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
 def config(
-    folder: Annotated[Path, typer.Argument(help="Where the files are written.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write the files to.")],
     controller: Annotated[
-        str | None, typer.Option(metavar="URL", help="Default: the farm that is up.")
+        str | None,
+        typer.Option(metavar="URL", help="Address of the controller. [default: this home's farm]"),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option(help="As Prometheus will find it; default: the farm's own.")
+        Path | None, typer.Option(help="Token file on Prometheus's host. [default: the farm's own]")
     ] = None,
 ) -> None:
-    """Write prometheus.yml with recording rules and alerts; see docs/metrics.md."""
+    """Write prometheus.yml, recording rules and alerts.
+
+    See docs/metrics.md.
+    """
     token = token_file or home().metrics_token
     if controller:
-        controller = web_address(f"option --controller {controller!r}", controller)
+        controller = web_address(f"use --controller {controller!r}", controller)
     if not token.is_absolute():
-        remedy = "write an absolute path, as it is on Prometheus's host"
-        raise UserError(f"option --token-file {token}", "it is a relative path", remedy)
+        remedy = "Write an absolute path on Prometheus's host."
+        raise UserError(f"use --token-file {token}", "it is a relative path", remedy)
     url = controller or home().endpoint().url
     discovery = http_discovery(url + TARGETS_PATH, token)
     files = prometheus_files(discovery, token, Intervals())

@@ -22,19 +22,22 @@ from controller.store.protocol import StoreReader
 Subjects = Annotated[
     list[str],
     typer.Argument(
-        help="A sweep; or two and more sweeps, devices or cells, all set against the first.",
+        help="One sweep; or several sweeps, devices or cells, compared with the first.",
         metavar="SWEEP | A B …",
         show_default=False,
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File to write. [default: named after them, here]"),
+    typer.Option("--output", "-o", help="File to write. [default: A-vs-B.html]"),
 ]
 
 
 def report(subjects: Subjects, output: Output = None) -> None:
-    """Write a sweep's report, or a comparison, as one HTML file that needs no network."""
+    """Write a sweep or a comparison as one HTML file.
+
+    The file needs no network.
+    """
     path = output or Path(f"{'-vs-'.join(subjects)}.html".replace("/", "_"))
     write_report(subjects, path)
     say(f"report written to {path}")

@@ -28,13 +28,13 @@ from controller.reports.result_selection import choose, stray_knob
 from controller.reports.tables import failures_table, op_profile_table, outcome_table, results_table
 from controller.store.protocol import StoreReader
 
-app = typer.Typer(help="What was measured.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
 
 OP_PROFILE = "op_profile"
 """The artefact that has the operators of a user's program."""
 OP_PROFILE_BYTES = 16 * 2**20
-OfSweep = Annotated[str | None, typer.Option("--sweep", help="Only this sweep's.")]
+OfSweep = Annotated[str | None, typer.Option("--sweep", help="Sweep id. [default: all sweeps]")]
 
 
 @app.command("list")
@@ -45,7 +45,7 @@ def list_results(
     ] = False,
     json: Json = False,
 ) -> None:
-    """List results, oldest first; failures are listed apart."""
+    """List results, oldest first."""
     with _reading_of(sweep) as store:
         failed, measured = store.failures(sweep), store.results(sweep)
     if json:
@@ -56,18 +56,25 @@ def list_results(
         metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
         show_table(results_table(measured, metric_of))
         if failed:
-            say(f"{len(failed)} attempts failed: benchfarm results list --failures")
+            say(f"{len(failed)} attempts failed; see: benchfarm results list --failures")
 
 
 @app.command()
-def show(run_id: Annotated[str, typer.Argument(help="Run id.")], json: Json = False) -> None:
-    """Show everything a run left: results and failures of all its attempts."""
+def show(
+    run_id: Annotated[str, typer.Argument(help="Run id; see `results list`.")], json: Json = False
+) -> None:
+    """Show the results and failures of a run.
+
+    Includes all its attempts.
+    """
     with reading() as store:
         outcomes: list[StoredResult | StoredFailure] = [*store.results(), *store.failures()]
     found = [record for record in outcomes if record.run_id == run_id]
     if not found:
         raise NotFound(
-            f"looking for run {run_id}", "nothing is stored of it", "see: benchfarm results list"
+            f"find run {run_id}",
+            "it has no results or failures",
+            "Run `benchfarm results list` to see the runs that have.",
         )
     if json:
         show_json(found)
@@ -99,23 +106,28 @@ def compare(
     b: SideB,
     workload: Workload,
     scenario: Scenario = None,
-    device: Annotated[str | None, typer.Option("--device", help="Only this device's.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="Device id. [default: all devices]")
+    ] = None,
     knob: Knobs = None,
     sweep: OfSweep = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare even what was measured under other conditions.")
+        bool, typer.Option("--force", help="Compare results of different conditions, too.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare two cells by what is stored: VALID results, interleaved ones where there are any."""
+    """Compare two cells by their stored results.
+
+    Uses VALID results only, and interleaved pairs if there are any.
+    """
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     with _reading_of(sweep) as store:
         chosen = choose(store.results(sweep), wanted)
     unlike = difference(chosen.paired or chosen.a, chosen.b) or stray_knob(chosen, wanted)
     if unlike and not force:
-        remedy = "choose like ones (--device, --sweep, --knob), or compare anyway: --force"
-        raise UserError("comparing stored results", unlike, remedy)
+        remedy = "Choose with `--device`, `--sweep` and `--knob`, or add `--force`."
+        raise UserError("compare stored results", unlike, remedy)
     metric = catalog.scenarios[wanted.scenario].metric
     if chosen.paired:
         found = compare_pairs(chosen.paired, metric, chosen.sides)
@@ -123,7 +135,7 @@ def compare(
         found = compare_runs(chosen.a, chosen.b, metric)
     show_comparison(found, json=json)
     if unlike:
-        say(f"compared by force: {unlike}", err=True)
+        say(f"compared because of --force: {unlike}", err=True)
 
 
 @app.command()
@@ -132,10 +144,10 @@ def export(
     sweep: OfSweep = None,
     form: Annotated[
         Literal["json", "csv"],
-        typer.Option("--format", help="json: as `list --json`; csv: one line a metric."),
+        typer.Option("--format", help="Format; csv has one line per metric."),
     ] = "json",
 ) -> None:
-    """Write results to a file."""
+    """Write results to a JSON or CSV file."""
     with _reading_of(sweep) as store:
         results = store.results(sweep)
     write_file(output, as_csv(results) if form == "csv" else as_json(results))

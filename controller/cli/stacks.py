@@ -15,19 +15,19 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.stacks import StackDetails, StackStatus
 from controller.platform.programs import python_module
 
-app = typer.Typer(help="Software stacks of this host.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="A stack, see: benchfarm stacks list.")]
+Name = Annotated[str, typer.Argument(help="Stack; see `benchfarm stacks list`.")]
 
 
 @app.command("list")
 def list_stacks(json: Json = False) -> None:
-    """List the stacks there are, and whether this host can run them."""
+    """List all stacks and whether this host can run them."""
     stacks = TypeAdapter(list[StackStatus]).validate_json(_asked("list"))
     if json:
         show_json(stacks)
         return
-    table = Table("stack", "title", "devices", "ready", "where, or what to do")
+    table = Table("stack", "title", "devices", "ready", "location, or what to do")
     for stack in stacks:
         ready = "yes" if stack.ready else "no"
         table.add_row(stack.name, stack.title, " ".join(stack.device_kinds), ready, stack.detail)
@@ -36,14 +36,14 @@ def list_stacks(json: Json = False) -> None:
 
 @app.command()
 def show(name: Name, json: Json = False) -> None:
-    """Show what a stack is made of: packages, oneDNN and its instruction set, knobs."""
+    """Show a stack's packages, oneDNN and knobs."""
     stack = StackDetails.model_validate_json(_asked("show", name))
     if json:
         show_json(stack)
         return
     table = Table("what", "value", title=f"{name}: {stack.title}", title_justify="left")
     table.add_row("ready", "yes" if stack.ready else "no")
-    table.add_row("where, or what to do", stack.detail)
+    table.add_row("location, or what to do", stack.detail)
     facts = {"interpreter": stack.interpreter, **stack.environment, "packages": stack.packages}
     for fact, value in facts.items():
         if value not in (None, ()):
@@ -58,7 +58,10 @@ def show(name: Name, json: Json = False) -> None:
 
 @app.command()
 def install(name: Name) -> None:
-    """Install what a stack has of its own; goes on where it was ended, and does nothing twice."""
+    """Install a stack's own environment.
+
+    Continues an interrupted installation; does nothing if the stack is installed.
+    """
     sys.exit(subprocess.run(_command("install", name), check=False).returncode)
 
 

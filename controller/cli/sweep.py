@@ -35,15 +35,18 @@ from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
 from controller.scheduling.runtimes import without_runtime
 
-app = typer.Typer(help="Sweeps: many cells, submitted as one.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
 File = Annotated[str, typer.Argument(help="Sweep file (YAML); - reads standard input.")]
-SweepId = Annotated[str, typer.Argument(help="Sweep id, as submit printed it.")]
+SweepId = Annotated[str, typer.Argument(help="Sweep id; see `benchfarm sweep status`.")]
 
 
 @app.command()
 def validate(file: File, json: Json = False) -> None:
-    """Check a sweep file without a farm; list its cells, and known devices without a runtime."""
+    """Check a sweep file without a farm.
+
+    Lists its cells, and the known devices that no stack of it has a runtime for.
+    """
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     if json:
@@ -54,7 +57,7 @@ def validate(file: File, json: Json = False) -> None:
         knobs = " ".join(f"{name}={value}" for name, value in cell.knobs.items())
         table.add_row(cell.key, cell.workload, cell.stack, cell.scenario, cell.selector, knobs)
     show_table(table)
-    say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no fault found")
+    say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no errors")
     for line in _without_runtime(cells, catalog, _known_devices()):
         say(line)
 
@@ -63,19 +66,23 @@ def validate(file: File, json: Json = False) -> None:
 def submit(
     file: File,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Follow it; exit status 1 unless all runs are VALID.")
+        bool,
+        typer.Option("--wait", help="Follow the sweep; exit status 1 unless all runs are VALID."),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Measure anew even if it was submitted before.")
+        bool, typer.Option("--again", help="Measure again if it was submitted before.")
     ] = False,
 ) -> None:
-    """Queue a sweep's runs on the farm; the same sweep submitted twice adds nothing."""
+    """Queue a sweep's runs on the farm.
+
+    Submitting the same sweep twice adds nothing; see --again.
+    """
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
     submission = FarmClient(home()).submit(sweep, again=again)
     say(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", end="")
     if submission.known_runs:
-        say(f", {submission.known_runs} known already (--again measures them anew)", end="")
+        say(f", {submission.known_runs} known already (--again measures them again)", end="")
     say()
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
@@ -83,16 +90,19 @@ def submit(
 
 @app.command()
 def watch(sweep_id: SweepId) -> None:
-    """Follow a sweep to its end, then show what came out."""
+    """Follow a sweep to its end, then show its results.
+
+    Exit status 0 if all runs are VALID.
+    """
     sys.exit(watch_to_end(sweep_id))
 
 
 @app.command()
 def status(
-    sweep_id: Annotated[str | None, typer.Argument(help="One sweep; all if left out.")] = None,
+    sweep_id: Annotated[str | None, typer.Argument(help="Sweep id. [default: all sweeps]")] = None,
     json: Json = False,
 ) -> None:
-    """Show all sweeps, or one with its results so far."""
+    """Show all sweeps, or the results of one so far."""
     with reading() as store:
         if sweep_id is None:
             show_status(store, json=json)
@@ -102,19 +112,25 @@ def status(
 
 @app.command()
 def cancel(sweep_id: SweepId) -> None:
-    """Cancel a sweep: what is queued never runs, what runs is stopped."""
+    """Cancel a sweep's queued runs and stop its current ones."""
     say(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
 
 
 @app.command()
 def resume(sweep_id: SweepId) -> None:
-    """Queue a sweep's failed and cancelled runs again, as new attempts."""
+    """Queue a sweep's failed and cancelled runs again.
+
+    Each becomes a new attempt.
+    """
     say(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
 
 
 @app.command()
 def plan(file: File, json: Json = False) -> None:
-    """Show what a sweep would do to the fleet: cells and hours a device, and what matches none."""
+    """Show the devices and hours that a sweep would take.
+
+    Also lists cells that match no device, and devices without a runtime.
+    """
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
@@ -148,17 +164,15 @@ def _known_devices() -> list[Device]:
 def read_sweep(file: str) -> Sweep:
     """Read a sweep file, or standard input for `-`; raises SweepInvalid."""
     if not file:
-        remedy = "name a YAML file, or - for standard input"
-        raise SweepInvalid("reading a sweep", "the file's name is empty", remedy)
+        remedy = "Name a YAML file, or `-` for standard input."
+        raise SweepInvalid("read a sweep", "the file's name is empty", remedy)
     if file == "-":
         return parse_sweep(sys.stdin.buffer.read(), "standard input")
     try:
         raw = Path(file).read_bytes()
     except OSError as error:
-        here = f"paths are relative to {Path.cwd()}"
-        raise SweepInvalid(
-            f"reading sweep {file}", error.strerror or str(error), f"name a YAML file; {here}"
-        ) from error
+        other = f"Name a YAML file; paths are relative to {Path.cwd()}."
+        raise SweepInvalid(f"read sweep {file}", error.strerror or str(error), other) from error
     return parse_sweep(raw, file)
 
 
@@ -172,7 +186,7 @@ def watch_to_end(sweep_id: str) -> int:
         show_progress(follow(home(), client, sweep_id), known, console())
     except KeyboardInterrupt:
         say(err=True)
-        say(f"the sweep goes on; follow it with: benchfarm sweep watch {sweep_id}", err=True)
+        say(f"the sweep continues; follow it with: benchfarm sweep watch {sweep_id}", err=True)
         return 130
     with reading() as store:
         show_summary(store, sweep_id, json=False)

@@ -65,7 +65,7 @@ def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
     records = {record.sweep_id: record for record in store.sweeps()}
     if sweep_id not in records:
         known = ", ".join(list(records)[-5:]) or "none yet"
-        raise NotFound(f"looking for sweep {sweep_id}", "there is none", f"known: {known}")
+        raise NotFound(f"find sweep {sweep_id}", "there is no such sweep", f"Known: {known}.")
     return records[sweep_id]
 
 

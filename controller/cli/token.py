@@ -12,21 +12,27 @@ from controller.contracts.administration import NewToken, TokenList, TokenReques
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 
-app = typer.Typer(help="Tokens of those who submit sweeps.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Who is to have it: the user of the sweeps.")]
+Name = Annotated[str, typer.Argument(help="User name, as shown with the user's sweeps.")]
 
 
 @app.command()
 def create(name: Name) -> None:
-    """Make a user's token and print it, this once: only its SHA-256 is kept."""
+    """Create a user's token and print it once.
+
+    Only its SHA-256 is stored.
+    """
     made = FarmClient(home()).administer(NewToken, "tokens", checked(TokenRequest, name=name))
     say(made.token)
 
 
 @app.command("list")
 def list_tokens(json: Json = False) -> None:
-    """List all tokens that were ever made, without what opens anything."""
+    """List all tokens, without their secrets.
+
+    Includes revoked ones.
+    """
     tokens = FarmClient(home()).administer(TokenList, "tokens").tokens
     if json:
         show_json(tokens)
@@ -39,7 +45,10 @@ def list_tokens(json: Json = False) -> None:
 
 
 @app.command()
-def revoke(name: Annotated[str, typer.Argument(help="Whose it is; see token list.")]) -> None:
-    """End a user's token at once; the user's sweeps go on."""
+def revoke(name: Annotated[str, typer.Argument(help="User name; see `token list`.")]) -> None:
+    """Revoke a user's token at once.
+
+    The user's sweeps continue.
+    """
     FarmClient(home()).administer(TokenList, "tokens/revoke", checked(TokenRequest, name=name))
     say(f"the token of {name} is revoked")

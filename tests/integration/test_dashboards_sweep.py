@@ -131,4 +131,4 @@ def test_command_line_asks_the_same(farm: TestFarm, watched: Watched) -> None:
     said = farm.cli("dashboards", "check", "--prometheus", watched.server.url)
     assert said.status == 0
     assert "no data: Mobile suite / Battery / A\n" in said.out
-    assert "queries asked, " in said.out
+    assert "queries run, " in said.out

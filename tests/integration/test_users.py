@@ -101,7 +101,7 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("device", "reserve", "{}", "--for", "soon"), "'soon': it is no length of time"),
+        (("device", "reserve", "{}", "--for", "soon"), "'soon': it is not a length of time"),
         (("device", "label", "{}", "a b=c"), "it is not KEY=VALUE"),
         (("device", "quarantine", "nobody", "--why", "x"), "cannot find device nobody"),
         (("device", "probe", "{}"), "it is not in quarantine"),

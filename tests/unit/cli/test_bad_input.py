@@ -29,21 +29,24 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ((*COMPARE, *RETINANET), "no farm is up here. Run `benchfarm up`."),
         (
             (*COMPARE, "--workload", "retinanet"),
-            "option --workload retinanet: there is none; known",
+            "cannot use --workload retinanet: there is no such workload. Known: ",
         ),
         ((*COMPARE, *RETINANET, "--scenario", "offline"), "does not run under 'offline'"),
         (
             (*COMPARE, "--workload", "shapes_classifier"),
             "--scenario: single_stream, multi_stream, offline, server",
         ),
-        ((*COMPARE, *RETINANET, "--knob", "steps"), "option --knob: 'steps' is not KNOB=VALUE"),
+        ((*COMPARE, *RETINANET, "--knob", "steps"), "cannot use --knob: 'steps' is not KNOB=VALUE"),
         ((*COMPARE, *RETINANET, "--knob", "a=[1"), "neither a number, a word, true nor false"),
         ((*COMPARE, *RETINANET, "--knob", "colour=red"), "there is no knob 'colour'"),
         (
             (*COMPARE, *RETINANET, "--knob", "precision=fp32"),
             "it sets precision, which knobs sets too",
         ),
-        (("compare", "torch", "torch:", *RETINANET), "side B 'torch:': '' is not KNOB=VALUE"),
+        (
+            ("compare", "torch", "torch:", *RETINANET),
+            "cannot use side B 'torch:': '' is not KNOB=VALUE",
+        ),
         (("compare", "torch", "jax", *RETINANET), "key paired.b: there is no stack 'jax'"),
         (("compare", "torch", "litert", *RETINANET), "does not run on stack litert"),
         (
@@ -51,7 +54,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
             "key paired: scenario kernel does not compare two sides. Compare variants with `bench",
         ),
         (("results", "compare", "torch", "torch", *RETINANET), "nothing is stored yet"),
-        (("sweep", "validate", "no/such.yaml"), "reading sweep no/such.yaml: No such file"),
+        (("sweep", "validate", "no/such.yaml"), "cannot read sweep no/such.yaml: No such file"),
         (("sweep", "validate", "."), "Is a directory"),
         (("sweep", "watch", "x"), "nothing is stored yet"),
         (("sweep", "status"), "nothing is stored yet"),
@@ -70,17 +73,17 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ((*PROFILED[:2], "shapes_classifier", *PROFILED[3:]), "does not run under 'training'"),
         (("profile", "show", "."), "cannot read profile .: profile.json: No such file"),
         (("up", "--listen", "0.0.0.0"), "cannot use --listen '0.0.0.0': nobody can connect"),
-        (("up", "--redis", "127.0.0.1:1"), "--redis goes with --listen"),
+        (("up", "--redis", "127.0.0.1:1"), "--redis needs --listen"),
         (("up", "--listen", "127.0.0.1", "--redis", "127.0.0.1"), "cannot use --redis '127.0.0.1'"),
         (("up", "--phone-power-cycle", "no-such-hub x"), "there is no such program"),
         (("agent", "start", "--phone-power-cycle", "hub 'x"), "No closing quotation"),
         (("up", "--meter", "no-such-meter {device}"), "there is no such program"),
-        (("agent", "start", "--meter", ""), "option --meter '': it is empty"),
-        (("agent", "start", "--head", "10.0.0.1"), "--head and --token-file go together"),
-        (("agent", "start", "--no-cpu"), "--head and --token-file go together"),
-        (("agent", "start", "--label", "rack"), "option --label 'rack': it is not KEY=VALUE"),
-        (("up", "--label", "größe=1"), "option --label 'größe=1': it is not KEY=VALUE"),
-        (("up", "--label", "rack=b2\n"), r"option --label 'rack=b2\n': it is not KEY=VALUE"),
+        (("agent", "start", "--meter", ""), "cannot use --meter '': it is empty"),
+        (("agent", "start", "--head", "10.0.0.1"), "--head and --token-file need each other"),
+        (("agent", "start", "--no-cpu"), "--head and --token-file need each other"),
+        (("agent", "start", "--label", "rack"), "cannot use --label 'rack': it is not KEY=VALUE"),
+        (("up", "--label", "größe=1"), "cannot use --label 'größe=1': it is not KEY=VALUE"),
+        (("up", "--label", "rack=b2\n"), r"cannot use --label 'rack=b2\n': it is not KEY=VALUE"),
         (("agent", "start", "--label", "rack\n=b2"), "it is not KEY=VALUE"),
         (("up", "--label", f"rack={'b' * 201}"), "it is not KEY=VALUE"),
         (
@@ -91,17 +94,23 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--prot"), "benchfarm: No such option: --prot"),
         (("device", "release"), "Missing argument 'device'; see: benchfarm device release --help"),
         (("up", "--api-port", "x"), "Invalid value for '--api-port': Input should be a valid"),
-        (("sweep", "validate", ""), "reading a sweep: the file's name is empty"),
-        ((*CONFIG, "--controller", "nope"), "option --controller 'nope': it is not a web address"),
-        ((*CONFIG, "--controller", "127.0.0.1:99999999"), "option --controller '127.0.0.1:9"),
+        (("sweep", "validate", ""), "cannot read a sweep: the file's name is empty"),
+        ((*CONFIG, "--controller", "nope"), "cannot use --controller 'nope': it is no web address"),
+        ((*CONFIG, "--controller", "127.0.0.1:99999999"), "cannot use --controller '127.0.0.1:9"),
         ((*CONFIG, "--controller", "http://h:99999999"), "Port out of range"),
-        ((*CONFIG, "--token-file", "token"), "option --token-file token: it is a relative path"),
-        ((*BUILD, "--prometheus", "nope"), "option --prometheus 'nope': it is not a web address"),
-        ((*BUILD, "--path", "here"), "option --path 'here': it is a relative path"),
-        (("device", "maintain", "x", "--for", "-1h"), "option --for -1h: Input should be greater"),
+        (
+            (*CONFIG, "--token-file", "token"),
+            "cannot use --token-file token: it is a relative path",
+        ),
+        ((*BUILD, "--prometheus", "nope"), "cannot use --prometheus 'nope': it is no web address"),
+        ((*BUILD, "--path", "here"), "cannot use --path 'here': it is a relative path"),
+        (
+            ("device", "maintain", "x", "--for", "-1h"),
+            "cannot use --for -1h: Input should be greater",
+        ),
         (
             ("device", "reserve", "x", "--for", "1h", "--in", "-5m"),
-            "option --in -5m: Input should be greater than or equal to 0; see --help",
+            "cannot use --in -5m: Input should be greater than or equal to 0. Run it with `--help`",
         ),
         (
             ("kernels", "bench", "nms", "--time-limit", "inf"),
@@ -123,7 +132,10 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
             ("bench", "compare", "--width", "nan"),
             "'--width': Input should be less than or equal to 9",
         ),
-        (("device", "label", "x", "foo"), "label of x 'foo': it is not KEY=VALUE; write rack=b2"),
+        (
+            ("device", "label", "x", "foo"),
+            "cannot label x with 'foo': it is not KEY=VALUE. Write `rack=b2`",
+        ),
     ],
 )
 def test_bad_call(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> None:
@@ -141,7 +153,7 @@ def test_bad_call(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> 
     ],
 )
 def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    assert "xff': it is not UTF-8; write it in UTF-8" in complaint_of(tmp_path, *arguments)
+    assert "xff': it is not UTF-8. Write it in UTF-8" in complaint_of(tmp_path, *arguments)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +183,7 @@ def test_bad_call_that_another_process_sees(
 def test_results_of_a_sweep_that_there_is_not(verb: tuple[str, ...], tmp_path: Path) -> None:
     SqliteStore.open(tmp_path / "store.sqlite").close()
     said = complaint_of(tmp_path, "results", *verb, "--sweep", "nope")
-    assert "looking for sweep nope: there is none; known: none yet" in said
+    assert "cannot find sweep nope: there is no such sweep. Known: none yet." in said
 
 
 @pytest.mark.parametrize(
@@ -179,7 +191,7 @@ def test_results_of_a_sweep_that_there_is_not(verb: tuple[str, ...], tmp_path: P
 )
 def test_store_of_a_farm_that_is_elsewhere(verb: tuple[str, ...], tmp_path: Path) -> None:
     said = complaint_of(tmp_path, *verb, BENCHFARM_URL="http://127.0.0.1:9464")
-    assert "BENCHFARM_URL names the farm at http://127.0.0.1:9464; do this on the head" in said
+    assert "BENCHFARM_URL names the farm at http://127.0.0.1:9464. Run this on the head" in said
 
 
 @pytest.mark.parametrize("verb", ["show", "report"])
@@ -201,7 +213,7 @@ def test_dashboard_that_is_nested_too_deeply(tmp_path: Path) -> None:
     file = tmp_path / "board.json"
     file.write_text("[" * 200_000)
     said = complaint_of(tmp_path, "dashboards", "check", str(file))
-    assert f"reading {file}: it is nested too deeply" in said
+    assert f"cannot read {file}: it is nested too deeply" in said
 
 
 def test_binary_that_is_no_log_is_not_printed(tmp_path: Path) -> None:

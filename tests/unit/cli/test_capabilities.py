@@ -62,6 +62,6 @@ def test_a_build_without_outcomes_and_two_choices_are_refused() -> None:
     command = ["device", "capabilities", "phone-1"]
     unknown = CliRunner().invoke(app, [*command, "--build", "x/16"])
     assert isinstance(unknown.exception, NotFound)
-    assert "builds with outcomes: x/14, x/15" in str(unknown.exception)
+    assert "Builds with outcomes: x/14, x/15." in str(unknown.exception)
     both = CliRunner().invoke(app, [*command, "--build", "x/14", "--all-builds"])
     assert isinstance(both.exception, UserError)

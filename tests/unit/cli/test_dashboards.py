@@ -64,7 +64,7 @@ def test_build_into_a_file_is_one_clear_line(benchfarm: Benchfarm, tmp_path: Pat
     (tmp_path / "file").touch()
     said = benchfarm("build", "-o", str(tmp_path / "file"))
     assert said.status == 2
-    assert said.err.startswith("benchfarm: making folder ")
+    assert said.err.startswith("benchfarm: cannot create folder ")
     assert said.err.count("\n") == 1
 
 
@@ -96,8 +96,8 @@ def test_check_reads_what_grafana_exports(benchfarm: Benchfarm, tmp_path: Path) 
     [
         (None, "No such file or directory"),
         ("no json", "it is not JSON"),
-        ("[]", "it has no title and panels"),
-        ('{"title": "x"}', "it has no title and panels"),
+        ("[]", "it has no title or no panels"),
+        ('{"title": "x"}', "it has no title or no panels"),
     ],
 )
 def test_check_of_a_bad_file_is_one_clear_line(
@@ -108,7 +108,7 @@ def test_check_of_a_bad_file_is_one_clear_line(
         file.write_text(content)
     said = benchfarm("check", str(file))
     assert said.status == 2
-    assert said.err.startswith(f"benchfarm: reading {file}: {seen}")
+    assert said.err.startswith(f"benchfarm: cannot read {file}: {seen}")
     assert said.err.count("\n") == 1
 
 
@@ -155,7 +155,7 @@ def test_push_with_a_user(
 @pytest.mark.parametrize(
     ("token", "seen"),
     [
-        (None, "signing in to Grafana: there is no token; set GRAFANA_TOKEN"),
+        (None, "cannot sign in to Grafana: there is no token. Set GRAFANA_TOKEN"),
         ("", "it is not one token"),
         ("two tokens", "it is not one token"),
         ("tökén", "it is not one token"),

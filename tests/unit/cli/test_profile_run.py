@@ -46,12 +46,16 @@ def test_this_hosts_device_is_profiled(store: StoreReader, host: str, device: st
 
 
 def test_another_hosts_is_refused(store: StoreReader) -> None:
-    with pytest.raises(UserError, match="device cpu-2: it is of host host-2, where its profile"):
+    with pytest.raises(
+        UserError, match="device cpu-2: it belongs to host host-2, and a profile stays"
+    ):
         device_here(store, "cpu-2", "host-1")
-    with pytest.raises(NotFound, match="device cpu-3: there is none; known: "):
+    with pytest.raises(NotFound, match=r"device cpu-3: there is no such device\. Known: "):
         device_here(store, "cpu-3", "host-1")
 
 
 def test_a_host_that_is_no_device_is_told_so_before_anything_is_measured(home: Path) -> None:
-    assert "is no device of this farm, and a profile stays" in complaint_of(home, *RUN)
-    assert "host-2, where its profile would stay" in complaint_of(home, *RUN, "--device", "cpu-2")
+    assert "is not a device of this farm, and a profile stays" in complaint_of(home, *RUN)
+    assert "host-2, and a profile stays on the host" in complaint_of(
+        home, *RUN, "--device", "cpu-2"
+    )

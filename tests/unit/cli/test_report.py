@@ -63,11 +63,11 @@ def test_what_is_unknown_or_unlike_is_refused(home: Path, sweep_id: str, tmp_pat
 
 def test_unknown_sweep_is_named_with_those_there_are(home: Path, sweep_id: str) -> None:
     said = complaint_of(home, "results", "report", "nope")
-    assert "looking for sweep nope: there is none" in said
+    assert "cannot find sweep nope: there is no such sweep" in said
     assert sweep_id in said
 
 
 def test_file_that_cannot_be_written(home: Path, sweep_id: str, tmp_path: Path) -> None:
     missing = tmp_path / "no" / "r.html"
     said = complaint_of(home, "results", "report", sweep_id, "-o", str(missing))
-    assert f"writing {missing}: No such file or directory" in said
+    assert f"cannot write {missing}: No such file or directory" in said

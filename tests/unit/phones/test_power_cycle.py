@@ -60,5 +60,5 @@ def test_what_the_user_writes_is_parted_as_a_shell_would_and_checked() -> None:
         *(("uhubctl 'x", "No closing quotation"), ("", "it is empty")),
         ("no-such-hub -a cycle", "there is no such program"),
     ):
-        with pytest.raises(UserError, match=f"option {option} .*{seen}"):
+        with pytest.raises(UserError, match=f"cannot use {option} .*{seen}"):
             parse_command(option, text)

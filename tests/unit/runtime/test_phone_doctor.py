@@ -80,4 +80,7 @@ def test_what_is_still_changed_is_named(home: Home) -> None:
 def test_where_nobody_can_be_asked_nothing_is_set() -> None:
     done = CliRunner().invoke(app, ["doctor", "R58M", "--set"])
     assert isinstance(done.exception, UserError)
-    assert str(done.exception) == "option --set: nobody can be asked here; add --yes"
+    assert (
+        str(done.exception)
+        == "cannot use --set: there is no terminal to confirm it on. Add `--yes`."
+    )
