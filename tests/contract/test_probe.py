@@ -85,7 +85,7 @@ async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> N
             target.write_bytes(data)
 
     remote = Forgetful.of(tmp_path, OWNER)
-    with pytest.raises(RemoteFault, match="read as something else") as caught:
+    with pytest.raises(RemoteFault, match="reads back differently") as caught:
         await examine(remote, PurePosixPath(tmp_path), "here")
     assert caught.value.kind is FaultKind.CORRUPT
 
