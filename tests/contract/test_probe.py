@@ -111,7 +111,7 @@ async def test_the_arithmetic_is_right_here_and_tells_if_it_is_not(
 ) -> None:
     found = await HostProbe(LocalRemote.of(tmp_path, OWNER)).probe(HOST)
     assert found.passed, found
-    assert found.why.endswith("20 products of matrices right")
+    assert found.why.endswith("20 matrix products are right")
     monkeypatch.setattr(arithmetic, "LARGEST", 10**6)  # fp32 can't hold such sums
     assert arithmetic.main() == 1
     assert capsys.readouterr().err == "20 of 20 matrix products are wrong\n"
