@@ -232,7 +232,10 @@ async def test_a_pairing_that_can_not_be_is_told_by_the_real_adb(own: PrivateSer
     listening = await asyncio.start_server(hang_up, HERE, 0)
     async with listening:
         stranger = listening.sockets[0].getsockname()[1]
-        for port, seen in ((nobody, "nothing listens there"), (stranger, "the code is wrong")):
+        for port, seen in (
+            (nobody, "nothing there listens for pairing"),
+            (stranger, "the code is wrong"),
+        ):
             with pytest.raises(RemoteFault, match=seen):
                 await pair(own.address, f"{HERE}:{port}", "592781")
     assert "592781" not in (own.folder / "adb.log").read_text()

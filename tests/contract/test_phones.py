@@ -220,7 +220,9 @@ async def test_without_adb_it_is_said_at_once(
         async with serving(farm, tmp_path / "home") as agent:
             status, out, err = await agent.cli("phone", "connect", "127.0.0.1:5555")
             assert (status, out, err.count("\n")) == (2, "", 1)
-            assert err.startswith("benchfarm: find adb: neither the Python package adbutils nor")
+            assert err.startswith(
+                "benchfarm: cannot find adb: the Python package adbutils is missing"
+            )
             assert "pip install" in err
             assert (await agent.cli("phone", "virtual", "--profile", "old"))[2] == err
             missing.undo()
@@ -308,7 +310,7 @@ async def test_a_phone_that_restarted_is_connected_again(
     await until(lambda: restarted and not phones.present._losing, "adb has been restarted")
     status, _, err = await agent.cli("phone", "connect", phone.address)
     assert (status, err.count("\n")) == (2, 1)
-    assert "see whether the phone listens there" in err, err
+    assert "Check that the phone listens there" in err, err
     again = (f"--port={phone.port}", "--serial=BOOT1")
     with running_phone("old", tmp_path / "second", *again):
         status, out, err = await agent.cli("phone", "connect", phone.address)
@@ -413,7 +415,7 @@ async def test_the_doctor_says_what_is_to_be_mended_first(
     first, *others = json.loads(out)
     assert first["what"] == "policy lab"
     assert first["seen"].startswith("battery at 12 % is below 20 %")
-    assert first["remedy"] == "charge it"
+    assert first["remedy"] == "Charge it."
     assert {check["what"] for check in others} >= {
         *("key", "mode", "developer options", "connection", "storage and programs", "Android"),
     }
@@ -477,7 +479,7 @@ async def test_what_the_doctor_sets_is_put_back(
     airplane = AirplaneMode(
         Unanswering(remote), remote.folder, networked=True, settle_s=0.0, guard_s=1
     )
-    with pytest.raises(RemoteFault, match="cuts it off; it ends that itself in 1 s"):
+    with pytest.raises(RemoteFault, match="cut it off; it turns that off by itself in 1 s"):
         await airplane.turn(on=True)
 
     async def ended() -> bool:
@@ -489,7 +491,7 @@ async def test_what_the_doctor_sets_is_put_back(
 async def test_a_phone_outside_android_is_shown_with_the_way_out(
     told: asyncio.Queue[Change], agent: LoopAgent
 ) -> None:
-    for state, way_out in (("recovery", "restart it into Android"), ("no permissions", "plugdev")):
+    for state, way_out in (("recovery", "Restart it into Android"), ("no permissions", "plugdev")):
         told.put_nowait(Change(state, state))
         await until(complaint_about(agent, state), "shown")
         complaint = agent.status().routes[state].complaint

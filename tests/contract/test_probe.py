@@ -85,7 +85,7 @@ async def test_storage_that_gives_back_something_else_fails(tmp_path: Path) -> N
             target.write_bytes(data)
 
     remote = Forgetful.of(tmp_path, OWNER)
-    with pytest.raises(RemoteFault, match="read as something else") as caught:
+    with pytest.raises(RemoteFault, match="reads back differently") as caught:
         await examine(remote, PurePosixPath(tmp_path), "here")
     assert caught.value.kind is FaultKind.CORRUPT
 
@@ -111,7 +111,7 @@ async def test_the_arithmetic_is_right_here_and_tells_if_it_is_not(
 ) -> None:
     found = await HostProbe(LocalRemote.of(tmp_path, OWNER)).probe(HOST)
     assert found.passed, found
-    assert found.why.endswith("20 products of matrices right")
+    assert found.why.endswith("20 matrix products are right")
     monkeypatch.setattr(arithmetic, "LARGEST", 10**6)  # fp32 can't hold such sums
     assert arithmetic.main() == 1
     assert capsys.readouterr().err == "20 of 20 matrix products are wrong\n"

@@ -279,8 +279,8 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
         (["--profile", "old", "--cores", "x"], "Write a list such as 0,2-3."),
         (["--profile", "old", "--cores", "9999"], "this process may use only"),
-        (["--profile", "old", "--folder", "/proc/x"], "choose a folder"),
-        (["--profile", "old", "--port", "99999"], "choose another port"),
+        (["--profile", "old", "--folder", "/proc/x"], "Choose a folder"),
+        (["--profile", "old", "--port", "99999"], "Choose another port"),
         (["--profile", "old", "--authorized-keys", "/nothing"], "adbkey.pub"),
     ],
 )
@@ -294,7 +294,7 @@ def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:
     options = ["--profile", "old", "--folder", str(phone.folder)]
     done = started_with(options)
     assert done.returncode == 2
-    assert "holds no running phone" in done.stdout
+    assert "no running phone uses" in done.stdout
     phone.status()
 
 

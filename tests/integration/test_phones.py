@@ -115,7 +115,7 @@ def test_unauthorized_phone_is_one_clear_line(farm: TestFarm, tmp_path: Path) ->
         said = farm.cli("phone", "connect", phone.address)
     assert said.status == 2
     assert said.err.count("\n") == 1
-    assert "confirm this host's key on the phone's screen" in said.err
+    assert "Confirm this host's key on the phone's screen" in said.err
 
 
 def metric(result: dict[str, object], name: str) -> float:

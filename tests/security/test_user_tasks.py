@@ -73,7 +73,7 @@ def test_a_task_that_names_code_is_refused(
 
 def test_an_order_that_names_other_code_is_refused_where_it_would_be_called(note: Path) -> None:
     dataset = Dataset(kind="written", writer="planted_code:made", checksum=CHECKSUM)
-    with pytest.raises(DatasetUnusable, match="no writer of the project's own tasks"):
+    with pytest.raises(DatasetUnusable, match="is not a writer of a built-in task"):
         load_samples(dataset, {}, RandomInput(), "datasets.full")
     assert not note.exists()
 

@@ -95,9 +95,9 @@ def test_class_maps_are_found_by_name_and_brought_to_size(tmp_path: Path) -> Non
 def test_a_true_image_that_is_broken_or_missing_is_of_the_truth(kind: str, tmp_path: Path) -> None:
     parts = {"samples": images(tmp_path / "images", "a.png"), "truth": tmp_path / "true"}
     parts["truth"].mkdir()
-    named = rf"reading {parts['truth']} \(parts\.truth\): "
+    named = rf"cannot read {parts['truth']} \(parts\.truth\): "
     dataset = Dataset.model_validate({"kind": kind, "parts": dict.fromkeys(parts, DatasetPart())})
-    with pytest.raises(DatasetUnusable, match=f"{named}there is no image"):
+    with pytest.raises(DatasetUnusable, match=f"{named}it has no image"):
         load_samples(dataset, parts, WANTED, "x/tiny")
     (parts["truth"] / "b.png").touch()
     with pytest.raises(DatasetUnusable, match=rf"{named}it has no .*a\.png"):

@@ -189,7 +189,7 @@ def test_an_operator_that_litert_lacks_is_named_by_file_and_field(
     with pytest.raises(ModelUnusable, match=lacking):
         require_signature(file, None, "edsr")
     with_newer_operator(source, file, 99)
-    lacking = r"mine\.tflite \(model\): LiteRT has no operator \w+ of version 99; convert"
+    lacking = r"mine\.tflite \(model\): LiteRT has no operator \w+ of version 99\. Convert"
     with pytest.raises(ModelUnusable, match=lacking):
         catalogue.add(store, file, None)
 

@@ -36,12 +36,15 @@ async def test_a_phone_is_paired_and_says_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "seen"),
     [
-        (b"FAIL" + block(b"Failed: Unable to start pairing client."), "nothing listens there"),
+        (
+            b"FAIL" + block(b"Failed: Unable to start pairing client."),
+            "nothing there listens for pairing",
+        ),
         (
             b"FAIL" + block(b"Failed: Wrong password or connection was dropped."),
             "the code is wrong, or what listens there does not pair",
         ),
-        (b"FAIL" + block(b"unknown host service 'pair:592781:x'"), "it takes adb 30 or later"),
+        (b"FAIL" + block(b"unknown host service 'pair:592781:x'"), "adb 30 or later can"),
         (b"FAIL" + block(b"Failed: something about 592781"), "something about <code>"),
         (block(b"Paired by 592781"), "adb answered 'Paired by <code>'"),
         (block(b"Successfully paired to x [guid=\x1b[2J]"), "adb answered"),
@@ -62,7 +65,7 @@ async def test_what_fails_is_one_line_without_the_code(
 @pytest.mark.parametrize("code", ["", "12:127.0.0.1", "1 2", "12\n", "ä", "9" * 65, "\x1b"])
 async def test_what_is_no_code_is_not_sent(tmp_path: Path, code: str) -> None:
     said, asked = await answered(tmp_path, b"", code)
-    assert "the code is to be 1 to 64 letters and digits" in said
+    assert "the code must have 1 to 64 letters and digits" in said
     assert asked == []
 
 
