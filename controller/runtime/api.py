@@ -146,7 +146,7 @@ class _Routes:
         if self._streams[user] >= MAX_STREAMS:
             raise OverQuota(
                 "watch the sweep",
-                f"{user} watches {MAX_STREAMS} sweeps already",
+                f"{user} watches {MAX_STREAMS} already",
                 "End a `benchfarm sweep watch` or a `benchfarm sweep submit --wait` first.",
             )
         self._streams[user] += 1

@@ -37,7 +37,7 @@ def objection_to(
         return _refused(device, seen, _ANOTHER_SERIAL)
     if known.online and holder.id != agent.id:
         seen = f"agent {holder.id} on host {holder.host} has it"
-        return _refused(device, seen, "Disconnect it there, or end that agent.")
+        return _refused(device, seen, "Remove it there, or end that agent.")
     return None
 
 

@@ -203,8 +203,7 @@ async def test_a_phone_of_another_host_is_one_clear_line(
         status, out, err = await other.cli("phone", "connect", flagship.address)
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert (
-            f"device {flagship.serial}: agent host-1 on host host-1 has it. Disconnect it there"
-            in err
+            f"device {flagship.serial}: agent host-1 on host host-1 has it. Remove it there" in err
         )
         assert farm.online() == {flagship.serial: "host-1"}
 

@@ -473,7 +473,7 @@ async def test_a_device_that_another_agent_has_is_asked_for_until_it_is_free(
     assert list(refusals[0]) == ["cpu-1"]
     (said,) = [r.message for r in caplog.records if r.levelname == "ERROR"]
     assert said.startswith(
-        "cannot announce device cpu-1: agent host-2 on host host-2 has it. Disconnect"
+        "cannot announce device cpu-1: agent host-2 on host host-2 has it. Remove"
     )
 
 

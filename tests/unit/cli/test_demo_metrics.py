@@ -67,5 +67,5 @@ def test_a_demo_without_prometheus_goes_on_and_says_so(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("no Prometheus in this demo: cannot find prometheus in PATH")
-    assert "install Debian's package prometheus" in said.err
+    assert "Install Debian's package `prometheus`" in said.err
     assert said.err.count("\n") == 1

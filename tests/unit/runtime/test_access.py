@@ -102,7 +102,7 @@ async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once
 
         def listen() -> None:
             with ann.events(ids[0]), ben.events(ids[1]):
-                with pytest.raises(OverQuota, match="ann listens to 1 already"):
+                with pytest.raises(OverQuota, match="ann watches 1 already"):
                     ann.events(ids[0]).__enter__()
                 assert ann.sweep_status(ids[0]).user == "ann"
 
@@ -128,7 +128,7 @@ async def test_a_submitter_does_nothing_to_devices_agents_and_tokens(tmp_path: P
             ("tokens/revoke", TokenRequest(name="ann")),
             ("tokens", None),
         ):
-            with pytest.raises(NotAllowed, match="ann may submit, watch and cancel sweeps"):
+            with pytest.raises(NotAllowed, match="ann may only submit, watch and cancel sweeps"):
                 await asyncio.to_thread(ann.administer, DeviceStatus, path, body)
         assert there.box.farm.state() == before
         assert [t.name for t in there.access.list()] == ["ann"]

@@ -93,7 +93,9 @@ def test_a_controller_that_is_waited_for_is_named_once(
 
 @pytest.mark.parametrize("token", ["größe", "one two", "a\x00b"])
 def test_a_token_that_is_none_is_not_repeated(nobody: str, tmp_path: Path, token: str) -> None:
-    with pytest.raises(UserError, match=f"reading {TOKEN_VARIABLE}: it is not one token") as seen:
+    with pytest.raises(
+        UserError, match=f"cannot read {TOKEN_VARIABLE}: it is not one token"
+    ) as seen:
         client(tmp_path, nobody, token).sweep_status("s-1")
     assert token not in str(seen.value)
 

@@ -288,7 +288,7 @@ def test_a_device_stays_with_the_agent_that_has_it(box: FarmBox) -> None:
     held = RefusedDevice(
         device_id="phone-1",
         seen="agent host-1 on host host-1 has it",
-        remedy="Disconnect it there, or end that agent.",
+        remedy="Remove it there, or end that agent.",
     )
     expected = Admission(refused=(held,), again_in_s=TTL_S)
     assert box.farm.register(YOURS) == expected

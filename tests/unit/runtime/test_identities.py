@@ -51,7 +51,7 @@ def test_a_phone_never_becomes_a_server(box: FarmBox, agent: str, away: bool) ->
     for phone in (SPOOFED, SPOOFED.model_copy(update={"virtual": True})):
         refused = seen_of(box, agent, phone, builders.phone("R58M"))
         assert list(refused) == [SERVER.id]
-        assert "ids that begin with cpu- are servers'" in refused[SERVER.id]
+        assert "only servers have ids that begin with cpu-" in refused[SERVER.id]
         assert known(box)[SERVER.id][:2] == before[:2]
         assert known(box)["R58M"] == (agent, DeviceKind.ANDROID, "here")
 

@@ -72,7 +72,7 @@ def test_a_phone_that_was_refused_is_connected_anew_and_its_new_look_waited_for(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "phone.lan:5555"
-    refusal = ErrorPayload.of(PhoneUnavailable("reaching phone", "it is locked", "unlock it"))
+    refusal = ErrorPayload.of(PhoneUnavailable("reach phone", "it is locked", "Unlock it."))
     old = RouteStatus(complaint=refusal, look=3)
     now = iter([old, RouteStatus(complaint=refusal, look=3), RouteStatus(device_id="p", look=4)])
     asked: list[tuple[str, ...]] = []
@@ -136,13 +136,13 @@ def test_what_cannot_be_let_go_of_is_one_clear_line(home: Home) -> None:
 
 
 def test_what_needs_somebody_is_shown_first(home: Home) -> None:
-    locked = ErrorPayload.of(PhoneUnavailable("reaching phone Z", "it is locked", "unlock it"))
+    locked = ErrorPayload.of(PhoneUnavailable("reach phone Z", "it is locked", "Unlock it."))
     routes = {"A": RouteStatus(device_id="a"), "Z": RouteStatus(complaint=locked)}
     assert phones.complaints_here(home) == []
     tell(home, "status.json", AdbStatus(server=ONE, routes=routes))
     assert [phone.serial for phone in phones.phones_here(home)] == ["Z", "A"]
     assert list(map(str, phones.complaints_here(home))) == [
-        "reaching phone Z: it is locked; unlock it"
+        "cannot reach phone Z: it is locked. Unlock it."
     ]
     home.cluster_file.unlink()
     assert phones.complaints_here(home) == [], "after down they are nobody's any more"
@@ -184,7 +184,7 @@ def test_a_server_that_others_run_has_no_key_of_ours(two: Home) -> None:
 
 
 def test_without_an_agent_a_virtual_phone_lets_nobody_in_unnamed(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no agent with one is up here; .* --key adbkey.pub"):
+    with pytest.raises(UserError, match=r"no agent with one is up here\. .* `--key adbkey\.pub`"):
         phones.key_to_let_in(Home(tmp_path))
 
 

@@ -40,7 +40,7 @@ def test_one_that_is_not_installed_is_told_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(PrometheusUnavailable, match="install Debian's package prometheus"):
+    with pytest.raises(PrometheusUnavailable, match="Install Debian's package `prometheus`"):
         find_program("prometheus")
 
 
