@@ -71,8 +71,8 @@ def test_the_tree_in_the_docstring_is_that_of_the_classes() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in ALL if issubclass(kind, UserError)])
 def test_a_users_error_is_one_line(kind: type[UserError]) -> None:
-    error = kind(tried="reading\na file", seen="it is\n  bad", remedy="mend it")
-    assert str(error) == "reading a file: it is bad; mend it"
+    error = kind(tried="read\na file", seen="it is\n  bad", remedy="Correct it.")
+    assert str(error) == "cannot read a file: it is bad. Correct it."
 
 
 @pytest.mark.parametrize("kind", [k for k in ALL if k not in ROOTS])

@@ -57,11 +57,11 @@ async def test_what_is_in_the_way_is_told_once_and_tried_again(
     [
         (
             SharedMachineId("host-1", "a", "b", 0.0),
-            "rm /etc/machine-id && systemd-machine-id-setup",
+            "`rm /etc/machine-id && systemd-machine-id-setup`.",
         ),
         (
             VersionMismatch("host-1", "1", "2"),
-            "Install the controller's version on the agent's host",
+            "Install the controller's version on the agent's host.",
         ),
     ],
 )
@@ -72,7 +72,7 @@ async def test_a_refusal_says_itself_what_to_do(
     stop = asyncio.create_task(asyncio.sleep(0))
     supervisor = module._Supervisor(Home(tmp_path), joining, print, stop, asyncio.Queue())
     said = str(supervisor._refusal(str(refusal)))
-    assert said == f"joining the farm at 127.0.0.1:1: {refusal}"
+    assert said == f"cannot join the farm at 127.0.0.1:1: {refusal}"
     assert said.endswith(remedy)
     await stop
 
