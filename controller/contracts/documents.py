@@ -126,7 +126,7 @@ class JsonGuard:
                 return b""
             start = rest.end()
         piece = piece[start:]
-        # A backslash outside a string is no JSON: whoever reads this piece next refuses it.
+        # A backslash outside a string is not JSON: whoever reads this piece next refuses it.
         escaped = piece.replace(b"\\\\", b"").count(b'\\"')
         self._in_string = (piece.count(b'"') - escaped) % 2 == 1
         return _STRING.sub(b"", piece)

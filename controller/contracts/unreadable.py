@@ -42,7 +42,7 @@ def faults(error: ValidationError) -> str:
     """Return a contract's faults: "key: message; …"."""
     found = error.errors(include_url=False, include_input=False)
     told = "; ".join(
-        f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole file'}: {_said(fault['msg'])}"
+        f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole'}: {_said(fault['msg'])}"
         for fault in found[:MOST]
     )
     return told if len(found) <= MOST else f"{told}; and {len(found) - MOST} more"

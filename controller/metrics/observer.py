@@ -38,7 +38,7 @@ class Observer:
             self._runs.labels(*ending)
 
     def observe(self, before: Run, change: RunChange) -> None:
-        """Count what a change of a run was; called once a change, after it was stored."""
+        """Count one change of a run; call it once, after the change was stored."""
         if (granted := granted_by(before, change)) is not None:
             self._dispatch.observe(max(0.0, granted.leased_at - before.waits_since))
         if (ended := ended_by(before, change)) is not None:

@@ -33,7 +33,7 @@ class Appeared:
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Its agent has it no more, sees it in a state it can't use, or is silent itself."""
+    """Its agent has lost it, can't use it, or is silent itself."""
 
     state: DeviceState
     who: str
@@ -42,7 +42,7 @@ class Vanished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt on it ended in a failure of its own blame."""
+    """An attempt on it failed, and the device is to blame."""
 
     why: str
 
@@ -67,12 +67,12 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ProbeWanted:
-    """A person wants it probed at once."""
+    """A person asks for a probe at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Its agent has looked whether it is well."""
+    """Its agent has probed it."""
 
     number: int
     """Of the probe, as it was ordered."""
@@ -81,14 +81,14 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """A person keeps it for someone, or for maintenance."""
+    """A person reserves it for a user, or for maintenance."""
 
     booking: Booking
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A person sets labels; None takes one away."""
+    """A person sets labels; None removes one."""
 
     labels: Mapping[str, str | None]
 
@@ -165,25 +165,25 @@ def _probe(life: DeviceLife, number: int, *, passed: bool, next_at: float) -> Ma
 
 
 def is_probed(life: DeviceLife) -> bool:
-    """Tell whether a probe may end a device's quarantine: not one that a person wants."""
+    """Return whether a probe may end a device's quarantine; a person's quarantine stays."""
     return life.quarantine is not None and life.quarantine.who == CONTROLLER
 
 
 def next_probe(device: RegisteredDevice) -> ProbeOrder | None:
-    """Return the probe that a device waits for, if it is there and waits for one."""
+    """Return the next probe of a device, or None if it is away or needs none."""
     if not (device.online and is_probed(device.life)):
         return None
     return ProbeOrder(device_id=device.device.id, number=device.life.probes)
 
 
 def current(life: DeviceLife, now: float) -> DeviceLife:
-    """Return a life without the bookings that have ended."""
+    """Return the device's life without expired bookings."""
     left = tuple(booking for booking in life.bookings if booking.ends > now)
     return life if left == life.bookings else life.model_copy(update={"bookings": left})
 
 
 def booking_at(life: DeviceLife, now: float) -> Booking | None:
-    """Return the booking a device is in now: maintenance, else the one that began first."""
+    """Return the current booking: maintenance, else the one that began first."""
     now_on = [b for b in life.bookings if b.begins <= now < b.ends]
     return min(now_on, key=lambda b: (b.user is not None, b.begins), default=None)
 
@@ -200,12 +200,12 @@ def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
 
 
 def may_run(device: RegisteredDevice) -> bool:
-    """Tell whether a device takes part in the fleet, whoever it is kept for now."""
+    """Return whether a device takes part in the fleet, whoever has reserved it."""
     return device.online and device.life.quarantine is None
 
 
 def idle_status(device: RegisteredDevice, now: float) -> DeviceStatus:
-    """Return what a device is in, whatever runs on it; a person's word goes before all else."""
+    """Return the device's state, ignoring runs; a manual hold wins."""
     life = device.life
     if hold := life.quarantine:
         state = DeviceState.QUARANTINED

@@ -17,7 +17,7 @@ GRANT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Whose a sweep is, and its priority."""
+    """The owner and the priority of a sweep."""
 
     user: str = ADMIN
     priority: int = 0
@@ -25,7 +25,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """All that decides whose turn it is."""
+    """The inputs of the fair share."""
 
     of_sweep: Mapping[str, Claim] = field(default_factory=dict)
     spent_s: Mapping[str, float] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Claims:
         return self.of_sweep.get(run.sweep_id, Claim())
 
     def admits(self, run: Run, device_id: str) -> bool:
-        """Tell whether a booking lets a run on a device."""
+        """Return whether a booking admits a run to a device."""
         return (
             device_id not in self.reserved_for or self.reserved_for[device_id] == self.of(run).user
         )
@@ -56,7 +56,7 @@ class FairShare:
             self._lines[claims.of(run)].append((position, run))
 
     def take(self) -> Run | None:
-        """Return the run whose turn it is: of the highest priority, of who has had least."""
+        """Return the next run: highest priority first, then the user with least device time."""
         waiting = [claim for claim, line in self._lines.items() if line]
         if not waiting:
             return None
@@ -83,7 +83,7 @@ class Shares:
         self._spent[spent.user] = (self.of(spent.user, at) + spent.seconds, at)
 
     def of(self, user: str, now: float) -> float:
-        """Return a user's device seconds as they count now."""
+        """Return a user's device seconds, decayed to now."""
         seconds, at = self._spent.get(user, (0.0, now))
         return float(seconds * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S))
 

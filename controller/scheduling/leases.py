@@ -4,21 +4,21 @@ from __future__ import annotations
 
 
 class Leases:
-    """The terms of all leases there are, by run."""
+    """The terms of all current leases, by run."""
 
     def __init__(self, ttl_s: float) -> None:
-        """ttl_s: how long a lease lasts that nobody renews."""
+        """ttl_s: term of a lease, in seconds."""
         self._ttl_s = ttl_s
         self._began: dict[str, float] = {}
         self._ends: dict[str, float] = {}
 
     def begin(self, run_id: str, began: float, now: float) -> None:
-        """Take in a lease, which has a full term from now."""
+        """Add a lease with a full term from now."""
         self._began[run_id] = began
         self._ends[run_id] = now + self._ttl_s
 
     def renew(self, run_id: str, now: float) -> None:
-        """Give a lease another full term."""
+        """Renew a lease for a full term from now."""
         self._ends[run_id] = now + self._ttl_s
 
     def end(self, run_id: str) -> None:
@@ -31,9 +31,9 @@ class Leases:
         return self._began[run_id]
 
     def expired(self, now: float) -> list[str]:
-        """Return the runs whose lease has run out."""
+        """Return the runs whose lease has expired."""
         return [run_id for run_id, ends in self._ends.items() if ends <= now]
 
     def next_end(self) -> float | None:
-        """Return when the next lease runs out, if there is one."""
+        """Return when the next lease expires, or None without leases."""
         return min(self._ends.values(), default=None)

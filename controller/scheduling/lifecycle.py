@@ -48,12 +48,12 @@ class LeaseLost:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A user doesn't want the run any more."""
+    """A user cancels the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A user wants a failed or cancelled run to be tried again."""
+    """A user asks for a failed or cancelled run again."""
 
 
 Event = Granted | Cooled | Reported | LeaseLost | Cancelled | Resumed

@@ -16,7 +16,7 @@ NO_CLAIMS = Claims()
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
-    """Return everything that keeps a cell off a device, whether or not it is free now."""
+    """Return the reasons that exclude a device for a cell, whether or not it is free now."""
     found = []
     for stack in dict.fromkeys(side.stack for side in cell.sides()):
         if stack not in catalog.stacks or cell.workload not in catalog.workloads:

@@ -19,7 +19,7 @@ Alike = Callable[[Took, Cell, Device], bool]
 
 
 class DevicePlan(Contract):
-    """What a device would have to do."""
+    """The work that a sweep would give one device."""
 
     device: str
     cells: int
@@ -31,7 +31,7 @@ class DevicePlan(Contract):
 
 
 class Unmatched(Contract):
-    """A cell that no device would run, and why."""
+    """A cell that no device can run, and the reason."""
 
     cell: str
     selector: str

@@ -21,7 +21,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinePolicy:
-    """When a device is taken out of the fleet, and when it is looked at again; times in seconds."""
+    """When a device is quarantined, and when it is probed; times in seconds."""
 
     after: int = 3
     """So many failures in a row of its own blame."""

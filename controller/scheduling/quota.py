@@ -27,13 +27,13 @@ MAX_OPEN_SELECTORS: Final = 1000
 
 
 def size_of(sweep: Sweep, cells: Iterable[Cell], runs: int) -> int:
-    """Return what a sweep comes to in the store, about, in bytes."""
+    """Return the approximate size of a sweep in the store, in bytes."""
     said = sum(len(cell.model_dump_json()) + ROW_BYTES for cell in cells)
     return len(sweep.model_dump_json()) + ROW_BYTES + said + runs * RUN_BYTES
 
 
 class Ledger:
-    """What each user has had stored in a day; times are by a clock that nobody sets."""
+    """Bytes that each user stored in the last day; times are of a steady clock."""
 
     def __init__(self) -> None:
         self._kept: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
@@ -43,7 +43,7 @@ class Ledger:
         self._kept[user].append((now, size))
 
     def of(self, user: str, now: float) -> int:
-        """Return what a user has had stored in the last day."""
+        """Return the bytes a user stored in the last day."""
         kept = self._kept[user]
         while kept and kept[0][0] <= now - DAY_S:
             kept.popleft()

@@ -47,7 +47,7 @@ class PairedRatio:
 
     @property
     def bounded(self) -> bool:
-        """Whether there were pairs enough for an interval."""
+        """Whether there were enough pairs for an interval."""
         return math.isfinite(self.high)
 
     @property
@@ -100,7 +100,7 @@ def times_better(ratio: PairedRatio, unit: Unit) -> PairedRatio:
 
 
 def enough(ratio: PairedRatio, width: float) -> bool:
-    """Whether an interval is narrower than asked, in the steady state."""
+    """Whether the interval is narrower than the wanted width, in the steady state."""
     return ratio.steady and ratio.pairs >= MIN_PAIRS and ratio.width <= width
 
 
@@ -154,7 +154,7 @@ def sessions_interval(sessions: Sequence[Sequence[float]]) -> tuple[float, float
 
 @lru_cache(maxsize=1024)
 def t_quantile(freedom: int, confidence: float) -> float:
-    """Return what the size of Student's t with degrees of freedom stays below so probably."""
+    """Return the two-sided quantile of Student's t."""
     low, high = 0.0, math.pi / 2
     for _ in range(53):  # a double's bits
         angle = (low + high) / 2

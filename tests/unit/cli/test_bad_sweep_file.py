@@ -34,7 +34,7 @@ BAD_FILES = {
     "knob too large": (
         b"name: x\nworkload: shapes_classifier\nstack: litert\nscenario: server\n"
         b"knobs: {target_qps: 1%s}\n" % (b"0" * 400),
-        "0 is not allowed. Give a smaller number",
+        "0 is not allowed. Give a number of at most 64 bits",
     ),
     "number of 6021 digits": (GOOD + b"repeats: 0x%s\n" % (b"f" * 5000), "more than 1000 digits"),
     "knob not a choice": (GOOD + b"knobs: {precision: fp8}\n", "Give one of: fp32, bf16"),

@@ -130,7 +130,7 @@ def test_a_surrogate_is_of_its_task_s_signature_and_says_what_it_is(
 
 def test_a_manifest_can_not_hide_a_surrogate() -> None:
     document = yaml.safe_load((MODELS / "manifests/mobile/edsr_surrogate.yaml").read_text())
-    with pytest.raises(ValueError, match="end in _surrogate"):
+    with pytest.raises(ValueError, match="ends in _surrogate"):
         WorkloadManifest.model_validate(document | {"name": "edsr_small"})
 
 

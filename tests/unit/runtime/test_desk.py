@@ -287,7 +287,7 @@ def test_a_user_has_so_much_stored_in_a_day_whatever_becomes_of_it(limited: Farm
             submitted.append(limited.farm.sweeps.submit(sweep, user="ann").sweep_id)
             limited.farm.sweeps.cancel(submitted[-1], "ann")
 
-    with pytest.raises(OverQuota, match=r"in a day; .* `benchfarm up --user-bytes`"):
+    with pytest.raises(OverQuota, match=r"in a day; .* \(`benchfarm up --user-bytes`"):
         submit_and_cancel()
     assert 4 <= len(submitted) <= 20
     limited.clock.now += DAY_S / 2
