@@ -34,7 +34,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ((*COMPARE, *RETINANET, "--scenario", "offline"), "does not run under 'offline'"),
         (
             (*COMPARE, "--workload", "shapes_classifier"),
-            "--scenario: single_stream, multi_stream, offline, server",
+            "Add `--scenario` with one of these: single_stream, multi_stream, offline, server",
         ),
         ((*COMPARE, *RETINANET, "--knob", "steps"), "cannot use --knob: 'steps' is not KNOB=VALUE"),
         ((*COMPARE, *RETINANET, "--knob", "a=[1"), "neither a number, a word, true nor false"),

@@ -147,7 +147,7 @@ def test_push_with_a_user(
     name, password = USER
     missing = benchfarm("push", "--url", stub.url, "--user", name)
     assert missing.status == 2
-    assert "set GRAFANA_PASSWORD" in missing.err
+    assert "there is no password. Set GRAFANA_PASSWORD." in missing.err
     monkeypatch.setenv("GRAFANA_PASSWORD", password)
     assert benchfarm("push", "--url", stub.url, "--user", name).status == 0
 
