@@ -98,9 +98,7 @@ def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:
                 tried, f"there is no knob {name}", f"Choose among {', '.join(declared)}."
             )
         if objection := declared[name].objection(value):
-            raise WrongKnob(
-                tried, objection, f"Correct the value; docs/stacks.md lists what {name} takes."
-            )
+            raise WrongKnob(tried, "its value is not allowed", objection)
 
 
 def _stack(name: str) -> StackManifest:

@@ -31,7 +31,7 @@ def _document(raw: bytes, source: str) -> dict[object, object]:
     try:
         document = load_yaml(raw)
     except DocumentRefused as error:
-        raise SweepInvalid(source, str(error), "correct the file there") from error
+        raise SweepInvalid(tried, str(error), "Correct the file there.") from error
     except UNREADABLE as error:
         raise SweepInvalid(tried, reason(error), "Give a YAML text file.") from error
     if document is None:

@@ -95,14 +95,20 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("device", "release"), "Missing argument 'device'; see: benchfarm device release --help"),
         (("up", "--api-port", "x"), "Invalid value for '--api-port': Input should be a valid"),
         (("sweep", "validate", ""), "cannot read a sweep: the file's name is empty"),
-        ((*CONFIG, "--controller", "nope"), "cannot use --controller 'nope': it is no web address"),
+        (
+            (*CONFIG, "--controller", "nope"),
+            "cannot use --controller 'nope': it is not a web address",
+        ),
         ((*CONFIG, "--controller", "127.0.0.1:99999999"), "cannot use --controller '127.0.0.1:9"),
         ((*CONFIG, "--controller", "http://h:99999999"), "Port out of range"),
         (
             (*CONFIG, "--token-file", "token"),
             "cannot use --token-file token: it is a relative path",
         ),
-        ((*BUILD, "--prometheus", "nope"), "cannot use --prometheus 'nope': it is no web address"),
+        (
+            (*BUILD, "--prometheus", "nope"),
+            "cannot use --prometheus 'nope': it is not a web address",
+        ),
         ((*BUILD, "--path", "here"), "cannot use --path 'here': it is a relative path"),
         (
             ("device", "maintain", "x", "--for", "-1h"),
@@ -163,7 +169,10 @@ def test_argument_that_is_not_utf_8(arguments: tuple[str, ...], tmp_path: Path) 
             ("machine", "peaks", "--stack", "jax"),
             "cannot use stack jax: no training stack has that name",
         ),
-        (("machine", "peaks", "--knob", "threads=x"), "cannot use --knob threads=x: expected int"),
+        (
+            ("machine", "peaks", "--knob", "threads=x"),
+            "cannot use --knob threads=x: its value is not allowed. Give a value of type int",
+        ),
         (
             ("agent", "start", "--head", "10.0.0.1", "--token-file", "absent"),
             "cannot use --token-file absent: No such file",
