@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rich.table import Table
+from rich.text import Text
 
 from controller.contracts.device import likeness
 from controller.contracts.records import StoredFailure, StoredResult
@@ -32,8 +33,6 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
 RULES = "rules"
 """The fact of a result by which rules it is valid, where they are not this project's."""
 OPERATORS_SHOWN = 30
-WIDEST_REASON = 34
-"""Characters of the energy's column: a reason why it is unknown may be longer, and is folded."""
 HEADINGS = {
     "step_time": "step time",
     "latency_p90": "p90 latency",
@@ -78,9 +77,7 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
     for name in metrics:
         ranges = any(_is_range(line.metrics[name]) for line in lines if name in line.metrics)
         heading = HEADINGS.get(name, name) + (" (quartiles)" if ranges else "")
-        table.add_column(
-            heading, justify="right", max_width=WIDEST_REASON if name == ENERGY else None
-        )
+        table.add_column(heading, justify="right")
     table.add_column("validity")
     table.add_column("vs baseline", justify="right")
     for line in lines:
@@ -94,7 +91,21 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
             _validity(line),
             _speedup(line),
         )
+    table.caption, table.caption_justify = _unknown_energy(lines), "left"
     return table
+
+
+def _unknown_energy(lines: Sequence[CellLine]) -> Text | None:
+    """Return a line for each reason why energy is unknown, with the devices that have it."""
+    reasons: dict[str, list[str]] = {}
+    for line in lines:
+        if line.energy_unknown:
+            reasons.setdefault(line.energy_unknown, []).append(line.device)
+    said = (
+        f"energy unknown: {reason} ({', '.join(dict.fromkeys(devices))})"
+        for reason, devices in reasons.items()
+    )
+    return Text("\n".join(said)) if reasons else None
 
 
 def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str]) -> Table:
@@ -170,7 +181,7 @@ def started(record: StoredResult | StoredFailure) -> str:
 
 def _cell(line: CellLine, name: str) -> str:
     if name == ENERGY and line.energy_unknown:
-        return f"unknown: {line.energy_unknown}"
+        return "unknown"
     return _metric(line.metrics.get(name))
 
 
