@@ -98,7 +98,8 @@ class Grafana:
         number = re.match(r"(\d+)\.(\d+)", release)
         if not number or (int(number[1]), int(number[2])) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
-            raise GrafanaUnavailable(tried, f"it is Grafana {release}", f"Use {oldest} or newer.")
+            seen = f"it is Grafana {release or 'of an unknown release'}"
+            raise GrafanaUnavailable(tried, seen, f"Use {oldest} or newer.")
         return release
 
     def folder(self, uid: str) -> Json | None:

@@ -135,7 +135,7 @@ def disconnect_phone(home: Home, phone: str) -> str:
         _addresses(agent).let_go(address)
         agent.ask("disconnect", address)
         route = agent.read().routes.get(address)
-        return route is None or route.device_id is None
+        return route is None
 
     _await(tried, is_gone)
     return address

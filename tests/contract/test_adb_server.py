@@ -166,10 +166,10 @@ def folder_of_another(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "seen"),
     [
-        (lambda folder: folder.chmod(0o770), r"others may write to it \(mode 0770\); remove it"),
+        (lambda folder: folder.chmod(0o770), r"other users may write to it \(mode 0770\). Remove it"),
         pytest.param(
             folder_of_another,
-            r"belongs to uid 65534, not to 0; remove it",
+            r"belongs to uid 65534, not to 0. Remove it",
             marks=pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root"),
         ),
     ],

@@ -192,7 +192,8 @@ def test_provisioned_dashboards_are_not_pushed(stub: GrafanaStub) -> None:
 @pytest.mark.parametrize("release", ["9.5.21", "8.0.0", ""])
 def test_too_old_grafana_is_told_apart(stub: GrafanaStub, release: str) -> None:
     stub.release = release
-    with pytest.raises(GrafanaUnavailable, match=rf"it is Grafana {release}\. Use 10\.0 or newer"):
+    shown = release or "of an unknown release"
+    with pytest.raises(GrafanaUnavailable, match=rf"it is Grafana {shown}\. Use 10\.0 or newer"):
         pushed(stub)
     assert stub.writes == []
 

@@ -191,7 +191,7 @@ async def test_two_phones_of_one_serial_number_are_told_apart(
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert f"cannot add phone {flagship.serial}: it is reached as {flagship.address} of" in err
     assert second.address in err
-    assert "needs its own --serial" in err
+    assert "start a second virtual phone with its own `--serial`" in err
     assert agent.phones.present.here[flagship.serial].serial == flagship.address
 
 
