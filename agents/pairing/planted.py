@@ -11,8 +11,8 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from itertools import product, repeat
 
@@ -48,11 +48,11 @@ def calibrated_amount(step_s: float) -> int:
     return max(1000, round(tried * step_s / fastest))
 
 
-def compare_planted(amount: int, effect: float, width: float, seed: str) -> PlantedTrial:
+async def compare_planted(amount: int, effect: float, width: float, seed: str) -> PlantedTrial:
     """Compare an amount of work with more of it."""
     more = round(amount * (1 + effect))
     plan = Plan(width=width, time_limit_s=TRIAL_S, seed=seed, batch_s=BATCH_S)
-    state = asyncio.run(interleave(Work(amount), Work(more), plan))
+    state = await interleave(Work(amount), Work(more), plan)
     found = state.ratio
     return PlantedTrial(
         effect=effect,
@@ -65,14 +65,15 @@ def compare_planted(amount: int, effect: float, width: float, seed: str) -> Plan
     )
 
 
-def trials(wanted: PlantedTrials) -> Iterator[PlantedTrial]:
+async def trials(wanted: PlantedTrials) -> AsyncIterator[PlantedTrial]:
     """Run comparisons until all are done or time is up; effects take turns, to meet equal loads."""
     ends_at = time.monotonic() + wanted.time_limit_s
     amount = calibrated_amount(STEP_S)
     with background(wanted.loads, wanted.seed):
         for number, effect in product(range(wanted.trials), wanted.effects):
             seed = f"{wanted.seed}/{number}/{effect}"
-            yield compare_planted(amount, effect, wanted.width, seed)
+            yield await compare_planted(amount, effect, wanted.width, seed)
+            await asyncio.sleep(0)  # the event loop heeds ^C here
             if time.monotonic() >= ends_at:
                 return
 
@@ -102,9 +103,14 @@ def _seconds(amount: int) -> float:
 def main() -> int:
     """`python -m agents.pairing.planted PLANTED_TRIALS`, in and out JSON: print a trial a line."""
     wanted = PlantedTrials.model_validate_json(sys.argv[1])
-    for trial in trials(wanted):
-        sys.stdout.write(trial.model_dump_json() + "\n")
-        sys.stdout.flush()
+
+    async def run() -> None:
+        async with aclosing(trials(wanted)) as found:
+            async for trial in found:
+                sys.stdout.write(trial.model_dump_json() + "\n")
+                sys.stdout.flush()
+
+    asyncio.run(run())
     return 0
 
 

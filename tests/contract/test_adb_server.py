@@ -166,7 +166,10 @@ def folder_of_another(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "seen"),
     [
-        (lambda folder: folder.chmod(0o770), r"other users may write to it \(mode 0770\). Remove it"),
+        (
+            lambda folder: folder.chmod(0o770),
+            r"users may write to it \(mode 0770\)\. Remove it",
+        ),
         pytest.param(
             folder_of_another,
             r"belongs to uid 65534, not to 0. Remove it",

@@ -76,7 +76,7 @@ async def test_a_place_that_is_well_tells_of_all_and_nothing_is_left_running(
     [
         (KILLED_BY_SECCOMP, FaultKind.NO_EXEC, "a seccomp filter killed the bundle's loader"),
         (ELF_OF_NOBODY, FaultKind.NO_EXEC, "the bundle's loader does not start: .*xec format"),
-        ("#!/bin/sh\necho no >&2\nexit 3\n", FaultKind.NO_EXEC, "does not start: no. Mend"),
+        ("#!/bin/sh\necho no >&2\nexit 3\n", FaultKind.NO_EXEC, "does not start: no. Correct"),
     ],
 )
 async def test_a_loader_that_does_not_start_is_told_in_its_shells_words(

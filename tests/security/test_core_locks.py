@@ -81,7 +81,7 @@ def test_another_users_farm_waits_for_ours(folder: Path) -> None:
         assert free
         said = call_as_stranger(lambda: asyncio.run(within(folder, {1, 2}, others_s=0.1)))
     assert len(said) == 1
-    assert said[0].startswith(f"waiting for core 1, which has process {os.getpid()} of user root")
+    assert said[0].startswith(f"waiting for core 1, which process {os.getpid()} of user root")
     assert call_as_stranger(lambda: asyncio.run(within(folder, {1, 2}))) == []
 
 
@@ -96,7 +96,7 @@ async def test_ours_waits_for_another_users_and_tells_who_it_is(folder: Path) ->
         assert not done
         theirs.kill()
         (told,) = await waiting
-    assert told == f"waiting for core 1, which has process {theirs.pid} of user nobody (cat)"
+    assert told == f"waiting for core 1, which process {theirs.pid} of user nobody (cat) holds"
 
 
 async def test_who_never_lets_go_stalls_nobody(folder: Path) -> None:

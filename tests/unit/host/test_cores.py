@@ -113,7 +113,7 @@ async def test_who_is_waited_for_is_told_once(tmp_path: Path) -> None:
         await waiting
     (told,) = said
     user = pwd.getpwuid(os.geteuid()).pw_name
-    assert told.startswith(f"waiting for core 1, which has process {os.getpid()} of user {user} (")
+    assert told.startswith(f"waiting for core 1, which process {os.getpid()} of user {user} (")
 
 
 def test_no_variable_of_a_user_s_moves_the_locks(monkeypatch: pytest.MonkeyPatch) -> None:

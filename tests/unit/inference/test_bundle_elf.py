@@ -102,5 +102,5 @@ def test_a_bundle_with_one_such_file_is_not_built(tmp_path: Path) -> None:
     (tmp_path / "lib/good.so").write_bytes(elf())
     check_loadable(recipe, tmp_path)
     (tmp_path / "lib/small_pages.so").write_bytes(elf(((LOAD, 0, 0, 0x1000),)))
-    with pytest.raises(BundleUnbuildable, match=r"lib/small_pages\.so of .*16384 bytes"):
+    with pytest.raises(BundleUnbuildable, match=r"lib/small_pages\.so in bundle .*16384 bytes"):
         check_loadable(recipe, tmp_path)
