@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
-from controller.contracts.adb_status import Check, Health, Offer
+from controller.contracts.adb_status import Offer
+from controller.contracts.checks import Check, Health
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.runtime.phone_doctor import (
