@@ -206,7 +206,7 @@ def _prometheus(host: HostFacts) -> Iterator[Check]:
 
 def _phones(host: HostFacts) -> Iterator[Check]:
     for error in host.phone_complaints:
-        yield _mend("phones", f"cannot {error.tried}: {error.seen}", error.remedy)
+        yield _mend("farm and phones", f"cannot {error.tried}: {error.seen}", error.remedy)
 
 
 def _program(what: str, program: Program, needs: str) -> Check:

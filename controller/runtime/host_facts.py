@@ -16,7 +16,6 @@ from pathlib import Path
 
 import psutil
 
-import controller
 from controller.contracts.doctor import Program
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.version import installed_version
@@ -105,7 +104,7 @@ class HostFacts:
 
 def host_facts(home: Home) -> HostFacts:
     """Look at this host; changes nothing."""
-    parent = next(folder for folder in home.path.parents if folder.is_dir())
+    parent = next(folder for folder in home.path.parents if _is_folder(folder))
     return HostFacts(
         uid=os.geteuid(),
         python=".".join(map(str, sys.version_info[:3])),
@@ -115,14 +114,10 @@ def host_facts(home: Home) -> HostFacts:
         home=home.path,
         home_folder=file_facts(home.path),
         home_parent=_known(parent),
-        secrets=tuple(
-            facts
-            for file in (home.ray_token, home.api_token, home.metrics_token)
-            if (facts := file_facts(file))
-        ),
-        disks=tuple(map(disk_facts, _disks(home.path if home.path.is_dir() else parent))),
+        secrets=tuple(filter(None, map(file_facts, _tokens(home)))),
+        disks=tuple(map(disk_facts, _disks(home.path if _is_folder(home.path) else parent))),
         now=time.time(),
-        installed_at=Path(controller.__file__).stat().st_mtime,
+        installed_at=Path(__file__).stat().st_mtime,
         synchronised=_synchronised(),
         memory_bytes=psutil.virtual_memory().total,
         memory_limit=memory_limit(),
@@ -130,9 +125,20 @@ def host_facts(home: Home) -> HostFacts:
         ports_free=_ports_free(),
         port_range=port_range(),
         prometheus=_prometheus(),
-        prometheus_silent=home.prometheus_url.exists() and running_beside(home) is None,
-        phone_complaints=tuple(complaints_here(home)),
+        prometheus_silent=_prometheus_silent(home),
+        phone_complaints=_phone_complaints(home),
     )
+
+
+def _tokens(home: Home) -> tuple[Path, ...]:
+    return home.ray_token, home.api_token, home.metrics_token
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # in another user's folder
+        return False
 
 
 def file_facts(path: Path) -> FileFacts | None:
@@ -167,6 +173,20 @@ def _farm_release(home: Home) -> str | None:
         return home.endpoint().version if home.cluster() else None
     except UserError:
         return None
+
+
+def _prometheus_silent(home: Home) -> bool:
+    try:
+        return home.prometheus_url.exists() and running_beside(home) is None
+    except OSError:  # another user's: the check of the home says so
+        return False
+
+
+def _phone_complaints(home: Home) -> tuple[UserError, ...]:
+    try:
+        return tuple(complaints_here(home))
+    except UserError as error:  # what the farm of this home has noted can't be read
+        return (error,)
 
 
 def _disks(folder: Path) -> Iterator[Path]:

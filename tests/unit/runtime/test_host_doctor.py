@@ -129,7 +129,12 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
             *("Prometheus", "mend", "/p does not work: Exec format error"),
         ),
         (replace(HOST, prometheus_silent=True), "Prometheus", "mend", "doesn't answer"),
-        (replace(HOST, phone_complaints=(COMPLAINT,)), "phones", "mend", "cannot reach phone R58M"),
+        (
+            replace(HOST, phone_complaints=(COMPLAINT,)),
+            "farm and phones",
+            "mend",
+            "cannot reach phone R58M",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_host_is_named_first(
@@ -234,6 +239,20 @@ def test_a_home_that_is_not_there_is_looked_at_and_not_made(tmp_path: Path) -> N
     assert (found.home_folder, found.home_parent.path, found.secrets) == (None, tmp_path, ())
     assert found.packages == {}
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["a file", "damaged"])
+def test_a_home_that_cannot_be_read_is_told_and_ends_nothing(tmp_path: Path, damage: str) -> None:
+    home = Home(tmp_path / "home")
+    if damage == "a file":
+        home.path.write_text("")
+    else:
+        home.path.mkdir(mode=0o700)
+        home.cluster_file.write_text("{")
+    found = checks(looking.host_facts(home), AGENTS)
+    first = [check.what for check in found if check.health is Health.MEND]
+    assert "farm and phones" in first
+    assert ("home" in first) == (damage == "a file")
 
 
 def test_exposed_tokens_are_seen_and_stay_as_they_are(tmp_path: Path) -> None:
