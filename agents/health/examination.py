@@ -16,7 +16,8 @@ from agents.remotes.adb.refusals import DEVICE
 from agents.remotes.adb.remote import AdbRemote
 from agents.remotes.remote import RemoteFault
 from agents.remotes.self_test import examine
-from controller.contracts.adb_status import Check, Health, PhoneResult, worst_first
+from controller.contracts.adb_status import PhoneResult
+from controller.contracts.checks import Check, Health, worst_first
 from controller.contracts.device import Device
 from controller.contracts.errors import PhoneUnavailable
 

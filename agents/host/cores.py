@@ -33,10 +33,11 @@ _log = logging.getLogger(__name__)
 def lock_folder(places: Collection[Path] = PLACES) -> Path:
     """Return the folder for every user's files: the first that is root's, and where all may write,
     but none rename or remove what is another's. No variable of a user's moves it."""
-    return next((place for place in places if _is_everybodys(place)), PLACES[-1])
+    return next((place for place in places if is_safe(place)), PLACES[-1])
 
 
-def _is_everybodys(place: Path) -> bool:
+def is_safe(place: Path) -> bool:
+    """Whether a folder is root's and all may write to it, but rename or remove only their own."""
     try:
         found = place.lstat()
     except OSError:

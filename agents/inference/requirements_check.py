@@ -11,7 +11,7 @@ from agents.inference.content import Content, Runtime, cache_folder
 from agents.inference.requirements import summary, untold
 from agents.inference.requirements_probe import Look, look
 from agents.remotes.remote import Remote, RemoteFault
-from controller.contracts.adb_status import Check, Health
+from controller.contracts.checks import Check, Health
 
 
 async def bundle_checks(remote: Remote, place: str, architecture: str | None) -> list[Check]:

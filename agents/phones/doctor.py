@@ -14,7 +14,7 @@ from agents.phones.settings import (
     SAVER,
     STAY_ON,
 )
-from controller.contracts.adb_status import Check, Health, worst_first
+from controller.contracts.checks import Check, Health, worst_first
 
 SETTINGS: Final = (
     "sh",

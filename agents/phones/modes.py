@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agents.remotes.adb.refusals import DEVICE
-from controller.contracts.adb_status import Check, Health, worst_first
+from controller.contracts.checks import Check, Health, worst_first
 
 _ON_SCREEN: Final = (
     "Unlock it and confirm this host's key on its screen, 'always allow'. If it doesn't ask, "

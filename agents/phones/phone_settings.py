@@ -20,7 +20,8 @@ from agents.phones.settings import (
 )
 from agents.remotes.adb.facts import one_line
 from agents.remotes.remote import Completed, FaultKind, RemoteFault
-from controller.contracts.adb_status import Check, Health, Offer
+from controller.contracts.adb_status import Offer
+from controller.contracts.checks import Check, Health
 
 ASK_S = 15.0
 UNSET: Final = "null"

@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "up": Verb("farm:up", "Start Ray, the controller and this host's agent."),
     "down": Verb("farm:down", "Stop this home's farm; unfinished runs stay queued."),
     "demo": Verb("demo:demo", "Run real sweeps on this host and two virtual phones."),
+    "doctor": Verb("doctor:doctor", "Check this host, and say what to do."),
     "compare": Verb("compare:compare", "Compare two cells in alternating batches on one device."),
     "agent": Group(
         "Manage the agents that measure on each host.",

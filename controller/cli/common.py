@@ -21,6 +21,7 @@ from rich.table import Table
 
 from controller.cli.visible_console import VisibleConsole
 from controller.contracts.base import Contract
+from controller.contracts.checks import Check, Health
 from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent
 from controller.contracts.errors import UserError
 from controller.platform.terminal import LONGEST, say
@@ -148,6 +149,22 @@ def show_json(records: Sequence[Contract] | Contract) -> None:
         return
     said = [record.model_dump(mode="json") for record in records]
     say(json.dumps(said, indent=2), lines=True)
+
+
+def show_checks(checks: Sequence[Check], *, json: bool) -> None:
+    """Print what a doctor has looked at."""
+    if json:
+        return show_json(checks)
+    table = Table("", "what", "seen", "what to do")
+    for check in checks:
+        table.add_row(check.health, check.what, check.seen, check.remedy)
+    return show_table(table)
+
+
+def exit_if_to_mend(checks: Sequence[Check]) -> None:
+    """End with exit status 1 if anything is to be mended."""
+    if any(check.health is Health.MEND for check in checks):
+        raise typer.Exit(1)
 
 
 def warn_if_away() -> None:

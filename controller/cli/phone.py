@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, home, show_json, show_table
-from controller.contracts.adb_status import Check, Health, Offer
+from controller.cli.common import Json, exit_if_to_mend, home, show_checks, show_json, show_table
+from controller.contracts.adb_status import Offer
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.runtime.phone_doctor import (
@@ -163,17 +163,17 @@ def doctor(
         raise UserError("use --set", seen, "Add `--yes`.")
     found = examined_phone(home(), phone, policy)
     if not (set_ and found.offers):
-        _show_checks(found.checks, json=json)
+        show_checks(found.checks, json=json)
         if found.offers and not json:
             say(f"adb can set {_keys(found.offers)}: benchfarm phone doctor {phone} --set")
-        return _exit_if_to_mend(found.checks)
+        return exit_if_to_mend(found.checks)
     if not json:
         for offer in found.offers:
             say(f"{offer.key}: {offer.former or 'not set'} -> {offer.value}")
     if yes or typer.confirm("Change these settings?"):
         found = set_up_phone(home(), phone, policy, [offer.key for offer in found.offers])
-    _show_checks(found.checks, json=json)
-    return _exit_if_to_mend(found.checks)
+    show_checks(found.checks, json=json)
+    return exit_if_to_mend(found.checks)
 
 
 @app.command()
@@ -186,8 +186,8 @@ def restore(
     Leaves settings that were changed since.
     """
     checks = restored_phone(home(), phone).checks
-    _show_checks(checks, json=json)
-    _exit_if_to_mend(checks)
+    show_checks(checks, json=json)
+    exit_if_to_mend(checks)
 
 
 def _say_kept() -> None:
@@ -199,20 +199,6 @@ def _say_kept() -> None:
 
 def _keys(offers: Sequence[Offer]) -> str:
     return ", ".join(offer.key for offer in offers)
-
-
-def _show_checks(checks: Sequence[Check], *, json: bool) -> None:
-    if json:
-        return show_json(checks)
-    table = Table("", "what", "seen", "what to do")
-    for check in checks:
-        table.add_row(check.health, check.what, check.seen, check.remedy)
-    return show_table(table)
-
-
-def _exit_if_to_mend(checks: Sequence[Check]) -> None:
-    if any(check.health is Health.MEND for check in checks):
-        raise typer.Exit(1)
 
 
 @app.command()

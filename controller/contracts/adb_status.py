@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
 from controller.contracts.base import Contract
+from controller.contracts.checks import Check
 from controller.contracts.error_payload import ErrorPayload
 
 ADB_FOLDER: Final = "adb"
@@ -59,32 +59,6 @@ class AdbStatus(Contract):
     """Why there is no server."""
     routes: dict[str, RouteStatus] = {}
     """By adb serial; a phone that is still being looked at has none."""
-
-
-class Health(StrEnum):
-    """What came of looking at one thing, the worst first."""
-
-    MEND = "mend"
-    """Runs fail, or are INVALID, until it is mended."""
-    HINT = "hint"
-    """Runs are VALID; their figures may be better, or steadier."""
-    UNKNOWN = "unknown"
-    """The phone doesn't tell."""
-    WELL = "well"
-
-
-class Check(Contract):
-    """One thing that `benchfarm phone doctor` has looked at."""
-
-    what: str
-    health: Health
-    seen: str
-    remedy: str = ""
-
-
-def worst_first(checks: Iterable[Check]) -> list[Check]:
-    """Return what is to be mended first, and what is well last."""
-    return sorted(checks, key=lambda check: list(Health).index(check.health))
 
 
 class Offer(Contract):

@@ -9,13 +9,11 @@ from controller.contracts.adb_status import (
     ADB_FOLDER,
     SETTINGS_FOLDER,
     USES_FOLDER,
-    Check,
-    Health,
     PhoneResult,
     RouteStatus,
-    worst_first,
 )
 from controller.contracts.catalog import load_catalog
+from controller.contracts.checks import Check, Health, worst_first
 from controller.contracts.errors import PhoneUnavailable
 from controller.runtime.adb_agents import AdbAgent, agents_here
 from controller.runtime.home import Home

@@ -22,7 +22,7 @@ from agents.remotes.remote import (
     RemoteFault,
 )
 from agents.remotes.tree import Tree
-from controller.contracts.adb_status import Health
+from controller.contracts.checks import Health
 from controller.contracts.result import Blame
 from tests.unit.inference.test_bundle_elf import elf, note
 

@@ -14,7 +14,8 @@ from agents.phones.phone_settings import PhoneSettings
 from agents.phones.policy import load_policy
 from agents.phones.settings import AIRPLANE, BRIGHTNESS, RADIOS, SAVER, STAY_ON, offers
 from agents.remotes.remote import Completed, FaultKind, RemoteFault
-from controller.contracts.adb_status import Check, Health, Offer
+from controller.contracts.adb_status import Offer
+from controller.contracts.checks import Check, Health
 from controller.contracts.errors import PhoneUnavailable
 
 PHONE = "PHONE1"

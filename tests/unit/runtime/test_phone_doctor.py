@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.cli.phone import app
-from controller.contracts.adb_status import AdbStatus, Check, Health, PhoneResult, RouteStatus
+from controller.contracts.adb_status import AdbStatus, PhoneResult, RouteStatus
+from controller.contracts.checks import Check, Health
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable, UserError
 from controller.platform.atomic import write_private

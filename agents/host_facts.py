@@ -1,0 +1,109 @@
+"""`python -m agents.host_facts HOME`: what `benchfarm doctor` asks of this side, as JSON.
+
+HOME is BENCHFARM_HOME.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from agents.host.cores import PLACES, is_safe, lock_folder
+from agents.host.cpu import read_instruction_sets
+from agents.host.disk import LEAST_FREE_BYTES
+from agents.remotes.adb.server import find_adb
+from agents.stacks.compiler import MISSING, compiler
+from agents.stacks.environments import stacks_folder
+from agents.stacks.status import details_of, status_of
+from agents.virtual_phone.namespaces import choose
+from controller.contracts.catalog import load_catalog
+from controller.contracts.doctor import AgentsFacts, LockFolder, Program
+from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import AdbMissing, UserError
+from controller.contracts.manifests import StackManifest
+from controller.platform.interrupted import quietly_interrupted
+from controller.platform.trial import fault_of
+
+SMALLEST = "#include <vector>\nint main() { return int(std::vector<int>().size()); }\n"
+"""Needs the compiler's own headers, which come in packages apart."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print an AgentsFacts; return exit status 0."""
+    (home,) = arguments
+    sys.stdout.write(agents_facts(Path(home)).model_dump_json() + "\n")
+    return 0
+
+
+def agents_facts(home: Path) -> AgentsFacts:
+    """Look at this host: starts adb, the compiler and each installed stack once."""
+    isa, stacks = read_instruction_sets(), stacks_folder(home)
+    manifests = load_catalog().stacks
+    statuses = tuple(status_of(stack, stacks) for stack in manifests.values())
+    ready = (manifests[s.name] for s in statuses if s.ready and manifests[s.name].backend)
+    return AgentsFacts(
+        adb=_adb(),
+        compiler=_compiler(),
+        stacks=statuses,
+        stack_faults=dict(_stack_faults(ready, stacks)),
+        isa_unusable=isa.unusable,
+        has_amx="amx_tile" in isa.usable,
+        locks=_locks(),
+        namespaces_fault=_fault(choose),
+        least_free_bytes=LEAST_FREE_BYTES,
+    )
+
+
+def _adb() -> Program:
+    try:
+        path = find_adb()
+    except AdbMissing as error:
+        return Program(remedy=error.remedy)
+    return Program(path=path, fault=fault_of((path, "version")))
+
+
+def _compiler() -> Program:
+    path = compiler()
+    if path is None:
+        return Program(remedy=MISSING.partition("; ")[2])
+    command = (path, "-x", "c++", "-fsyntax-only", "-")
+    return Program(path=path, fault=fault_of(command, stdin=SMALLEST))
+
+
+def _stack_faults(
+    ready: Iterable[StackManifest], stacks: Path
+) -> Iterator[tuple[str, ErrorPayload]]:
+    """Yield stacks that don't start; those of one environment are started once."""
+    faults: dict[str | None, ErrorPayload | None] = {}
+    for stack in ready:
+        where = stack.name if stack.environment else None
+        if where not in faults:
+            faults[where] = _fault(partial(details_of, stack, stacks))
+        if fault := faults[where]:
+            yield stack.name, fault
+
+
+def _fault(look: Callable[[], object]) -> ErrorPayload | None:
+    try:
+        look()
+    except UserError as error:
+        return ErrorPayload.of(error)
+    return None
+
+
+def _locks() -> LockFolder:
+    folder = lock_folder()
+    return LockFolder(
+        path=str(folder),
+        usual=folder == PLACES[0],
+        safe=is_safe(folder),
+        writable=os.access(folder, os.W_OK | os.X_OK),
+    )
+
+
+if __name__ == "__main__":
+    with quietly_interrupted():
+        sys.exit(main(sys.argv[1:]))
