@@ -11,7 +11,7 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from itertools import product, repeat
@@ -65,7 +65,7 @@ async def compare_planted(amount: int, effect: float, width: float, seed: str) -
     )
 
 
-async def trials(wanted: PlantedTrials) -> AsyncIterator[PlantedTrial]:
+async def trials(wanted: PlantedTrials) -> AsyncGenerator[PlantedTrial, None]:
     """Run comparisons until all are done or time is up; effects take turns, to meet equal loads."""
     ends_at = time.monotonic() + wanted.time_limit_s
     amount = calibrated_amount(STEP_S)
