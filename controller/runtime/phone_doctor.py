@@ -92,10 +92,20 @@ def _with_ours(home: Home, route: RouteStatus, found: PhoneResult) -> PhoneResul
 
 
 def _unasked(agent: AdbAgent, serial: str, route: RouteStatus) -> tuple[Check, ...]:
-    """Return the checks of a phone that the agent does not use."""
-    listed = agent.ask("look", serial).checks
+    """Return what is known of a phone that the agent doesn't use; raises PhoneUnavailable.
+
+    The agent's own complaint is enough where adb can't be asked: it may be restarting for this
+    very phone.
+    """
+    ours = tuple(_complaint(route))
+    try:
+        listed = agent.ask("look", serial).checks
+    except PhoneUnavailable:
+        if not ours:
+            raise
+        return ours
     in_the_way = any(check.health is Health.MEND for check in listed)
-    return tuple(worst_first((*listed, *(() if in_the_way else _complaint(route)))))
+    return tuple(worst_first((*listed, *(() if in_the_way else ours))))
 
 
 def _complaint(route: RouteStatus) -> Iterator[Check]:

@@ -91,7 +91,9 @@ def test_a_phone_that_both_servers_reach_is_used_by_the_first(there: PhoneHost) 
     address = there.addresses["JOINED1"]
     status, out, err = there.phone("connect", address, "--adb-server", OTHER)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"{address} of the adb server at {ONE} and {address} of the adb server at {OTHER}" in err
+    assert (
+        f"{address} of the adb server at {ONE} and as {address} of the adb server at {OTHER}" in err
+    )
 
     def listed() -> list[tuple[str, str]]:
         found = json.loads(there.phone("list", "--json")[1])

@@ -123,8 +123,8 @@ def test_energy_is_the_exact_integral_within_one_percent(
         return
     assert told.facts["energy_source"] == source
     assert told.metrics["energy_gross"].value == pytest.approx(gross, rel=0.01)
-    assert told.metrics["energy"].value == pytest.approx(net, rel=0.015)
-    assert told.facts["idle_watts"] == pytest.approx(times * IDLE_W, rel=0.015)
+    assert told.metrics["energy"].value == pytest.approx(net, rel=0.01)
+    assert told.facts["idle_watts"] == pytest.approx(times * IDLE_W, rel=0.01)
 
 
 def after(at_s: float, tree: Tree, files: Files) -> Tree:

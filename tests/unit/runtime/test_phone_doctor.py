@@ -57,6 +57,16 @@ def test_a_phone_that_can_not_be_asked_is_found_by_how_adb_lists_it(
     assert [c.seen for c in phone_doctor.examined_phone(home, name, "ci").checks] == seen
 
 
+def test_while_adb_restarts_the_agents_own_complaint_is_shown(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(_: object, *words: str) -> PhoneResult:
+        raise PhoneUnavailable("look at phone R58M", "no adb server answers", "Try again.")
+
+    monkeypatch.setattr(AdbAgent, "ask", ask)
+    assert [c.seen for c in phone_doctor.examined_phone(home, "R58M", "ci").checks] == ["its key"]
+
+
 def test_what_nobody_lists_is_not_here(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AdbAgent, "ask", lambda *_: PhoneResult())
     for verb, more in (
