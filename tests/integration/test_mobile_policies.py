@@ -86,7 +86,7 @@ async def test_a_phone_that_charges_is_refused_by_mlperf_and_measured_by_ci(
     await conditions(phone, charging=True)
     refused, _ = await run_on(agent, "mlperf", tmp_path / "a")
     assert isinstance(refused, Failure)
-    assert refused.message.startswith("policy mlperf: the phone is charging at 20")
+    assert refused.message.startswith("cannot run under policy mlperf: the phone is charging at 20")
     measured, _ = await run_on(agent, "ci", tmp_path / "b")
     assert isinstance(measured, Result), measured
     assert measured.validity is Validity.VALID
