@@ -75,8 +75,8 @@ async def test_a_phone_at_5_percent_is_refused_at_once(
     outcome, phases = await run_on(agent, "lab", tmp_path)
     assert isinstance(outcome, Failure), outcome
     assert outcome.kind == "preflight"
-    expected = "cannot run under policy lab: battery at 5 % is below 20 % and it is not charging at 20"
-    assert outcome.message.startswith(expected)
+    expected = "policy lab: battery at 5 % is below 20 % and it is not charging at 20"
+    assert outcome.message.startswith(f"cannot run under {expected}")
     assert phases == []
 
 
