@@ -42,7 +42,6 @@ NO_DATA = {
     **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGH"},
     **{f"Mobile suite / Delegates / {ref}": NO_PHONE for ref in "AB"},
     "Compare hardware / Speed and accuracy / H": "policy ci measures no idle power",
-    **{f"Device / Delegates / {ref}": "training asks for no delegate" for ref in "AB"},
     "Mobile suite / Latency / A": NO_PHONE,
     "Mobile suite / Throughput / A": NO_PHONE,
     "Mobile suite / Progress / A": NO_PHONE,
