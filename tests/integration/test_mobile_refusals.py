@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.long]
 MODELS = Path(catalogue.__file__).parents[1]
 MODEL = MODELS / "mobile/classifier/shapes_int8.tflite"
 REFUSED = {
-    "lacks_operator": "(lacks_operator, model, operator 0): LiteRT has no operator MyConv; ",
+    "lacks_operator": "(lacks_operator, model, operator 0): LiteRT has no operator MyConv. ",
     "other_signature": "(other_signature, signature.inputs[0]): it has int8 (1, 96, 96, 3), not ",
     "changed": "(changed/models/file.checksum): its checksum is sha256:",
     "bad_image": "(parts.samples): image 0.png: ",
@@ -38,7 +38,7 @@ REFUSED = {
 """Workload → what its failure says, beside the file."""
 ARM64 = "arm64-v8a"
 NO_BUNDLE = (
-    "build bundle litert-arm64-v8a: its compiler runs on x86_64 only, and this host is "
+    "cannot build bundle litert-arm64-v8a: its compiler runs on x86_64 only, and this host is "
     "riscv64. Connect the phone to an x86_64 host of the farm."
 )
 
