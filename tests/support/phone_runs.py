@@ -16,6 +16,7 @@ from controller.contracts.sweep import Sweep
 from controller.contracts.wire import AttemptRef, Job, Progress, WorkerSpec
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.program import program_of
+from tests.support.facts import undeclared
 from tests.support.phone_farm import LoopAgent
 
 
@@ -59,4 +60,6 @@ async def run_cell(
         phases.append(progress.phase)
         on_progress(progress)
 
-    return await runner.run(spec, take), phases
+    outcome = await runner.run(spec, take)
+    assert undeclared(outcome.environment) == []
+    return outcome, phases

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
+from controller.contracts.facts import declaration_of
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.units import Unit
 from controller.reports.groups import Group
@@ -136,13 +137,16 @@ def _apart(name: str, value: Value, everywhere: frozenset[Scalar]) -> str:
 
 
 def fact_text(name: str, value: Value) -> str:
-    """Return a fact's value for people."""
+    """Return a fact's value for people, with the unit that is declared for it."""
     if value is None:
         return "not readable"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
-    if name.endswith("_bytes") and isinstance(value, int | float):
-        return shown(value, Unit.BYTES)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    declared = declaration_of(name)
+    unit = declared.unit if declared else None
+    if unit in (None, Unit.FRACTION) or isinstance(value, str):
+        return text
+    return shown(value, Unit.BYTES) if unit == Unit.BYTES else f"{text} {unit}"
