@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agents.attempts.worker_protocol import MessageReader
-from agents.energy.account import REST_S
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.inference.content import Content, Ready, score_answers
 from agents.inference.on_device_result import begun, merged, with_facts, with_files
@@ -34,6 +33,7 @@ from agents.remotes.remote import (
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL
@@ -211,7 +211,7 @@ def runner_spec(
         "delegate": job.knobs["delegate"],
         "answer": workload.output.kind,
         "sampling_s": SAMPLING_S,
-        "rest_s": REST_S[str(job.knobs.get("policy", "ci"))],
+        "rest_s": load_policy(str(job.knobs.get("policy", "ci"))).rest_s,
         "die_with_stdin": True,
     }
     if isinstance(workload.input, ImageInput):

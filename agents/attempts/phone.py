@@ -17,10 +17,11 @@ from agents.phones.conditions import (
 )
 from agents.phones.discovery import Phones
 from agents.phones.doctor import remedy_of
-from agents.phones.policy import Policy, Verdict, load_policy, preflight
+from agents.phones.policy import Verdict, preflight
 from agents.remotes.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import COOL_DOWN, Progress, WorkerSpec
 

@@ -13,7 +13,7 @@ from agents.energy.trace import Span
 from agents.inference.quality import invalid
 from agents.inference.runner.sampler import FILE
 from agents.inference.throttling import charging_began, findings, summary
-from agents.phones.policy import Policy, load_policy
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job

@@ -20,7 +20,6 @@ from agents.inference.quality import delegated, in_room_of, judged, rules_missed
 from agents.inference.run_length import OFFLINE, run_length
 from agents.inference.runner.spec import RunSpec
 from agents.phones.conditions import battery_facts, environment_of, thermal_facts
-from agents.phones.policy import load_policy
 from agents.remotes.remote import (
     KILLED,
     NO_ENVIRONMENT,
@@ -36,6 +35,7 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.mobile import OnDevice, RunLengths
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
