@@ -136,8 +136,7 @@ class Command(Contract):
     """The figure that ranks."""
     facts: dict[Name, str] = {}
     """Of the result's environment, by a pattern with a group `value`: the last line that has it.
-    One that `facts.yaml` declares for `programs` means the same here; all others are kept and
-    shown, and results are compared across them."""
+    Each is declared, by `facts.yaml` for `programs`, or by the stack's manifest."""
     failures: tuple[FailureLine, ...] = ()
     invalid: tuple[str, ...] = ()
     """Patterns of lines by which a result is INVALID, such as a LoadGen's own verdict."""
@@ -164,14 +163,18 @@ class Command(Contract):
         return self
 
     @model_validator(mode="after")
-    def _tells_its_own_facts(self) -> Self:
+    def _finds_facts(self) -> Self:
         for name, pattern in self.facts.items():
             if VALUE not in line_pattern(pattern).groupindex:
                 raise ValueError(f"facts.{name}: {pattern!r} has no group (?P<{VALUE}>…)")
             declared = declaration_of(name)
             if declared is not None and not declared.programs:
-                raise ValueError(f"facts.{name}: benchfarm says that itself: take another name")
+                raise ValueError(f"facts.{name}: benchfarm writes this fact. Take another name.")
         return self
+
+    def own_facts(self) -> set[str]:
+        """Return the names of the facts that the stack's manifest has to declare."""
+        return {name for name in self.facts if declaration_of(name) is None}
 
     @cached_property
     def places(self) -> frozenset[str]:

@@ -10,13 +10,13 @@ from agents.attempts.phone import PhoneRunner
 from agents.inference.content import Content, cache_folder
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
+from controller.contracts.facts import undeclared
 from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Outcome
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import AttemptRef, Job, Progress, WorkerSpec
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.program import program_of
-from tests.support.facts import undeclared
 from tests.support.phone_farm import LoopAgent
 
 
@@ -61,5 +61,5 @@ async def run_cell(
         on_progress(progress)
 
     outcome = await runner.run(spec, take)
-    assert undeclared(outcome.environment) == []
+    assert undeclared(outcome.environment, catalog.own_facts) == []
     return outcome, phases
