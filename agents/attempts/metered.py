@@ -70,7 +70,7 @@ def host_rest_s(spec: WorkerSpec) -> float:
     program, scenario = spec.job.program, spec.job.scenario
     if not isinstance(program, TrainingProgram) or scenario != "training" or readable_domains():
         return 0.0
-    return load_policy(str(spec.job.knobs.get("policy", "ci"))).rest_s
+    return load_policy(str(spec.job.knobs["policy"])).rest_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,5 +73,5 @@ def capture(
     flush()
     trace = folder / TRACE
     profiler.export_chrome_trace(str(trace))
-    result = trainer.result(steps, load_policy(str(knobs.get("policy", "ci"))))
+    result = trainer.result(steps, load_policy(str(knobs["policy"])))
     return result.model_copy(update={"artefacts": {"trace": str(trace)}})

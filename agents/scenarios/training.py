@@ -106,7 +106,7 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    policy = load_policy(str(knobs.get("policy", "ci")))
+    policy = load_policy(str(knobs["policy"]))
     trainer = Trainer(workload, backend, policy.rest_s)
     steps: Steps = []
 
@@ -146,7 +146,7 @@ def run_batches(
         come_to_rest()
         rested = time.process_time()
         say(StepBatch(samples=tuple(seconds for seconds, _ in batch), rest_cpu_s=rest_cpu_s))
-    return trainer.result(steps, load_policy(str(knobs.get("policy", "ci"))))
+    return trainer.result(steps, load_policy(str(knobs["policy"])))
 
 
 def _rested_from(began_s: float) -> Mapping[str, float]:

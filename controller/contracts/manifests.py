@@ -54,6 +54,11 @@ def _is_int(value: Scalar) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def defaults_of(knobs: Mapping[str, Knob]) -> dict[str, Scalar]:
+    """Return the default of each knob."""
+    return {name: knob.default for name, knob in knobs.items()}
+
+
 class QualityTarget(Contract):
     """The quality a model must reach for its speed to count (MLPerf's quality target)."""
 

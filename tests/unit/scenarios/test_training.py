@@ -13,15 +13,15 @@ from agents.energy.rapl import EnergyMeter, readable_domains
 from agents.host import disturbance
 from agents.host.disturbance import CpuTimes
 from agents.scenarios import training
-from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, StepBatch
+from tests.support.knobs import scenario_knobs
 from tests.support.workloads import Line, Plain
 
 
 def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
-    knobs = {"warmup_steps": warmup, "steps": steps}
+    knobs = scenario_knobs("training", warmup_steps=warmup, steps=steps)
     progress: list[Progress] = []
     return training.run(workload, Plain(knobs), knobs, progress.append), progress
 
@@ -95,7 +95,7 @@ def test_energy_is_that_of_the_timed_steps_each(
     clock = count(0.0, 4.0).__next__
     monkeypatch.setattr(training, "EnergyMeter", lambda domains: EnergyMeter(domains, clock))
     monkeypatch.setattr(training, "rested", lambda *_: idling(tmp_path, watts=500))
-    knobs = {"warmup_steps": 2, "steps": 5}
+    knobs = scenario_knobs("training", warmup_steps=2, steps=5)
     backend = Burning(knobs)
     backend.counter = tmp_path / "intel-rapl:0" / "energy_uj"
     if in_turns:
@@ -220,7 +220,7 @@ def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.M
         return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, steal_s=0.0, own_s=0.5 * now)
 
     monkeypatch.setattr(disturbance, "read_cpu_times", clocks)
-    knobs: dict[str, Scalar] = {"warmup_steps": 0, "steps": 2, "policy": policy}
+    knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy)
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
     assert result.environment["timed_other_cores"] == 1.0
     assert (result.validity is Validity.INVALID) == (policy == "lab")
