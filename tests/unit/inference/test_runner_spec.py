@@ -56,7 +56,7 @@ def test_a_spec_is_its_json(tmp_path: Path) -> None:
         ({"thread": 2}, "unknown key thread"),
         ({"scenario": "multi_stream"}, "samples_per_query is missing"),
         (
-            {"scenario": "multi_stream", "samples_per_query": 0},
+            {"samples_per_query": 0},
             "samples_per_query must be at least 1, not 0",
         ),
         ({"scenario": "server", "target_qps": 1.0}, "target_latency_ms is missing"),

@@ -19,6 +19,8 @@ from controller.contracts.wire import Progress, StepBatch
 from tests.support.knobs import scenario_knobs
 from tests.support.workloads import Line, Plain
 
+KNOBS = scenario_knobs("training")
+
 
 def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
     knobs = scenario_knobs("training", warmup_steps=warmup, steps=steps)
@@ -179,7 +181,7 @@ def test_any_loss_that_is_not_finite_is_objected_to(loss: float) -> None:
 
 def turns_of(workload: Line, orders: list[int]) -> tuple[Result, list[StepBatch]]:
     said: list[StepBatch] = []
-    return training.run_batches(workload, Plain({}), {}, orders, said.append), said
+    return training.run_batches(workload, Plain(KNOBS), KNOBS, orders, said.append), said
 
 
 def test_a_turn_is_the_counted_steps_after_one_that_is_not() -> None:
@@ -201,7 +203,7 @@ def test_what_is_used_between_turns_is_told() -> None:
         yield 1
 
     said: list[StepBatch] = []
-    training.run_batches(Line(), Plain({}), {}, restless(), said.append)
+    training.run_batches(Line(), Plain(KNOBS), KNOBS, restless(), said.append)
     assert said[1].rest_cpu_s < said[2].rest_cpu_s >= 0.05
 
 
