@@ -22,7 +22,7 @@ from agents.stacks.interpreter import stack_worker
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError, WorkerFault
-from controller.contracts.manifests import Knob, StackManifest
+from controller.contracts.manifests import Knob, StackManifest, defaults_of
 from controller.contracts.profile import Peaks
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 from controller.platform.terminal import say
@@ -58,7 +58,7 @@ async def machine_peaks(
     device = cpu_device(machine, {})
     workers = WorkerProcess(f"peaks@{home}", partial(stack_worker, stacks_folder(home)))
     profiled = ProfiledRunner(workers, workers, home / "agent" / agent_id(machine) / "peaks")
-    defaults = {name: knob.default for name, knob in declared.items()}
+    defaults = defaults_of(declared)
     with TemporaryDirectory(prefix="benchfarm-peaks-") as folder:
         job = Job(
             ref=AttemptRef(run_id=Path(folder).name, attempt=1),

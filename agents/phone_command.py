@@ -21,7 +21,6 @@ from agents.phones.airplane import AirplaneMode
 from agents.phones.kept_settings import KeptFile
 from agents.phones.modes import mode_checks
 from agents.phones.phone_settings import PhoneSettings
-from agents.phones.policy import load_policy
 from agents.remotes.adb.addresses import Address, parse_address
 from agents.remotes.adb.connections import connect, disconnect, is_networked, state_of
 from agents.remotes.adb.mdns import listen
@@ -33,6 +32,7 @@ from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.adb_status import ANY, PhoneResult
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable
+from controller.contracts.policy import load_policy
 from controller.platform.locks import exclusive_now
 
 OWNER = "benchfarm phone"

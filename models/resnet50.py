@@ -80,10 +80,10 @@ class Resnet50Training:
         self,
         image_size: int,
         batch_size: int,
-        num_classes: int = 1000,
-        optimizer: str = "sgd",
-        fused_optimizer: bool = False,
-        seed: int = 0,
+        num_classes: int,
+        optimizer: str,
+        fused_optimizer: bool,
+        seed: int,
     ) -> None:
         self._batch_size, self._num_classes, self._seed = batch_size, num_classes, seed
         self._optimizer, self._fused_optimizer = optimizer, fused_optimizer

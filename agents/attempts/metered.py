@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agents.attempts.protocol import AttemptRunner
-from agents.energy.account import REST_S, Account, Used, account
+from agents.energy.account import Account, Used, account
 from agents.energy.device_clock import SAME_CLOCK, Offset, ask_offset, throughout
 from agents.energy.meter import Meter, host_uptime
 from agents.energy.meter_log import SOURCE, MeterLog, of_meter
@@ -19,6 +19,7 @@ from agents.energy.trace import EnergyUnknownError, Span
 from agents.inference.on_device_result import queries_of, rest_of
 from agents.remotes.remote import Remote, RemoteFault
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Environment, Outcome, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
@@ -69,7 +70,7 @@ def host_rest_s(spec: WorkerSpec) -> float:
     program, scenario = spec.job.program, spec.job.scenario
     if not isinstance(program, TrainingProgram) or scenario != "training" or readable_domains():
         return 0.0
-    return REST_S[str(spec.job.knobs.get("policy", "ci"))]
+    return load_policy(str(spec.job.knobs["policy"])).rest_s
 
 
 @dataclass(frozen=True, slots=True)

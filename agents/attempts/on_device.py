@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agents.attempts.worker_protocol import MessageReader
-from agents.energy.account import REST_S
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.inference.content import Content, Ready, score_answers
 from agents.inference.on_device_result import begun, merged, with_facts, with_files
@@ -34,6 +33,7 @@ from agents.remotes.remote import (
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL
@@ -97,7 +97,7 @@ class LoadGenRunner:
             return failure_of(error)
         except WorkerFault as fault:
             return fault.failure
-        own = float(spec.job.knobs.get("quality_target", 0.0))
+        own = float(spec.job.knobs["quality_target"])
         result = judged(
             merged(results, site.pushed_bytes, site.untold), program.quality_target, own
         )
@@ -168,10 +168,8 @@ async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
 
 def task_of(job: Job, workload: OnDevice) -> tuple[str, OnDevice, str, str | None]:
     """Return what of a workload a job needs: its name, itself, numerics, data set if it has any."""
-    knobs, named = job.knobs, "dataset" in job.knobs
-    # A workload of a single data set need not have the knob.
-    dataset = str(knobs["dataset"]) if named else next(iter(workload.datasets), None)
-    return job.workload, workload, str(knobs["numerics"]), dataset
+    dataset = workload.dataset_of(job.knobs)
+    return job.workload, workload, str(job.knobs["numerics"]), dataset
 
 
 def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
@@ -211,7 +209,7 @@ def runner_spec(
         "delegate": job.knobs["delegate"],
         "answer": workload.output.kind,
         "sampling_s": SAMPLING_S,
-        "rest_s": REST_S[str(job.knobs.get("policy", "ci"))],
+        "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
         "die_with_stdin": True,
     }
     if isinstance(workload.input, ImageInput):

@@ -17,10 +17,11 @@ from agents.phones.conditions import (
 )
 from agents.phones.discovery import Phones
 from agents.phones.doctor import remedy_of
-from agents.phones.policy import Policy, Verdict, load_policy, preflight
+from agents.phones.policy import Verdict, preflight
 from agents.remotes.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import COOL_DOWN, Progress, WorkerSpec
 
@@ -45,7 +46,7 @@ class PhoneRunner:
 
     async def _run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """Measure once the phone is in its policy's limits, waiting without its host's cores."""
-        policy = self.policy_of(str(spec.job.knobs.get("policy", "ci")))
+        policy = self.policy_of(str(spec.job.knobs["policy"]))
         began, waited_for = time.monotonic(), Verdict()
         try:
             while True:
@@ -86,7 +87,7 @@ class PhoneRunner:
         conditions = environment_of(before, after) | {"room_celsius": room_celsius(spec.device)}
         environment = {**spec.device.facts, **conditions, **outcome.environment}
         outcome = outcome.model_copy(update={"environment": environment})
-        policy = self.policy_of(str(spec.job.knobs.get("policy", "ci")))
+        policy = self.policy_of(str(spec.job.knobs["policy"]))
         return still_fits(policy, outcome, after)
 
     async def _conditions(self, device: Device, remote: Remote) -> dict[str, Scalar]:

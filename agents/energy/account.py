@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
 
 from agents.energy.trace import EnergyUnknownError, Joules, sure_enough
 from controller.contracts.result import Environment, Measurement
 from controller.contracts.units import Unit
-
-REST_S: Final[Mapping[str, float]] = MappingProxyType({"ci": 0.0, "lab": 20.0, "mlperf": 20.0})
-"""Run policy → how long a device is at rest before a run, while its idle power is measured."""
 
 
 @dataclass(frozen=True, slots=True)

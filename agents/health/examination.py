@@ -10,7 +10,6 @@ from agents.phones import doctor, settings
 from agents.phones.condition_reading import read_conditions
 from agents.phones.kept_settings import KeptFile
 from agents.phones.modes import mode_checks
-from agents.phones.policy import Policy
 from agents.remotes.adb.facts import read_device
 from agents.remotes.adb.refusals import DEVICE
 from agents.remotes.adb.remote import AdbRemote
@@ -20,6 +19,7 @@ from controller.contracts.adb_status import PhoneResult
 from controller.contracts.checks import Check, Health, worst_first
 from controller.contracts.device import Device
 from controller.contracts.errors import PhoneUnavailable
+from controller.contracts.policy import Policy
 
 ASK_S = 15.0
 WHAT = "storage and programs"

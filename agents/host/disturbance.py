@@ -1,7 +1,8 @@
 """How much others used the cores while something was timed, and whether that was too much.
 
 What the kernel says of the cores this process may use (/proc/stat) less what the process has used
-itself. docs/run-rules.md has the bounds.
+itself. Policies have the bounds: threads that wait for each other are as slow as the slowest, so
+that what others may use is a number of cores, however many there are.
 """
 
 from __future__ import annotations
@@ -12,18 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
+from controller.contracts.policy import Policy
 from controller.contracts.result import Environment
 
-OTHER_BOUND: Final = 0.15
-"""Cores that others may keep busy, however many there are, since threads that wait for each other
-are as slow as the slowest; Ray's head, controller and agent at rest keep about 0.07 busy."""
-STEAL_BOUND: Final = 0.02
-"""Share of the cores' time."""
-ENFORCED: Final = MappingProxyType({"ci": False, "lab": True})
-"""Run policy → whether the bounds decide on validity."""
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
 """Columns of /proc/stat: user, nice, system, irq, softirq."""
@@ -129,20 +123,20 @@ def environment_of(timed: CpuTimes) -> Environment:
     }
 
 
-def objections(timed: CpuTimes, policy: str) -> tuple[str, ...]:
+def objections(timed: CpuTimes, policy: Policy) -> tuple[str, ...]:
     """Say why a run is INVALID under a policy: others used the cores while it was timed."""
-    if not ENFORCED[policy]:
+    if (limits := policy.host) is None:
         return ()
     found = []
-    if (timed.other_cores or 0.0) > OTHER_BOUND:
+    if (timed.other_cores or 0.0) > limits.most_other_cores:
         found.append(
             f"other processes kept {timed.other_cores:.2f} of {timed.cores} cores busy while it "
             f"was timed ({timed.busy_s - timed.own_s:.2f} CPU s in {timed.elapsed_s:.2f} s); "
-            f"policy {policy} allows {OTHER_BOUND:g}"
+            f"policy {policy.name} allows {limits.most_other_cores:g}"
         )
-    if (timed.steal_share or 0.0) > STEAL_BOUND:
+    if (timed.steal_share or 0.0) > limits.most_steal_share:
         found.append(
             f"the hypervisor took {timed.steal_share:.1%} of the cores' time while it was timed; "
-            f"policy {policy} allows {STEAL_BOUND:.0%}"
+            f"policy {policy.name} allows {limits.most_steal_share:.0%}"
         )
     return tuple(found)

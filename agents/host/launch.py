@@ -47,21 +47,19 @@ def launch_of(
 ) -> Launch:
     """Return how a worker starts; what influences speed comes from knobs alone.
 
-    caller: its environment, of which little is handed down.
-
-    A knob that is not given counts as its plainest value. Raises WorkerFault, blame user, for
-    settings that this host can't give.
+    caller: its environment, of which little is handed down. knobs: every knob of the device's
+    launch manifest. Raises WorkerFault, blame user, for settings that this host can't give.
     """
-    cores = _cores(str(knobs.get("cores", "all")), device, host)
+    cores = _cores(str(knobs["cores"]), device, host)
     environ = inherited(caller) | SAFE_PATH | {"PYTHONUNBUFFERED": "1"}
-    environ["OMP_NUM_THREADS"] = str(_threads(int(knobs.get("threads", 0)), cores))
-    malloc, openmp = str(knobs.get("malloc", "glibc")), str(knobs.get("openmp", "gnu"))
-    environ |= _allocator(malloc, bool(knobs.get("huge_pages", False)), host)
-    environ |= _openmp(openmp, str(knobs.get("thread_binding", "none")))
+    environ["OMP_NUM_THREADS"] = str(_threads(int(knobs["threads"]), cores))
+    malloc, openmp = str(knobs["malloc"]), str(knobs["openmp"])
+    environ |= _allocator(malloc, bool(knobs["huge_pages"]), host)
+    environ |= _openmp(openmp, str(knobs["thread_binding"]))
     environ |= onednn_environ(host.isa_unusable)
     if preloaded := [_library(name, host) for name in (malloc, openmp) if name in LIBRARIES]:
         environ["LD_PRELOAD"] = ":".join(preloaded)
-    prefix = _placement(str(knobs.get("numa", "none")), cores, device, host)
+    prefix = _placement(str(knobs["numa"]), cores, device, host)
     return Launch(prefix, environ)
 
 
@@ -76,7 +74,7 @@ def while_watched(knobs: Mapping[str, Scalar], host: HostTools) -> Mapping[str, 
     glibc puts torch.profiler's records into what tensors leave free; then the next tensor no longer
     fits, and every step maps new pages: 17,000 in RetinaNet's, a fifth of its time.
     """
-    breaks_up = str(knobs.get("malloc", "glibc")).startswith("glibc")
+    breaks_up = str(knobs["malloc"]).startswith("glibc")
     return {**knobs, "malloc": "jemalloc"} if breaks_up and "jemalloc" in host.libraries else knobs
 
 

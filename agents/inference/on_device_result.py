@@ -13,7 +13,7 @@ from agents.energy.trace import Span
 from agents.inference.quality import invalid
 from agents.inference.runner.sampler import FILE
 from agents.inference.throttling import charging_began, findings, summary
-from agents.phones.policy import Policy, load_policy
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Job
@@ -68,7 +68,7 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
             metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
         if job.knobs["length"] != "normal":
             metrics |= predictions(job.scenario, latencies)
-        policy = load_policy(str(job.knobs.get("policy", "ci")))
+        policy = load_policy(str(job.knobs["policy"]))
         result = sampled(result, policy, latencies, folder, queries_of(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
@@ -109,4 +109,7 @@ def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:
 def queries_of(result: Result, job: Job) -> int:
     """Return how many queries LoadGen issued; the one of offline counts as its samples."""
     samples = result.environment.get("samples")
-    return samples // int(job.knobs.get("samples_per_query", 1)) if isinstance(samples, int) else 0
+    if not isinstance(samples, int):
+        return 0
+    several = job.scenario == "multi_stream"
+    return samples // int(job.knobs["samples_per_query"]) if several else samples

@@ -52,17 +52,19 @@ def rules_missed(
 ) -> tuple[str, ...]:
     """Return why a result is none by the suite's run rules; nothing if it is one."""
     workload, knobs = program.workload, job.knobs
+    mode, length, policy = (knobs[name] for name in ("mode", "length", "policy"))
+    dataset = workload.dataset_of(knobs)
     missed = {
         "no task of the suite": workload.suite is None,
         "surrogate model": workload.surrogate,
         "virtual device": device.virtual,
         "not a phone": device.kind is not DeviceKind.ANDROID,
-        f"mode {knobs.get('mode')}": knobs.get("mode") != "submission",
-        f"data set {knobs.get('dataset')}": knobs.get("dataset") != "full",
-        f"length {knobs.get('length')}": knobs.get("length") != "normal",
-        f"policy {knobs.get('policy')}": knobs.get("policy") != "mlperf",
+        f"mode {mode}": mode != "submission",
+        f"data set {dataset}": dataset != "full",
+        f"length {length}": length != "normal",
+        f"policy {policy}": policy != "mlperf",
         f"scenario {job.scenario}": job.scenario not in ("single_stream", "offline"),
-        "a quality target of the sweep's own": bool(knobs.get("quality_target")),
+        "a quality target of the sweep's own": bool(knobs["quality_target"]),
         "accuracy not known": not _accuracy_known(program.quality_target, result),
         "room temperature not between 20 and 25 °C": not _room_fits(device),
         "INVALID": result.validity is Validity.INVALID,

@@ -10,8 +10,9 @@ import numpy as np
 
 from agents.energy.readings import Reading
 from agents.phones.conditions import THERMAL_STATUS
-from agents.phones.policy import Policy, Throttled, is_throttling
+from agents.phones.policy import is_throttling
 from controller.contracts.base import Scalar
+from controller.contracts.policy import Policy, Throttled
 
 WINDOWS: Final = 10
 """A run's latencies in parts of equal number, by whose medians a drift is told."""

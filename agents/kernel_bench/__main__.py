@@ -18,6 +18,7 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import BEST_VARIANT, KernelBench, KernelOperator
+from controller.contracts.manifests import defaults_of
 from controller.platform.interrupted import quietly_interrupted
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
@@ -74,7 +75,7 @@ def main() -> int:
         return _complain(UserError(f"run kernels {wanted.verb}", str(error), remedy))
     if wanted.verb == "bench" and compiler() is None:
         say(f"without baselines by torch.compile: {MISSING}", err=True)
-    knobs = {name: k.default for name, k in load_catalog().launch["cpu_host"].knobs.items()}
+    knobs = defaults_of(load_catalog().launch["cpu_host"].knobs)
     device = cpu_device("here", {})
     launch = launch_of(os.environ, knobs, device, read_host_tools())
     command = (*launch.prefix, *python_module("agents.kernel_bench.worker", sys.argv[1]))

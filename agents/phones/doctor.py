@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from agents.phones.policy import Facts, Policy, preflight
+from agents.phones.policy import Facts, preflight
 from agents.phones.settings import (
     BRIGHTNESS_MODE,
     DEVELOPER,
@@ -15,6 +15,7 @@ from agents.phones.settings import (
     STAY_ON,
 )
 from controller.contracts.checks import Check, Health, worst_first
+from controller.contracts.policy import Policy
 
 SETTINGS: Final = (
     "sh",

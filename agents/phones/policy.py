@@ -1,63 +1,15 @@
-"""The conditions a phone is to be in, as a named policy: before a run, and while it lasts. Pure."""
+"""Whether a phone is as its policy asks: before a run, and while it lasts. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Final, Literal
-
-from pydantic import Field, PositiveFloat
 
 from agents.phones.conditions import THERMAL_STATUS
-from controller.contracts.base import Contract, Scalar
-from controller.contracts.documents import load_yaml, read_limited
+from controller.contracts.base import Scalar
+from controller.contracts.policy import Policy
 
-FOLDER: Final = Path(__file__).parents[1] / "manifests" / "policies"
 Facts = Mapping[str, Scalar]
-Status = Literal["NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN"]
-
-
-class Throttled(Contract):
-    """From where on a phone counts as slowed down by heat."""
-
-    thermal_status: Status
-    frequency_share: Annotated[float, Field(gt=0, le=1)]
-    """Of the highest frequency a core may take, against what it might at the run's start."""
-    latency_drift: PositiveFloat
-    """By how much latencies lie above those of the run's start, to its end."""
-
-
-class Policy(Contract):
-    """Limits; what is None is not asked for. A phone that doesn't tell a fact isn't held to it."""
-
-    name: str
-    title: str
-    least_battery_percent: float | None = None
-    may_charge: bool = True
-    most_battery_celsius: float | None = None
-    most_thermal_status: Status | None = None
-    most_load_per_core: float | None = None
-    airplane_mode: bool = False
-    most_brightness: float | None = None
-    wait_s: Annotated[float, Field(ge=0)] = 0.0
-    """How long a phone is waited for that may still come into its limits."""
-    ask_every_s: PositiveFloat = 5.0
-    throttled: Throttled | None = None
-    """None: throttling is recorded and not judged."""
-
-    @property
-    def judges(self) -> bool:
-        """Whether it asks for anything; else conditions are recorded only."""
-        named = {"name", "title", "wait_s", "ask_every_s"}
-        return self != Policy.model_validate(self.model_dump(include=named))
-
-
-@cache
-def load_policy(name: str) -> Policy:
-    """Read a policy; the scenarios' knob `policy` names them all."""
-    return Policy.model_validate(load_yaml(read_limited(FOLDER / f"{name}.yaml")))
 
 
 @dataclass(frozen=True, slots=True)

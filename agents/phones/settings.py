@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from agents.phones.policy import Policy
 from controller.contracts.adb_status import Offer
 from controller.contracts.base import Contract
+from controller.contracts.policy import Policy
 
 AIRPLANE: Final = "global/airplane_mode_on"
 RADIOS: Final = "global/airplane_mode_radios"

@@ -14,6 +14,7 @@ from agents.profiling.annotate import PhasedWorkload, modules_marked
 from agents.profiling.names import TRACE
 from agents.scenarios.training import Trainer
 from controller.contracts.base import Scalar
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Result
 from controller.contracts.wire import Progress
 from controller.profiles.marks import STEP
@@ -72,5 +73,5 @@ def capture(
     flush()
     trace = folder / TRACE
     profiler.export_chrome_trace(str(trace))
-    result = trainer.result(steps, str(knobs.get("policy", "ci")))
+    result = trainer.result(steps, load_policy(str(knobs["policy"])))
     return result.model_copy(update={"artefacts": {"trace": str(trace)}})

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Generic
 
 from agents.backends.protocol import TrainingBackend
-from agents.energy.account import REST_S, account
+from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
 from agents.host.disturbance import CpuWatch, environment_of
 from agents.host.disturbance import objections as disturbances
 from controller.contracts.base import Scalar
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, StepBatch
@@ -67,7 +68,7 @@ class Trainer(Generic[Batch, Outputs]):
             yield
         self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
-    def result(self, steps: Steps, policy: str) -> Result:
+    def result(self, steps: Steps, policy: Policy) -> Result:
         """Return what timed steps come to; called once, after the last."""
         timed = self._watch.timed
         reasons = objections(steps) + disturbances(timed, policy)
@@ -105,8 +106,8 @@ def run(
 ) -> Result:
     """Train `warmup_steps` + `steps` steps; the latter are the samples."""
     warmup, timed = int(knobs["warmup_steps"]), int(knobs["steps"])
-    policy = str(knobs.get("policy", "ci"))
-    trainer = Trainer(workload, backend, REST_S[policy])
+    policy = load_policy(str(knobs["policy"]))
+    trainer = Trainer(workload, backend, policy.rest_s)
     steps: Steps = []
 
     def train(phase: str, count: int) -> None:
@@ -145,7 +146,7 @@ def run_batches(
         come_to_rest()
         rested = time.process_time()
         say(StepBatch(samples=tuple(seconds for seconds, _ in batch), rest_cpu_s=rest_cpu_s))
-    return trainer.result(steps, str(knobs.get("policy", "ci")))
+    return trainer.result(steps, load_policy(str(knobs["policy"])))
 
 
 def _rested_from(began_s: float) -> Mapping[str, float]:

@@ -11,12 +11,13 @@ from importlib.metadata import distributions
 
 from agents.stacks.resolving import resolve
 from controller.contracts.catalog import load_catalog
+from controller.contracts.manifests import defaults_of
 
 
 def main() -> int:
     """Build the stack's backend with default knobs, and ask it."""
     stack = load_catalog().stacks[sys.argv[1]]
-    backend = resolve(str(stack.backend))({name: k.default for name, k in stack.knobs.items()})
+    backend = resolve(str(stack.backend))(defaults_of(stack.knobs))
     packages = sorted(f"{d.name}=={d.version}" for d in distributions())
     said = {"packages": packages, "environment": backend.environment()}
     sys.stdout.write(json.dumps(said) + "\n")

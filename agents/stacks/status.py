@@ -16,7 +16,7 @@ from agents.stacks.interpreter import command_in
 from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command
 from controller.contracts.errors import UserError
-from controller.contracts.manifests import StackManifest
+from controller.contracts.manifests import StackManifest, defaults_of
 from controller.contracts.stacks import StackDetails, StackStatus
 from controller.platform.inherited import inherited
 from controller.platform.programs import PYTHON, SAFE_PATH, python_module
@@ -73,7 +73,7 @@ def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
 def _lacking(stack: StackManifest, command: Command) -> Iterator[str]:
     """Yield what the store of models lacks of the files that a run by default needs."""
     store = Store(user_tasks().parent)
-    defaults = {name: knob.default for name, knob in stack.knobs.items()}
+    defaults = defaults_of(stack.knobs)
     for file, known in command.needed(defaults).items():
         key = f"{stack.name}/files/{file}"
         checksum = known.checksum or store.pinned(key)

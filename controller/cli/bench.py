@@ -9,6 +9,7 @@ import typer
 
 from controller.cli.common import Json, show_json, show_table
 from controller.contracts.bench import PlantedTrials
+from controller.contracts.sweep import Stopping
 from controller.platform.terminal import say
 from controller.reports.overhead import overhead_of
 from controller.reports.planted import judged, judged_table
@@ -69,7 +70,7 @@ def compare(
         typer.Option(
             min=1e-4, max=9, help="Relative width of the interval at which a comparison stops."
         ),
-    ] = 0.03,
+    ] = Stopping().width,
     seed: Annotated[
         int, typer.Option(help="Seed of the random load and of the order of sides.")
     ] = 0,

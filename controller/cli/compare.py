@@ -21,6 +21,7 @@ from controller.runtime.client import FarmClient
 from controller.runtime.watch import follow, runs_of
 from controller.scheduling.expansion import cells_of
 
+STOPPING = Stopping()
 SETTING_UP_S = 1800.0
 """What an attempt may take beyond its turns: to start both sides, build and compile."""
 
@@ -42,13 +43,13 @@ def compare(
             max=9,
             help="Stop when the 95 % interval is narrower than this fraction of the ratio.",
         ),
-    ] = 0.03,
+    ] = STOPPING.width,
     time_limit: Annotated[
         float,
         typer.Option(
             min=1, max=86400, metavar="SECONDS", help="Seconds after which to stop in any case."
         ),
-    ] = 600.0,
+    ] = STOPPING.time_limit_s,
     json: Json = False,
 ) -> None:
     """Compare two cells in alternating batches on one device.

@@ -13,7 +13,13 @@ from rich.table import Table
 from controller.cli.common import Json, show_json, show_table
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
-from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
+from controller.contracts.kernels import (
+    BEST_VARIANT,
+    KernelBench,
+    KernelCheck,
+    KernelOperator,
+    KernelRow,
+)
 from controller.platform.terminal import say
 from controller.runtime.kernels import run_kernels
 
@@ -51,18 +57,27 @@ def bench(
     op: Op = None,
     dtype: Dtype = None,
     variant: Annotated[
-        str, typer.Option(help="Variant, such as avx2; best is the best this CPU can run.")
-    ] = "best",
+        str | None,
+        typer.Option(help="Variant, such as avx2. [default: best, the best that this CPU can run]"),
+    ] = None,
     width: Annotated[
-        float,
+        float | None,
         typer.Option(
-            min=1e-4, max=9, help="Relative width of the interval at which a comparison stops."
+            min=1e-4,
+            max=9,
+            help="Relative width of the interval at which a comparison stops. "
+            "[default: that of the knob kernel_width]",
         ),
-    ] = 0.05,
+    ] = None,
     time_limit: Annotated[
-        float,
-        typer.Option(min=0.1, max=86400, metavar="SECONDS", help="Seconds for one comparison."),
-    ] = 20.0,
+        float | None,
+        typer.Option(
+            min=0.1,
+            max=86400,
+            metavar="SECONDS",
+            help="Seconds for one comparison. [default: those of the knob kernel_time_limit]",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time each operator against its baselines.
@@ -70,7 +85,7 @@ def bench(
     Baselines are the reference in eager mode and with torch.compile, timed in alternating batches.
     Times include forward and backward; both sides have the same threads and malloc.
     """
-    wanted = _wanted("bench", op, dtype, variant, width, time_limit)
+    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit)
     found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
     if json:
         show_json(found)
@@ -124,11 +139,15 @@ def _wanted(
     op: str | None = None,
     dtype: str | None = None,
     variant: str | None = None,
-    width: float = 0.05,
-    time_limit_s: float = 20.0,
+    width: float | None = None,
+    time_limit_s: float | None = None,
 ) -> KernelBench:
-    """Return what is asked for; raises UserError for names that don't exist."""
-    knobs = load_catalog().workloads["kernels"].knobs
+    """Return what is asked for; raises UserError for names that don't exist.
+
+    width, time_limit_s: those of the scenario's knobs if they aren't given.
+    """
+    catalog = load_catalog()
+    knobs, stopping = (m.knobs for m in (catalog.workloads["kernels"], catalog.scenarios["kernel"]))
     for name, value in (("op", op), ("dtype", dtype), ("variant", variant)):
         allowed = knobs[name].choices or ()
         if value is not None and value not in allowed:
@@ -139,8 +158,8 @@ def _wanted(
         operators=(op,) if op else (),
         dtypes=(dtype,) if dtype else (),
         variants=(variant,) if variant else (),
-        width=width,
-        time_limit_s=time_limit_s,
+        width=float(width or stopping["kernel_width"].default),
+        time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default),
     )
 
 

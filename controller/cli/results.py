@@ -124,7 +124,8 @@ def compare(
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     with _reading_of(sweep) as store:
         chosen = choose(store.results(sweep), wanted)
-    unlike = difference(chosen.paired or chosen.a, chosen.b) or stray_knob(chosen, wanted)
+    unlike = difference(chosen.paired or chosen.a, chosen.b, catalog.own_facts)
+    unlike = unlike or stray_knob(chosen, wanted)
     if unlike and not force:
         remedy = "Choose with `--device`, `--sweep` and `--knob`, or add `--force`."
         raise UserError("compare stored results", unlike, remedy)

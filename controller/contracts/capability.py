@@ -156,7 +156,8 @@ def delegate_of(knobs: Mapping[str, Scalar]) -> str:
     chosen = [name for switch, name in SWITCHES.items() if knobs.get(switch) is True]
     if "use_xnnpack" in knobs and not chosen:
         return "xnnpack" if knobs["use_xnnpack"] else NONE
-    return "+".join(chosen) or str(knobs.get("delegate", ""))
+    asked = knobs.get("delegate")
+    return "+".join(chosen) or ("" if asked is None else str(asked))
 
 
 def _said(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +13,7 @@ from controller.contracts.base import Contract
 from controller.contracts.command import Command
 from controller.contracts.documents import DocumentRefused, load_yaml, read_limited, short
 from controller.contracts.errors import SweepInvalid
+from controller.contracts.facts import OwnFact
 from controller.contracts.manifests import (
     Knob,
     LaunchManifest,
@@ -40,6 +41,13 @@ class Catalog(Contract):
     stacks: dict[str, StackManifest]
     scenarios: dict[str, ScenarioManifest]
     launch: dict[str, LaunchManifest]
+
+    @cached_property
+    def own_facts(self) -> Mapping[str, OwnFact]:
+        """The facts that stacks and scenarios declare, beside benchfarm's."""
+        owners: tuple[StackManifest | ScenarioManifest, ...]
+        owners = (*self.stacks.values(), *self.scenarios.values())
+        return {name: fact for owner in owners for name, fact in owner.facts.items()}
 
     def knobs_of(self, workload: str, stack: str, scenario: str) -> dict[str, Knob]:
         """Return all knobs a cell of these three has; every name belongs to one manifest only."""
@@ -75,6 +83,7 @@ def load_catalog() -> Catalog:
     }
     workloads = _workloads()
     _require_known(scenarios, workloads)
+    _require_one_meaning((*stacks.values(), *scenarios.values()))
     return Catalog(
         workloads={n: _driven_by(commands, scenarios, w) for n, w in workloads.items()},
         stacks=stacks,
@@ -89,6 +98,18 @@ def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collect
         if unknown := sorted(set(scenario.workloads) - set(workloads)):
             seen = f"key workloads: there is no workload {short(unknown[0])}"
             raise SweepInvalid(f"read scenario {name}", seen, f"Known: {', '.join(workloads)}.")
+
+
+def _require_one_meaning(owners: Iterable[StackManifest | ScenarioManifest]) -> None:
+    """Raise SweepInvalid if two manifests declare one fact in different ways."""
+    known: dict[str, tuple[str, OwnFact]] = {}
+    for owner in owners:
+        for name, fact in owner.facts.items():
+            first, declared = known.setdefault(name, (owner.name, fact))
+            if declared != fact:
+                seen = f"{first} declares the fact {name} in another way"
+                remedy = "Rename the fact, or declare it in the same way."
+                raise SweepInvalid(f"read the manifest of {owner.name}", seen, remedy)
 
 
 def _driven_by(

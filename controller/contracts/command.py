@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, PositiveFloat, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
+from controller.contracts.facts import declaration_of
 from controller.contracts.mobile import ModelFile
 from controller.contracts.result import Blame
 from controller.contracts.units import Unit
@@ -134,7 +135,8 @@ class Command(Contract):
     result: Name
     """The figure that ranks."""
     facts: dict[Name, str] = {}
-    """Of the result's environment, by a pattern with a group `value`: the last line that has it."""
+    """Of the result's environment, by a pattern with a group `value`: the last line that has it.
+    Each is declared, by `facts.yaml` for `programs`, or by the stack's manifest."""
     failures: tuple[FailureLine, ...] = ()
     invalid: tuple[str, ...] = ()
     """Patterns of lines by which a result is INVALID, such as a LoadGen's own verdict."""
@@ -147,9 +149,6 @@ class Command(Contract):
         figure = self.figures.get(self.result)
         if figure is None or not figure.required:
             raise ValueError(f"result: {self.result} is not one of the required figures")
-        for name, pattern in self.facts.items():
-            if VALUE not in line_pattern(pattern).groupindex:
-                raise ValueError(f"facts.{name}: {pattern!r} has no group (?P<{VALUE}>…)")
         for pattern in self.invalid:
             line_pattern(pattern)
         names = [file.filename or name for name, file in self.files.items()]
@@ -162,6 +161,20 @@ class Command(Contract):
             if name.startswith(_FILE) and name.removeprefix(_FILE) not in self.files:
                 raise ValueError(f"arguments: {{{name}}} is not one of files")
         return self
+
+    @model_validator(mode="after")
+    def _finds_facts(self) -> Self:
+        for name, pattern in self.facts.items():
+            if VALUE not in line_pattern(pattern).groupindex:
+                raise ValueError(f"facts.{name}: {pattern!r} has no group (?P<{VALUE}>…)")
+            declared = declaration_of(name)
+            if declared is not None and not declared.programs:
+                raise ValueError(f"facts.{name}: benchfarm writes this fact. Take another name.")
+        return self
+
+    def own_facts(self) -> set[str]:
+        """Return the names of the facts that the stack's manifest has to declare."""
+        return {name for name in self.facts if declaration_of(name) is None}
 
     @cached_property
     def places(self) -> frozenset[str]:

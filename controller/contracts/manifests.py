@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
+from controller.contracts.facts import OwnFacts
 from controller.contracts.mobile import OnDevice
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
@@ -51,6 +52,11 @@ class Knob(Contract):
 
 def _is_int(value: Scalar) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def defaults_of(knobs: Mapping[str, Knob]) -> dict[str, Scalar]:
+    """Return the default of each knob."""
+    return {name: knob.default for name, knob in knobs.items()}
 
 
 class QualityTarget(Contract):
@@ -144,6 +150,8 @@ class StackManifest(Contract):
     """It compiles C++ while it runs."""
     baseline: bool = False
     """Other stacks on the same device are compared with this one, where it has a result."""
+    facts: OwnFacts = {}
+    """Facts that only this stack writes."""
     knobs: dict[str, Knob] = {}
 
     @model_validator(mode="after")
@@ -152,6 +160,18 @@ class StackManifest(Contract):
             raise ValueError("give exactly one of backend, bundle and command")
         if self.command and (unknown := sorted(self.command.knobs_named() - self.knobs.keys())):
             raise ValueError(f"command: {{{unknown[0]}}} is not a knob of the stack")
+        return self
+
+    @model_validator(mode="after")
+    def _declares_what_its_program_writes(self) -> Self:
+        written = self.command.own_facts() if self.command else self.facts.keys()
+        if missing := sorted(written - self.facts.keys()):
+            raise ValueError(
+                f"command.facts.{missing[0]} is not declared. Declare it under facts, with kind "
+                "and means."
+            )
+        if unread := sorted(self.facts.keys() - written):
+            raise ValueError(f"facts.{unread[0]}: no pattern of command.facts has this name")
         return self
 
 
@@ -166,6 +186,8 @@ class ScenarioManifest(Contract):
     """Workloads that it drives, beside those whose own manifests name it."""
     instead_of_pairing: str | None = None
     """Of a scenario that can't compare two sides: what to do instead, as a sentence."""
+    facts: OwnFacts = {}
+    """Facts that only this scenario writes."""
     knobs: dict[str, Knob] = {}
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from controller.contracts.base import Contract, Name
+from controller.contracts.base import Contract, Name, Scalar
 
 Checksum = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$")]
 """As whoever published the file gives it."""
@@ -208,3 +208,10 @@ class OnDevice(Contract):
     performance_samples: PositiveInt = 1024
     """Samples LoadGen draws from in performance mode (run rules)."""
     run_lengths: RunLengths = RunLengths()
+
+    def dataset_of(self, knobs: Mapping[str, Scalar]) -> str | None:
+        """Return the data set that a cell's knobs choose: the only one if there is no such knob.
+
+        None if it has none: inputs are made up.
+        """
+        return str(knobs["dataset"]) if "dataset" in knobs else next(iter(self.datasets), None)

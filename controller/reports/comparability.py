@@ -1,48 +1,36 @@
-"""Whether results may be compared: the facts that have to agree, and the first that does not.
+"""Whether results may be compared: the first fact that differs and must not.
 
-Pure.
+Which facts those are, `contracts/facts.yaml` and manifests declare. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+from controller.contracts.facts import SIDES, Equal, OwnFact, compared_facts
 from controller.contracts.records import StoredResult
-
-HOST_FACTS = (
-    *("cpu_model", "cpu_vendor", "architecture", "microcode", "isa", "cores", "logical_cpus"),
-    *("sockets", "numa_nodes", "memory_bytes", "hypervisor", "kernel", "os", "governor"),
-    *("manufacturer", "model", "soc", "abi", "fingerprint", "android"),
-)
-"""Of the device and its system: equal for all results."""
-
-STACK_FACTS = (
-    *("python", "torch", "torch_isa", "onednn", "onednn_isa", "ipex_onednn", "ipex_onednn_isa"),
-    *("runtime", "litert", "tflite", "loadgen", "numpy", "delegate"),
-)
-"""Of the software: equal for all results of one stack."""
-
-KERNELS = "kernels"
-"""The variant of our kernels: the software's, but where a cell names one to measure it."""
-
-LAUNCH_FACTS = ("threads", "interop_threads", "affinity", "malloc", "openmp", "settings")
-"""Of how a process was started: equal for all results of one side."""
 
 Side = Sequence[StoredResult]
 
 
-def difference(a: Side, b: Side = ()) -> str | None:
+def difference(a: Side, b: Side, own: Mapping[str, OwnFact]) -> str | None:
     """Return the first fact in which results differ that must not, or None if they are alike.
 
-    a, b: results of one side each; paired results are all in `a`. A fact that some results have
-    and others lack differs, too.
+    a, b: results of one side each; paired results are all in `a`. own: what the catalogue's stacks
+    and scenarios declare. A fact that some results have and others lack differs, too.
     """
     everything = (*a, *b)
+
+    def compared(equal: Equal, results: Side, sides: Sequence[str] = SIDES) -> list[str]:
+        """Return the names of the facts to look at, also those of a paired result's sides."""
+        names = compared_facts(equal, results[0].scenario, own) if results else ()
+        return [f"{side}{name}" for name in names for side in sides]
+
     rules: list[tuple[Iterable[str], Callable[[StoredResult, str], Hashable], Side]] = [
         (("device", "device_kind", "virtual", "workload", "scenario"), _field, everything),
-        (HOST_FACTS, _fact, everything),
-        *((_both_sides(_stack_facts(same)), _fact, same) for same in _by_stack(everything)),
-        *((_both_sides(LAUNCH_FACTS), _fact, side) for side in (a, b)),
+        (compared(Equal.RESULTS, everything, sides=("",)), _fact, everything),
+        *((compared(Equal.STACK, same), _fact, same) for same in _by_stack(everything)),
+        *((compared(Equal.SIDE, side), _fact, side) for side in (a, b)),
     ]
     found = (_first(names, value, results) for names, value, results in rules)
     return next((said for said in found if said), None)
@@ -64,15 +52,6 @@ def _by_stack(results: Side) -> list[list[StoredResult]]:
         [r for r in results if (r.stack, r.versus.stack if r.versus else None) == stack]
         for stack in stacks
     ]
-
-
-def _stack_facts(results: Side) -> tuple[str, ...]:
-    return STACK_FACTS if results[0].scenario == "kernel" else (*STACK_FACTS, KERNELS)
-
-
-def _both_sides(names: Sequence[str]) -> list[str]:
-    """Add the names by which a paired result tells its sides' facts where they differ."""
-    return [f"{prefix}{name}" for name in names for prefix in ("", "a.", "b.")]
 
 
 def _field(result: StoredResult, name: str) -> Hashable:

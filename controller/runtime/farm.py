@@ -37,6 +37,7 @@ from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import Sweeps
+from controller.scheduling.declared_facts import with_declared_facts
 from controller.scheduling.device_life import (
     DeviceEvent,
     Failed,
@@ -176,7 +177,8 @@ class Farm:
         counted = run.lease is not None and run.lease.number == ref.attempt
         began = self._roster.by_our_clock(report.agent_id, report.started_at, attempt.leased_at)
         known = self._roster.devices.get(attempt.device_id)
-        outcome = as_kept(report.outcome, known.device if known else None)
+        outcome = with_declared_facts(report.outcome, self._catalog.own_facts)
+        outcome = as_kept(outcome, known.device if known else None)
         self._runs.apply([(run, Reported(ref.attempt, outcome, began))])
         if counted:
             self._judge(attempt.device_id, outcome)

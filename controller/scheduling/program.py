@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
+from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, runs
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
-from controller.contracts.manifests import StackManifest, WorkloadManifest
+from controller.contracts.manifests import StackManifest, WorkloadManifest, defaults_of
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.wire import (
@@ -26,9 +28,10 @@ WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 
 def job_of(run: Run, catalog: Catalog) -> Job:
     """Return what the agent that holds a run's lease is to do; raises UnknownAttempt if none."""
-    cell, lease = run.cell, run.lease
+    lease = run.lease
     if lease is None:
         raise UnknownAttempt(run.run_id, len(run.attempts))
+    cell = completed(run.cell, catalog)
     return Job(
         ref=AttemptRef(run_id=run.run_id, attempt=lease.number),
         device_id=lease.device_id,
@@ -41,6 +44,23 @@ def job_of(run: Run, catalog: Catalog) -> Job:
         candidate=candidate_of(cell, catalog),
         profiled=bool(cell.profiled),
     )
+
+
+def completed(cell: Cell, catalog: Catalog) -> Cell:
+    """Return a cell with a value of every knob; one that is younger than the cell has its default.
+
+    Code that measures need not, and must not, have defaults of its own.
+    """
+
+    def knobs(stack: str, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        return {**defaults_of(catalog.knobs_of(cell.workload, stack, cell.scenario)), **given}
+
+    versus = cell.versus
+    if versus:
+        other = knobs(versus.stack, versus.knobs)
+        versus = versus.model_copy(update={"knobs": other})
+    own = knobs(cell.stack, cell.knobs)
+    return cell.model_copy(update={"knobs": own, "versus": versus})
 
 
 def candidate_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> CandidateJob | None:
@@ -75,8 +95,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
     if workload.builder and stack.backend:
         return TrainingProgram(
             builder=workload.builder,
-            # A run may be older than a knob of its workload: the builder's default serves.
-            arguments={name: cell.knobs[name] for name in workload.knobs if name in cell.knobs},
+            arguments={name: cell.knobs[name] for name in workload.knobs},
             backend=stack.backend,
             environment=stack.environment,
         )

@@ -56,7 +56,7 @@ class ResNeXt50(nn.Module):
         ValueError: trainable_stages is not within 0 and 5.
     """
 
-    def __init__(self, trainable_stages: int = 3) -> None:
+    def __init__(self, trainable_stages: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = FrozenBatchNorm2d(64)

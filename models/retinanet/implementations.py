@@ -17,7 +17,7 @@ TORCHVISION = "torchvision"
 
 
 def retinanet_training(
-    implementation: str = OURS,
+    implementation: str,
     **arguments: Any,  # noqa: ANN401 - passed on
 ) -> RetinaNetTraining | TorchvisionTraining:
     """Return the workload in an implementation; arguments are those of RetinaNetTraining.

@@ -95,8 +95,8 @@ def detection_loss(
     outputs: HeadOutputs,
     targets: Sequence[DetectionTarget],
     anchors: Tensor,
-    focal_loss: FocalLoss = reference_focal_loss,
-    matching: Matching = reference_matching,
+    focal_loss: FocalLoss,
+    matching: Matching,
 ) -> Tensor:
     """Return classification plus box loss in fp32, averaged over the images.
 

@@ -36,7 +36,7 @@ class RetinaNet(nn.Module):
         trainable_stages: backbone stages that learn, see `ResNeXt50`.
     """
 
-    def __init__(self, num_classes: int = 264, trainable_stages: int = 3) -> None:
+    def __init__(self, num_classes: int, trainable_stages: int) -> None:
         super().__init__()
         self.mean: Tensor
         self.std: Tensor

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from agents.attempts import on_device
-from agents.phones import policy as policies
 from agents.virtual_phone import control
 from agents.virtual_phone.profiles import FOLDER
+from controller.contracts import policy as policies
 from controller.contracts.base import Scalar
 from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.units import Unit
@@ -46,7 +46,11 @@ async def agent(
     phone: RunningPhone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[LoopAgent]:
     wait_for_nobody(monkeypatch, tmp_path)
-    monkeypatch.setattr(on_device, "REST_S", dict.fromkeys(("ci", "lab", "mlperf"), 7.0))
+    rests = {
+        name: policies.load_policy(name).model_copy(update={"rest_s": 7.0})
+        for name in ("ci", "lab", "mlperf")
+    }
+    monkeypatch.setattr(on_device, "load_policy", rests.__getitem__)
     async with agent_with(phone, Home(tmp_path / "home")) as agent:
         yield agent
 

@@ -184,6 +184,8 @@ async def bare_top1(content: Content) -> float:
             "min_query_count": 1,
             "min_duration_ms": 0,
             "performance_sample_count": 10,
+            "threads": 1,
+            "delegate": "xnnpack",
             "answer": "top1",
             "input_mean": 127.5,
             "input_std": 127.5,

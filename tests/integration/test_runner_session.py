@@ -54,6 +54,8 @@ def spec(folder: Path, **changes: object) -> RunSpec:
         "min_query_count": 64,
         "min_duration_ms": 0,
         "performance_sample_count": 3,
+        "threads": 1,
+        "delegate": "xnnpack",
     }
     return RunSpec.of(given | changes)
 

@@ -15,6 +15,7 @@ from models.retinanet.frozen_norm import FrozenBatchNorm2d
 from models.retinanet.model import RetinaNet
 from models.retinanet.torchvision_reference import TorchvisionTraining
 from models.retinanet.workload import RetinaNetTraining
+from tests.support.knobs import retinanet_arguments
 
 
 class TrainedLooking(RetinaNetTraining):
@@ -42,7 +43,7 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    ours = TrainedLooking(image_size=int(sys.argv[1]), batch_size=2)
+    ours = TrainedLooking(**retinanet_arguments(image_size=int(sys.argv[1]), batch_size=2))
     theirs = TorchvisionTraining(ours)
     batch, model, reference = ours.batch(0), ours.build_model(), theirs.build_model()
 

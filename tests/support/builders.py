@@ -18,6 +18,7 @@ from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.units import Unit
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 from controller.runtime.clock import Clock
+from tests.support.knobs import job_knobs
 
 VERSION = "0.2.0"
 
@@ -220,7 +221,7 @@ def job(of: AttemptRef | None = None, device_id: str = "cpu-1", deadline_s: floa
         workload="resnet",
         stack="torch",
         scenario="training",
-        knobs={"threads": 1},
+        knobs=job_knobs(threads=1),
         program=TrainingProgram(
             builder="models.resnet:Build", arguments={}, backend="agents.torch:Backend"
         ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.catalog import load_catalog
+from controller.contracts.facts import undeclared
 from controller.contracts.result import Outcome
 from controller.contracts.sweep import Cell
 from controller.contracts.wire import WorkerSpec
@@ -48,4 +49,6 @@ async def run_cell(
     device = builders.cpu(cores=frozenset(os.sched_getaffinity(0)))
     spec = WorkerSpec(job=job, device=device, artefact_dir=str(folder))
     worker = WorkerProcess(OWNER, partial(stack_worker, stacks))
-    return await worker.run(spec, lambda _: None)
+    outcome = await worker.run(spec, lambda _: None)
+    assert undeclared(outcome.environment, CATALOG.own_facts) == []
+    return outcome

@@ -8,9 +8,10 @@ from pathlib import Path
 from agents.attempts.on_device import LoadGenRunner
 from agents.attempts.phone import PhoneRunner
 from agents.inference.content import Content, cache_folder
-from agents.phones.policy import Policy, load_policy
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
+from controller.contracts.facts import undeclared
+from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Outcome
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import AttemptRef, Job, Progress, WorkerSpec
@@ -59,4 +60,6 @@ async def run_cell(
         phases.append(progress.phase)
         on_progress(progress)
 
-    return await runner.run(spec, take), phases
+    outcome = await runner.run(spec, take)
+    assert undeclared(outcome.environment, catalog.own_facts) == []
+    return outcome, phases

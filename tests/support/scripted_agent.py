@@ -1,7 +1,7 @@
 """`python -m tests.support.scripted_agent FOLDER`: a real agent whose runs are over at once.
 
 It registers over Ray with some made-up devices and measures nothing: for tests of the controller
-that need many runs. What it reports says so in its environment.
+that need many runs. Its devices are virtual, and say so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scripted:
         return Result(
             validity=Validity.VALID,
             metrics={"step_time": Measurement.of_samples((RUN_S,), Unit.SECONDS)},
-            environment={"scripted": True, "attempt": spec.job.ref.attempt},
+            environment={"hostname": LABEL},
         )
 
     async def clean(self) -> int:

@@ -79,7 +79,8 @@ class Session:
         settings = loadgen_settings(self._spec)
         expected_ns = max(1, int(expected_latency_s * 1e9 / 2))
         settings.single_stream_expected_latency_ns = expected_ns
-        settings.multi_stream_expected_latency_ns = expected_ns * self._spec.samples_per_query
+        if self._spec.scenario == "multi_stream":
+            settings.multi_stream_expected_latency_ns = expected_ns * self._spec.samples_per_query
         total = len(self._dataset)
         held = min(self._spec.performance_sample_count, total)
         library = loadgen.ConstructQSL(total, held, self._load, self._unload)
@@ -162,9 +163,11 @@ def loadgen_settings(spec: RunSpec) -> Any:  # noqa: ANN401 - loadgen.TestSettin
     settings.min_query_count = spec.min_query_count
     settings.min_duration_ms = spec.min_duration_ms
     settings.offline_expected_qps = spec.offline_expected_qps
-    settings.multi_stream_samples_per_query = spec.samples_per_query
-    settings.server_target_qps = spec.target_qps
-    settings.server_target_latency_ns = int(spec.target_latency_ms * 1e6)
+    if spec.scenario == "multi_stream":
+        settings.multi_stream_samples_per_query = spec.samples_per_query
+    if spec.scenario == "server":
+        settings.server_target_qps = spec.target_qps
+        settings.server_target_latency_ns = int(spec.target_latency_ms * 1e6)
     settings.qsl_rng_seed = spec.qsl_rng_seed
     settings.sample_index_rng_seed = spec.sample_index_rng_seed
     settings.schedule_rng_seed = spec.schedule_rng_seed

@@ -26,6 +26,12 @@ _AT_LEAST_ONE: Final = (
     "samples_per_query",
     "threads",
 )
+_OF_SCENARIO: Final[Mapping[str, str]] = {
+    "samples_per_query": "multi_stream",
+    "target_qps": "server",
+    "target_latency_ms": "server",
+}
+"""The only scenario that uses a key, and needs it."""
 _POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
@@ -55,8 +61,8 @@ class RunSpec:
     """Least duration; 0 offline, where the number of samples alone decides."""
     performance_sample_count: int
     """Samples held in memory, from which LoadGen draws in performance mode."""
-    threads: int = 1
-    delegate: str = "xnnpack"
+    threads: int
+    delegate: str
     """`xnnpack`, `none` for the runtime's own kernels, `auto` for what it does by itself."""
     answer: str = "raw"
     """How outputs become what LoadGen logs: see answers.py."""
@@ -65,12 +71,12 @@ class RunSpec:
     input_std: float = 255.0
     offline_expected_qps: float = 1.0
     """With `min_duration_ms` > 0 LoadGen sizes the offline query by it."""
-    samples_per_query: int = 8
-    """Of multi_stream."""
-    target_qps: float = 1.0
-    """Queries a second that server issues, at random times."""
-    target_latency_ms: float = 10.0
-    """What 99 % of server's queries have to keep."""
+    samples_per_query: int = 0
+    """Of multi_stream, which needs it."""
+    target_qps: float = 0.0
+    """Queries a second that server issues, at random times; server needs it."""
+    target_latency_ms: float = 0.0
+    """What 99 % of server's queries have to keep; server needs it."""
     qsl_rng_seed: int = 0
     sample_index_rng_seed: int = 0
     schedule_rng_seed: int = 0
@@ -98,18 +104,19 @@ class RunSpec:
         known = {field.name: field for field in fields(RunSpec)}
         objections = [f"unknown key {key}" for key in given if key not in known]
         objections += [
-            objection
-            for field in known.values()
-            if (objection := _objection(field, given.get(field.name, MISSING)))
+            objection for field in known.values() if (objection := _objection(field, given))
         ]
         if objections:
             raise spec_invalid("; ".join(objections))
         return RunSpec(**given)
 
 
-def _objection(field: Field[Any], value: object) -> str | None:
+def _objection(field: Field[Any], given: Mapping[str, Any]) -> str | None:
+    value = given.get(field.name, MISSING)
     if value is MISSING:
-        return f"{field.name} is missing" if field.default is MISSING else None
+        owner = _OF_SCENARIO.get(field.name)
+        unused = owner != given.get("scenario") if owner else field.default is not MISSING
+        return None if unused else f"{field.name} is missing"
     kinds = _KINDS[str(field.type)]
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         return f"{field.name} must be {field.type}, not {value!r}"

@@ -58,7 +58,7 @@ def view_of(
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
-        conditions=conditions_of(groups),
+        conditions=conditions_of(groups, catalog.own_facts),
         any_virtual=any(name.virtual for name in names.values()),
     )
 

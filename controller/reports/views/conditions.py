@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
+from controller.contracts.facts import OwnFact, unit_of
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.units import Unit
 from controller.reports.groups import Group
@@ -28,6 +29,8 @@ class Source:
     device: DeviceName
     subject: str
     facts: Mapping[str, Sequence[Value]]
+    units: Mapping[str, str | None]
+    """Of each of them."""
 
 
 def device_name(origin: OutcomeOrigin, outcomes: Sequence[OutcomeOrigin]) -> DeviceName:
@@ -42,11 +45,14 @@ def _model(environment: Mapping[str, Value]) -> str:
     return " ".join(str(environment[name]) for name in names if environment.get(name))
 
 
-def conditions_of(groups: Sequence[Group]) -> tuple[Conditions, ...]:
-    """Return the facts of all results that count, VALID or not, for each kind of device."""
+def conditions_of(groups: Sequence[Group], own: Mapping[str, OwnFact]) -> tuple[Conditions, ...]:
+    """Return the facts of all results that count, VALID or not, for each kind of device.
+
+    own: what the catalogue's stacks and scenarios declare.
+    """
     kinds = dict.fromkeys(group.origin.device_kind for group in groups)
     of_kind = ([g for g in groups if g.origin.device_kind is kind] for kind in kinds)
-    found = ((kind, _sources(of)) for kind, of in zip(kinds, of_kind, strict=True))
+    found = ((kind, _sources(of, own)) for kind, of in zip(kinds, of_kind, strict=True))
     return tuple(_conditions(kind, sources) for kind, sources in found if sources)
 
 
@@ -57,7 +63,7 @@ def _conditions(kind: DeviceKind, sources: Sequence[Source]) -> Conditions:
     for name in dict.fromkeys(name for source in sources for name in source.facts):
         found = [source.facts.get(name, ()) for source in sources]
         if all(len(values) == 1 and values == found[0] for values in found):
-            same.append((name, fact_text(name, found[0][0])))
+            same.append((name, fact_text(found[0][0], sources[0].units[name])))
             continue
         (within if any(len(values) > 1 for values in found) else between).append(name)
         if everywhere := _in_all(name, sources):
@@ -73,15 +79,17 @@ def _conditions(kind: DeviceKind, sources: Sequence[Source]) -> Conditions:
     )
 
 
-def _sources(groups: Sequence[Group]) -> list[Source]:
+def _sources(groups: Sequence[Group], own: Mapping[str, OwnFact]) -> list[Source]:
     results: dict[tuple[str, str], list[StoredResult]] = {}
     for group in groups:
         results.setdefault((group.origin.device, group.subject), []).extend(group.results)
-    return [
-        Source(device_name(of[0], of), subject, _values(of))
-        for (_, subject), of in results.items()
-        if of
-    ]
+    sources = []
+    for (_, subject), of in results.items():
+        if of:
+            facts = _values(of)
+            units = {name: unit_of(name, own) for name in facts}
+            sources.append(Source(device_name(of[0], of), subject, facts, units))
+    return sources
 
 
 def _values(results: Iterable[StoredResult]) -> dict[str, list[Value]]:
@@ -116,10 +124,11 @@ def _cell(name: str, source: Source, sources: Sequence[Source]) -> str:
     if not values:
         return "–"
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    unit = source.units[name]
     if len(values) == len(numbers) > 1:
-        return f"{fact_text(name, min(numbers))} – {fact_text(name, max(numbers))}"
+        return f"{fact_text(min(numbers), unit)} – {fact_text(max(numbers), unit)}"
     everywhere = _in_all(name, sources)
-    return ", ".join(_apart(name, value, everywhere) for value in values)
+    return ", ".join(_apart(value, unit, everywhere) for value in values)
 
 
 def _in_all(name: str, sources: Sequence[Source]) -> frozenset[Scalar]:
@@ -128,21 +137,22 @@ def _in_all(name: str, sources: Sequence[Source]) -> frozenset[Scalar]:
     return frozenset(set.intersection(*lists)) if lists else frozenset()
 
 
-def _apart(name: str, value: Value, everywhere: frozenset[Scalar]) -> str:
+def _apart(value: Value, unit: str | None, everywhere: frozenset[Scalar]) -> str:
     if not isinstance(value, tuple) or not everywhere:
-        return fact_text(name, value)
+        return fact_text(value, unit)
     rest = [str(item) for item in value if item not in everywhere]
     return f"{len(everywhere)} in all" + "".join(f", {item}" for item in rest)
 
 
-def fact_text(name: str, value: Value) -> str:
-    """Return a fact's value for people."""
+def fact_text(value: Value, unit: str | None) -> str:
+    """Return a fact's value for people, with its declared unit."""
     if value is None:
         return "not readable"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
-    if name.endswith("_bytes") and isinstance(value, int | float):
-        return shown(value, Unit.BYTES)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    if unit in (None, Unit.FRACTION) or isinstance(value, str):
+        return text
+    return shown(value, Unit.BYTES) if unit == Unit.BYTES else f"{text} {unit}"

@@ -20,6 +20,7 @@ from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 from controller.platform.programs import python_module
 from kernels.library import KernelsUnusable
 from tests.support import builders
+from tests.support.knobs import job_knobs
 from tests.support.processes import OWNER, wait_until_dead
 from tests.support.waiting import PATIENCE_S
 
@@ -39,7 +40,7 @@ def spec_of(folder: Path, workload: str, **knobs: Scalar) -> WorkerSpec:
                 arguments=knobs,
                 backend="tests.support.workloads:Plain",
             ),
-            "knobs": {"warmup_steps": 1, "steps": 2, "threads": 1, **knobs},
+            "knobs": {**job_knobs(warmup_steps=1, steps=2, threads=1), **knobs},
         }
     )
     return WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(folder))

@@ -16,6 +16,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Environment, Failure, Outcome, Result
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
+from tests.support.knobs import job_knobs
 from tests.support.processes import OWNER
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +43,7 @@ async def outcome_of(folder: Path, workload: str, **knobs: Scalar) -> Outcome:
         backend="agents.backends.torch_eager.backend:TorchEager",
     )
     own: dict[str, Scalar] = {"precision": "fp32", "memory_format": "contiguous"}
-    steps: dict[str, Scalar] = {"warmup_steps": 0, "steps": 1}
+    steps = job_knobs(warmup_steps=0, steps=1, malloc="glibc")
     job = spec.job.model_copy(update={"program": program, "knobs": {**own, **steps, **knobs}})
     spec = WorkerSpec(job=job, device=builders.cpu(cores=CORES), artefact_dir=str(folder))
     worker = WorkerProcess(OWNER, partial(stack_worker, folder))

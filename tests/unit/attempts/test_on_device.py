@@ -20,7 +20,6 @@ from agents.inference.quality import delegated, in_room_of, judged, rules_missed
 from agents.inference.run_length import OFFLINE, run_length
 from agents.inference.runner.spec import RunSpec
 from agents.phones.conditions import battery_facts, environment_of, thermal_facts
-from agents.phones.policy import load_policy
 from agents.remotes.remote import (
     KILLED,
     NO_ENVIRONMENT,
@@ -36,11 +35,13 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.mobile import OnDevice, RunLengths
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import Scored
 from tests.support import builders
+from tests.support.knobs import scenario_knobs
 
 XNNPACK = {"delegate": "xnnpack"}
 SHAPES = load_catalog().workloads["shapes_classifier"]
@@ -198,7 +199,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerSpec:
     program = OnDeviceProgram(
         bundle="litert", workload=SHAPES.on_device, quality_target=SHAPES.quality_target
     )
-    knobs = {"mode": "submission", "length": "rapid", "threads": 1, "numerics": "int8"} | XNNPACK
+    knobs = scenario_knobs("offline") | {"threads": 1, "numerics": "int8"} | XNNPACK
     update = {"program": program, "knobs": knobs, "scenario": "offline"}
     job = builders.job(deadline_s=50.0).model_copy(update=update)
     return WorkerSpec(job=job, device=builders.phone(), artefact_dir=str(tmp_path))
@@ -328,16 +329,22 @@ async def test_a_runs_folder_goes_with_it_unless_the_phone_is_in_trouble(
     assert gone == (made if removed else [])
 
 
+OF_SCENARIO = ("samples_per_query", "target_qps", "target_latency_ms")
+"""Knobs that not all scenarios have."""
+
+
 @pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "offline", "server"])
 @pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
 def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
-    knobs = {"length": length, "threads": 2, "delegate": "xnnpack", "target_qps": 3.0}
+    knobs = scenario_knobs(scenario, length=length) | {"threads": 2, "delegate": "xnnpack"}
     job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
     files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
     spec = RunSpec.of(runner_spec(job, ready_task(), files, logs, "performance"))
     assert spec.min_query_count == run_length(scenario, length, RunLengths()).queries
     assert (spec.threads, spec.scenario, spec.die_with_stdin) == (2, scenario, True)
-    assert (spec.performance_sample_count, spec.answer, spec.target_qps) == (1024, "top1", 3.0)
+    assert (spec.performance_sample_count, spec.answer) == (1024, "top1")
+    told = {name: getattr(spec, name) for name in OF_SCENARIO if getattr(spec, name)}
+    assert told == {name: knobs[name] for name in OF_SCENARIO if name in knobs}
 
 
 def test_lengths_are_the_rules_and_those_of_the_99th_percentile_can_be_estimated() -> None:
@@ -385,7 +392,8 @@ def test_only_a_run_by_all_the_rules_meets_them(spec: WorkerSpec) -> None:
     suite = load_catalog().workloads["mobilenet_edgetpu"]
     assert suite.on_device
     program = program.model_copy(update={"workload": suite.on_device})
-    knobs = {"dataset": "full", "length": "normal", "policy": "mlperf", "mode": "submission"}
+    knobs = scenario_knobs("single_stream", length="normal", policy="mlperf", mode="submission")
+    knobs |= {"dataset": "full"}
     job = spec.job.model_copy(update={"knobs": knobs, "scenario": "single_stream"})
     real = spec.device.model_copy(update={"virtual": False})
     host = builders.cpu().model_copy(update={"labels": {"room_celsius": "22"}})

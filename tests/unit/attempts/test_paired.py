@@ -18,13 +18,13 @@ from agents.attempts.paired import paired_runs, paired_workers
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
-from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import CandidateJob, Progress, TrainingProgram, WorkerSpec
 from controller.platform.processes import WORKER_MARKER, marked_processes
 from controller.stats.pairs import MIN_PAIRS
 from tests.support import builders
+from tests.support.knobs import job_knobs
 from tests.support.processes import OWNER
 from tests.support.waiting import PATIENCE_S
 
@@ -60,13 +60,13 @@ def spec_of(folder: Path, b: float = 0.5, deadline_s: float = PATIENCE_S) -> Wor
     job = builders.job(deadline_s=deadline_s)
     candidate = CandidateJob(
         stack="torch",
-        knobs={"threads": 1, "pace": b},
+        knobs=job_knobs(threads=1, pace=b),
         program=job.program,
         metric="step_time",
         width=0.03,
         time_limit_s=PATIENCE_S,
     )
-    knobs: dict[str, Scalar] = {"threads": 1, "pace": 1.0}
+    knobs = job_knobs(threads=1, pace=1.0)
     job = job.model_copy(update={"candidate": candidate, "knobs": knobs})
     return WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(folder))
 

@@ -16,7 +16,6 @@ from agents.health.phone import PhoneProbe
 from agents.inference.content import Content
 from agents.phone_command import cleaned
 from agents.phones.discovery import Phones
-from agents.phones.policy import load_policy
 from agents.phones.registry import Phone
 from agents.remotes.adb import device_tree
 from agents.remotes.adb.addresses import HostPort
@@ -26,6 +25,7 @@ from agents.remotes.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.adb_status import ADB_FOLDER, USES_FOLDER
 from controller.contracts.base import Scalar
 from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import Progress, WorkerSpec
 from controller.platform.locks import exclusive_now

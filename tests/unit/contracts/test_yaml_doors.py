@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from agents.inference.bundle import recipe
-from agents.phones import policy
 from agents.virtual_phone import profiles
-from controller.contracts import catalog
+from controller.contracts import catalog, policy
 from controller.contracts.documents import DocumentRefused, load_yaml
 from controller.contracts.errors import BenchfarmError
 from controller.contracts.manifests import StackManifest

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from agents.host.disturbance import (
-    OTHER_BOUND,
-    STEAL_BOUND,
     CpuTimes,
     CpuWatch,
     cpu_ticks,
     environment_of,
     objections,
 )
+from controller.contracts.policy import load_policy
 
 STAT = """\
 cpu  50 1 30 900 7 2 3 4 0 0
@@ -49,25 +48,25 @@ def test_timed_sections_add_up() -> None:
 
 @pytest.mark.parametrize("policy", ["ci", "lab"])
 def test_within_the_bounds_nothing_is_objected_to(policy: str) -> None:
-    quiet = timed(other_s=10 * OTHER_BOUND, steal_s=20 * STEAL_BOUND)
-    assert objections(quiet, policy) == ()
-    assert objections(CpuTimes(), policy) == ()
+    quiet = timed(other_s=10 * 0.15, steal_s=20 * 0.02)
+    assert objections(quiet, load_policy(policy)) == ()
+    assert objections(CpuTimes(), load_policy(policy)) == ()
 
 
 def test_beyond_them_the_reason_has_the_figures() -> None:
-    (other,) = objections(timed(other_s=2.5), "lab")
+    (other,) = objections(timed(other_s=2.5), load_policy("lab"))
     assert other == (
         "other processes kept 0.25 of 2 cores busy while it was timed "
         "(2.50 CPU s in 10.00 s); policy lab allows 0.15"
     )
-    (steal,) = objections(timed(steal_s=0.8), "lab")
+    (steal,) = objections(timed(steal_s=0.8), load_policy("lab"))
     assert "the hypervisor took 4.0% of the cores' time" in steal
-    assert len(objections(timed(2.5, 0.8), "lab")) == 2
+    assert len(objections(timed(2.5, 0.8), load_policy("lab"))) == 2
 
 
 def test_under_ci_it_is_recorded_and_not_enforced() -> None:
     disturbed = timed(other_s=9.0, steal_s=9.0)
-    assert objections(disturbed, "ci") == ()
+    assert objections(disturbed, load_policy("ci")) == ()
     facts = environment_of(disturbed)
     assert facts == {"timed_s": 10.0, "timed_other_cores": 0.9, "timed_steal_share": 0.45}
 

@@ -10,6 +10,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame
 from tests.support import builders
+from tests.support.knobs import launch_knobs
 
 SERVER = builders.cpu(cores=frozenset(range(8)))
 # Two NUMA nodes of four CPUs each; CPUs n and n + 2 of a node share a core.
@@ -24,10 +25,12 @@ HOST = HostTools(
 )
 ONE_NODE = replace(HOST, nodes={0: frozenset(range(8))})
 TUNED = ":".join(GLIBC_KEEPS)
+PLAIN = launch_knobs(malloc="glibc")
+"""Settings that change nothing."""
 
 
 def launch(host: HostTools = HOST, /, **knobs: Scalar) -> Launch:
-    return launch_of({}, knobs, SERVER, host)
+    return launch_of({}, {**PLAIN, **knobs}, SERVER, host)
 
 
 def refusal(host: HostTools = HOST, /, **knobs: Scalar) -> str:
@@ -56,7 +59,7 @@ def test_threads_are_told_or_one_for_each_core(knobs: dict[str, Scalar], threads
 
 
 def test_a_device_without_cores_gets_a_thread() -> None:
-    assert launch_of({}, {}, builders.phone(), HOST).environ["OMP_NUM_THREADS"] == "1"
+    assert launch_of({}, PLAIN, builders.phone(), HOST).environ["OMP_NUM_THREADS"] == "1"
 
 
 def test_more_threads_than_cores_are_refused() -> None:
@@ -223,10 +226,10 @@ def test_onednn_leaves_amx_alone_where_it_is_unusable() -> None:
     ],
 )
 def test_what_a_caller_has_set_is_not_inherited(name: str) -> None:
-    environ = launch_of({name: "outside"}, {}, SERVER, HOST).environ
+    environ = launch_of({name: "outside"}, PLAIN, SERVER, HOST).environ
     assert environ.get(name) != "outside"
 
 
 def test_what_a_run_needs_is_inherited() -> None:
     inherited = {"PATH": "/bin", "HOME": "/root", "LC_ALL": "C", "BENCHFARM_HOME": "/x"}
-    assert inherited.items() <= launch_of(inherited, {}, SERVER, HOST).environ.items()
+    assert inherited.items() <= launch_of(inherited, PLAIN, SERVER, HOST).environ.items()

@@ -21,6 +21,8 @@ GIVEN: dict[str, object] = {
     "min_query_count": 64,
     "min_duration_ms": 0,
     "performance_sample_count": 1024,
+    "threads": 1,
+    "delegate": "xnnpack",
 }
 
 
@@ -52,6 +54,13 @@ def test_a_spec_is_its_json(tmp_path: Path) -> None:
         ({"input_std": 0.0}, "input_std must be positive, not 0.0"),
         ({"input_std": float("nan")}, "input_std must be positive, not nan"),
         ({"thread": 2}, "unknown key thread"),
+        ({"scenario": "multi_stream"}, "samples_per_query is missing"),
+        (
+            {"samples_per_query": 0},
+            "samples_per_query must be at least 1, not 0",
+        ),
+        ({"scenario": "server", "target_qps": 1.0}, "target_latency_ms is missing"),
+        ({"scenario": "server", "target_latency_ms": 1.0}, "target_qps is missing"),
     ],
 )
 def test_a_wrong_value_is_named(change: dict[str, object], objection: str) -> None:

@@ -13,7 +13,7 @@ from agents.energy.readings import readings_of
 from agents.inference.on_device_result import sampled
 from agents.inference.runner.sampler import FILE, sampling
 from agents.inference.throttling import charging_began, findings, summary
-from agents.phones.policy import load_policy
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
 from controller.stats.prediction import predicted

@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from controller.contracts.catalog import load_catalog
 from models.resnet50 import ResNet50, Resnet50Training
+from tests.support.knobs import workload_arguments
 from tests.support.workloads import losses_on_one_batch
 
 
@@ -23,7 +24,10 @@ def test_size_and_work_are_those_of_resnet50() -> None:
 
 @pytest.mark.parametrize("fused", [False, True])
 def test_steps_are_repeatable_and_lower_the_loss(fused: bool) -> None:
-    workload = Resnet50Training(64, 4, num_classes=3, fused_optimizer=fused)
+    arguments = workload_arguments(
+        "resnet50", image_size=64, batch_size=4, num_classes=3, fused_optimizer=fused
+    )
+    workload = Resnet50Training(**arguments)
     losses = losses_on_one_batch(workload, workload.build_model(), steps=6)
     assert losses[-1] < 0.8 * losses[0]
     assert losses_on_one_batch(workload, workload.build_model(), steps=2) == losses[:2]
@@ -31,4 +35,6 @@ def test_steps_are_repeatable_and_lower_the_loss(fused: bool) -> None:
 
 def test_knobs_are_its_arguments() -> None:
     knobs = load_catalog().workloads["resnet50"].knobs
-    assert knobs.keys() == inspect.signature(Resnet50Training).parameters.keys()
+    arguments = inspect.signature(Resnet50Training).parameters
+    assert knobs.keys() == arguments.keys()
+    assert all(a.default is inspect.Parameter.empty for a in arguments.values())

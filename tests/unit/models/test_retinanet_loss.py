@@ -1,18 +1,27 @@
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
 from kernels.reference.boxes import BACKGROUND, IGNORED
+from models.retinanet import loss as losses
 from models.retinanet.data import DetectionTarget
 from models.retinanet.head import HeadOutputs
-from models.retinanet.loss import detection_loss, focal_loss_by_labels, reference_focal_loss
+from models.retinanet.loss import (
+    focal_loss_by_labels,
+    reference_focal_loss,
+    reference_matching,
+)
 
 # IoU with BOX: 1 (foreground), 0.45 (ignored), 0 (background).
 ANCHORS = torch.tensor([[0.0, 0, 10, 20], [0, 0, 10, 9], [50, 50, 60, 60]])
 BOX = torch.tensor([[0.0, 0, 10, 20]])
 CLASSES = 3
+detection_loss = partial(
+    losses.detection_loss, focal_loss=reference_focal_loss, matching=reference_matching
+)
 
 
 def target(boxes: Tensor, *labels: int) -> DetectionTarget:

@@ -26,7 +26,7 @@ HEAD = 8 * CONV_256 + (256 * 9 + 1) * (9 * 264) + (256 * 9 + 1) * (9 * 4)
 
 def meta_model(trainable_stages: int = 3) -> RetinaNet:
     with torch.device("meta"):
-        return RetinaNet(trainable_stages=trainable_stages)
+        return RetinaNet(num_classes=264, trainable_stages=trainable_stages)
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -156,7 +156,7 @@ def test_images_are_normalised_inside() -> None:
     model.mean, model.std = torch.tensor([[[0.5]]]), torch.tensor([[[0.25]]])
     assert model(torch.ones(1, 3, 1, 1)).flatten().tolist() == [2, 2, 2]
 
-    fresh = RetinaNet(num_classes=1)
+    fresh = RetinaNet(num_classes=1, trainable_stages=3)
     assert fresh.mean.flatten().tolist() == pytest.approx([0.485, 0.456, 0.406])
     assert fresh.std.flatten().tolist() == pytest.approx([0.229, 0.224, 0.225])
 

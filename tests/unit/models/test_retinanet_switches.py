@@ -18,6 +18,7 @@ from models.retinanet.model import RetinaNet
 from models.retinanet.pointwise import PointwiseConv2d
 from models.retinanet.unfolded import UnfoldedConv2d
 from models.retinanet.workload import RetinaNetTraining
+from tests.support.knobs import retinanet_arguments
 
 SWITCHES: Mapping[str, Mapping[str, Scalar]] = {
     "norms as one operator": {"frozen_bn": "addcmul"},
@@ -49,8 +50,8 @@ CHANNELS_LAST = [False, True]
 
 def workload(**knobs: Scalar) -> RetinaNetTraining:
     # 96 px, the least that a sweep may ask for: the coarsest level is one cell.
-    sizes = {"image_size": 96, "batch_size": 1, "num_classes": 4, "trainable_stages": 3}
-    return RetinaNetTraining(**{**sizes, **knobs})  # type: ignore[arg-type]
+    sizes: dict[str, Scalar] = {"image_size": 96, "batch_size": 1, "num_classes": 4}
+    return RetinaNetTraining(**retinanet_arguments(**{**sizes, **knobs}))
 
 
 @cache

@@ -8,9 +8,10 @@ import pytest
 
 from agents.phones.doctor import checks, developer_options, remedy_of, settings_of
 from agents.phones.modes import mode_checks
-from agents.phones.policy import load_policy, preflight
+from agents.phones.policy import preflight
 from controller.contracts.base import Scalar
 from controller.contracts.checks import Check, Health, worst_first
+from controller.contracts.policy import load_policy
 
 WELL: Mapping[str, Scalar] = {
     "battery_percent": 80,

@@ -11,12 +11,12 @@ import pytest
 from agents.phones.airplane import AirplaneMode
 from agents.phones.kept_settings import KeptFile
 from agents.phones.phone_settings import PhoneSettings
-from agents.phones.policy import load_policy
 from agents.phones.settings import AIRPLANE, BRIGHTNESS, RADIOS, SAVER, STAY_ON, offers
 from agents.remotes.remote import Completed, FaultKind, RemoteFault
 from controller.contracts.adb_status import Offer
 from controller.contracts.checks import Check, Health
 from controller.contracts.errors import PhoneUnavailable
+from controller.contracts.policy import load_policy
 
 PHONE = "PHONE1"
 USUAL = {

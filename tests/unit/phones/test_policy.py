@@ -13,10 +13,11 @@ from agents.attempts import phone as phone_attempts
 from agents.attempts.phone import PhoneRunner
 from agents.phones.conditions import other_facts
 from agents.phones.discovery import Phones
-from agents.phones.policy import FOLDER, Policy, load_policy, preflight
+from agents.phones.policy import preflight
 from agents.phones.registry import PhoneRegistry
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
+from controller.contracts.policy import FOLDER, Policy, load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result
 from controller.contracts.wire import WorkerSpec
 from tests.support import builders
@@ -43,6 +44,21 @@ def test_the_scenarios_offer_every_policy_there_is() -> None:
     for name in ("single_stream", "multi_stream", "offline", "server"):
         knob = load_catalog().scenarios[name].knobs["policy"]
         assert set(knob.choices or ()) == there
+
+
+def test_a_policy_of_training_judges_servers_where_it_judges_phones() -> None:
+    for name in load_catalog().scenarios["training"].knobs["policy"].choices or ():
+        policy = load_policy(str(name))
+        assert (policy.host is not None) == policy.judges, name
+
+
+def test_the_limits_are_those_of_the_run_rules() -> None:
+    lab = load_policy("lab").host
+    assert lab is not None
+    assert (lab.most_other_cores, lab.most_steal_share) == (0.15, 0.02)
+    assert load_policy("ci").host is None
+    rests = {name: load_policy(name).rest_s for name in ("ci", "lab", "mlperf")}
+    assert rests == {"ci": 0.0, "lab": 20.0, "mlperf": 20.0}
 
 
 def test_ci_enforces_nothing() -> None:

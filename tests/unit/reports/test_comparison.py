@@ -7,6 +7,7 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound, UserError
+from controller.contracts.facts import Equal, FactKind, OwnFact
 from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Environment, Measurement, Validity
@@ -188,22 +189,22 @@ def test_unlike_environments_are_told_by_the_fact_that_differs(
     fact: str, value: Scalar | None, said: str
 ) -> None:
     other = stored(precision="bf16", environment={fact: value})
-    assert difference([stored()], [other]) == said
-    assert difference([stored()], [stored(precision="bf16")]) is None
+    assert difference([stored()], [other], {}) == said
+    assert difference([stored()], [stored(precision="bf16")], {}) is None
 
 
 def test_another_device_is_another_environment() -> None:
-    assert difference([stored()], [stored(device="cpu-2")]) == "device differs: cpu-1 and cpu-2"
+    assert difference([stored()], [stored(device="cpu-2")], {}) == "device differs: cpu-1 and cpu-2"
 
 
 def test_stacks_may_differ_in_software_and_sides_in_how_they_are_launched() -> None:
     ipex = stored(stack="ipex", environment={"torch": "2.8.0"})
-    assert difference([stored()], [ipex]) is None
+    assert difference([stored()], [ipex], {}) is None
     threads = stored(environment={"threads": 1})
-    assert difference([stored()], [threads]) is None
-    assert difference([stored(), threads], [stored()]) == "threads differs: 2 and 1"
+    assert difference([stored()], [threads], {}) is None
+    assert difference([stored(), threads], [stored()], {}) == "threads differs: 2 and 1"
     tuned = stored(environment={"settings": ("GLIBC_TUNABLES=x",)})
-    assert difference([stored(), tuned]) == "settings differs: unknown and GLIBC_TUNABLES=x"
+    assert difference([stored(), tuned], (), {}) == "settings differs: unknown and GLIBC_TUNABLES=x"
 
 
 def test_variants_of_an_operator_may_be_compared() -> None:
@@ -211,10 +212,27 @@ def test_variants_of_an_operator_may_be_compared() -> None:
         stored(environment={"kernels": v}).model_copy(update={"scenario": "kernel"})
         for v in ("avx2", "scalar")
     )
-    assert difference([avx2], [scalar]) is None
+    assert difference([avx2], [scalar], {}) is None
 
 
 def test_paired_results_have_to_agree_side_by_side() -> None:
     one, two = (paired().model_copy(update={"environment": {"b.torch": v}}) for v in ("1", "2"))
-    assert difference([one, two]) == "b.torch differs: 1 and 2"
-    assert difference([one, one]) is None
+    assert difference([one, two], (), {}) == "b.torch differs: 1 and 2"
+    assert difference([one, one], (), {}) is None
+
+
+def test_facts_that_a_manifest_declares_are_compared_too() -> None:
+    def own(equal: Equal | None) -> dict[str, OwnFact]:
+        return {"driver": OwnFact(kind=FactKind.IDENTITY, means="the driver", equal=equal)}
+
+    one, two = (stored(environment={"driver": version}) for version in ("1", "2"))
+    lacking = stored()
+    other = stored(stack="ipex", environment={"driver": "2"})
+    assert difference([one], [two], own(None)) is None
+    assert difference([one], [two], own(Equal.STACK)) == "driver differs: 1 and 2"
+    assert difference([one], [lacking], own(Equal.STACK)) == "driver differs: 1 and unknown"
+    assert difference([one], [other], own(Equal.STACK)) is None
+    assert difference([one], [two], own(Equal.SIDE)) is None
+    assert difference([one, two], [one], own(Equal.SIDE)) == "driver differs: 1 and 2"
+    a, b = (paired().model_copy(update={"environment": {"b.driver": v}}) for v in ("1", "2"))
+    assert difference([a, b], (), own(Equal.STACK)) == "b.driver differs: 1 and 2"

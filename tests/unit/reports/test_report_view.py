@@ -262,7 +262,7 @@ def test_one_device_or_one_task_needs_no_scoreboard() -> None:
 
 
 def test_conditions_say_once_what_is_the_same_and_in_tables_what_is_not() -> None:
-    common = {"torch": "2.13", "governor": None, "memory_bytes": 2**35}
+    common = {"torch": "2.13", "governor": None, "memory_bytes": 2**35, "timed_s": 12.5}
     results = [
         result(device="a", environment={**common, "isa": ("avx2", "amx"), "load": 0.5}),
         result(device="a", repeat=1, environment={**common, "isa": ("avx2", "amx"), "load": 1.5}),
@@ -274,6 +274,7 @@ def test_conditions_say_once_what_is_the_same_and_in_tables_what_is_not() -> Non
         "torch": "2.13",
         "governor": "not readable",
         "memory_bytes": "32.00 GiB",
+        "timed_s": "12.5 s",
         "isa, in all": "avx2",
     }
     between, within = conditions.differing

@@ -13,15 +13,17 @@ from agents.energy.rapl import EnergyMeter, readable_domains
 from agents.host import disturbance
 from agents.host.disturbance import CpuTimes
 from agents.scenarios import training
-from controller.contracts.base import Scalar
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, StepBatch
+from tests.support.knobs import scenario_knobs
 from tests.support.workloads import Line, Plain
+
+KNOBS = scenario_knobs("training")
 
 
 def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
-    knobs = {"warmup_steps": warmup, "steps": steps}
+    knobs = scenario_knobs("training", warmup_steps=warmup, steps=steps)
     progress: list[Progress] = []
     return training.run(workload, Plain(knobs), knobs, progress.append), progress
 
@@ -95,7 +97,7 @@ def test_energy_is_that_of_the_timed_steps_each(
     clock = count(0.0, 4.0).__next__
     monkeypatch.setattr(training, "EnergyMeter", lambda domains: EnergyMeter(domains, clock))
     monkeypatch.setattr(training, "rested", lambda *_: idling(tmp_path, watts=500))
-    knobs = {"warmup_steps": 2, "steps": 5}
+    knobs = scenario_knobs("training", warmup_steps=2, steps=5)
     backend = Burning(knobs)
     backend.counter = tmp_path / "intel-rapl:0" / "energy_uj"
     if in_turns:
@@ -179,7 +181,7 @@ def test_any_loss_that_is_not_finite_is_objected_to(loss: float) -> None:
 
 def turns_of(workload: Line, orders: list[int]) -> tuple[Result, list[StepBatch]]:
     said: list[StepBatch] = []
-    return training.run_batches(workload, Plain({}), {}, orders, said.append), said
+    return training.run_batches(workload, Plain(KNOBS), KNOBS, orders, said.append), said
 
 
 def test_a_turn_is_the_counted_steps_after_one_that_is_not() -> None:
@@ -201,7 +203,7 @@ def test_what_is_used_between_turns_is_told() -> None:
         yield 1
 
     said: list[StepBatch] = []
-    training.run_batches(Line(), Plain({}), {}, restless(), said.append)
+    training.run_batches(Line(), Plain(KNOBS), KNOBS, restless(), said.append)
     assert said[1].rest_cpu_s < said[2].rest_cpu_s >= 0.05
 
 
@@ -220,7 +222,7 @@ def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.M
         return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, steal_s=0.0, own_s=0.5 * now)
 
     monkeypatch.setattr(disturbance, "read_cpu_times", clocks)
-    knobs: dict[str, Scalar] = {"warmup_steps": 0, "steps": 2, "policy": policy}
+    knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy)
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
     assert result.environment["timed_other_cores"] == 1.0
     assert (result.validity is Validity.INVALID) == (policy == "lab")

@@ -1,0 +1,72 @@
+"""Run policies: the conditions that a device is to be in, of which a run's knob `policy` names one.
+
+Each is a file in `agents/manifests/policies`, for servers and phones alike.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, PositiveFloat
+
+from controller.contracts.base import Contract
+from controller.contracts.documents import load_yaml, read_limited
+
+FOLDER: Final = Path(__file__).parents[2] / "agents" / "manifests" / "policies"
+Status = Literal["NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN"]
+
+
+class Throttled(Contract):
+    """From where on a phone counts as slowed down by heat."""
+
+    thermal_status: Status
+    frequency_share: Annotated[float, Field(gt=0, le=1)]
+    """Of the highest frequency a core may take, against what it might at the run's start."""
+    latency_drift: PositiveFloat
+    """By how much latencies lie above those of the run's start, to its end."""
+
+
+class HostLimits(Contract):
+    """How much a server's other users may disturb what is timed there."""
+
+    most_other_cores: PositiveFloat
+    """Cores that others keep busy, however many there are."""
+    most_steal_share: Annotated[float, Field(gt=0, le=1)]
+    """Of the cores' time, taken by the hypervisor."""
+
+
+class Policy(Contract):
+    """Limits; what is None is not asked for. A phone that doesn't tell a fact isn't held to it."""
+
+    name: str
+    title: str
+    rest_s: Annotated[float, Field(ge=0)]
+    """How long a device is at rest before a run, while its idle power is measured."""
+    host: HostLimits | None = None
+    """None: disturbances of a server are recorded and not judged."""
+    least_battery_percent: float | None = None
+    may_charge: bool = True
+    most_battery_celsius: float | None = None
+    most_thermal_status: Status | None = None
+    most_load_per_core: float | None = None
+    airplane_mode: bool = False
+    most_brightness: float | None = None
+    wait_s: Annotated[float, Field(ge=0)] = 0.0
+    """How long a phone is waited for that may still come into its limits."""
+    ask_every_s: PositiveFloat = 5.0
+    throttled: Throttled | None = None
+    """None: throttling is recorded and not judged."""
+
+    @property
+    def judges(self) -> bool:
+        """Whether it asks anything of a phone; else its conditions are recorded only."""
+        named = {"name", "title", "rest_s", "host", "wait_s", "ask_every_s"}
+        return self != Policy.model_validate(self.model_dump(include=named))
+
+
+@cache
+def load_policy(name: str) -> Policy:
+    """Read a policy; the scenarios' knob `policy` names them all."""
+    return Policy.model_validate(load_yaml(read_limited(FOLDER / f"{name}.yaml")))
