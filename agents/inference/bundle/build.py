@@ -44,6 +44,7 @@ from agents.inference.bundle.requirements import Requirements, derived
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.unreadable import UNREADABLE
+from controller.platform.atomic import replacing
 from controller.platform.locks import exclusive_in_thread
 from controller.platform.programs import PYTHON, python_module
 
@@ -248,9 +249,8 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
         archive=archive,
         requirements=derived(folder, archive, recipe.page_bytes),
     )
-    note = fresh.parent / "record.json"
-    note.write_text(bundle.model_dump_json(indent=1) + "\n")
-    note.replace(record)
+    with replacing(record) as new:
+        new.write_text(bundle.model_dump_json(indent=1) + "\n")
     return bundle
 
 
