@@ -7,7 +7,6 @@ reaps; the daemon. When the first ends, however it ends, the kernel ends all oth
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import select
@@ -27,6 +26,7 @@ from agents.virtual_phone.daemon import PhoneSetup
 from agents.virtual_phone.errors import PhoneNotRunning, PhoneOptionsInvalid
 from agents.virtual_phone.first import Ends, be_first
 from agents.virtual_phone.namespaces import Confinement
+from controller.platform.locks import lock_while_alive
 
 LOG = "phone.log"
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -57,7 +57,7 @@ class Place:
         try:
             kept.mkdir(parents=True, exist_ok=True)
             _refuse_others(kept)
-            _lock(kept)
+            lock_while_alive(kept)
             owner = control.listen(kept)
         except OSError as error:
             remedy = "Choose a folder that this user may write to and no running phone uses."
@@ -71,11 +71,6 @@ def _refuse_others(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(errno.EPERM, "other users may change it")
-
-
-def _lock(folder: Path) -> None:
-    # Held by the open descriptor, so until the last of the phone's processes has ended.
-    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes: bool) -> int:

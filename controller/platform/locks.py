@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import pwd
@@ -80,6 +81,14 @@ def exclusive_now(file: Path) -> Iterator[bool]:
         yield _try_lock(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock_while_alive(folder: Path) -> None:
+    """Lock a folder until this process and all it forks have ended; raises BlockingIOError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # the lock is its own: it stays open
+    if not _try_lock(descriptor):
+        os.close(descriptor)
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def is_locked(file: Path) -> bool:

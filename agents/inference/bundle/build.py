@@ -234,12 +234,11 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
     content = content_sha256(fresh)
     name = f"{recipe.name}-{content[:16]}"
     folder, archive = record.parent / name, record.parent / f"{name}.tar"
-    new_archive = fresh.parent / "bundle.tar"
-    pack(fresh, new_archive)
+    with replacing(archive) as new:
+        pack(fresh, new)
     if not folder.is_dir() or content_sha256(folder) != content:
         shutil.rmtree(folder, ignore_errors=True)
         fresh.replace(folder)
-    new_archive.replace(archive)
     bundle = Bundle(
         name=name,
         content_sha256=content,
