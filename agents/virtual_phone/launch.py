@@ -7,7 +7,6 @@ reaps; the daemon. When the first ends, however it ends, the kernel ends all oth
 from __future__ import annotations
 
 import errno
-import json
 import os
 import select
 import shutil
@@ -26,7 +25,10 @@ from agents.virtual_phone.daemon import PhoneSetup
 from agents.virtual_phone.errors import PhoneNotRunning, PhoneOptionsInvalid
 from agents.virtual_phone.first import Ends, be_first
 from agents.virtual_phone.namespaces import Confinement
+from controller.contracts.virtual_phone import PhoneFacts
+from controller.platform.helper_main import Replies
 from controller.platform.locks import lock_while_alive
+from controller.platform.terminal import say
 
 LOG = "phone.log"
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -90,7 +92,7 @@ def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes
         signal.signal(number, _stop)
     try:
         _wait_until_ready(heard, place)
-        _announce(setup, place, quota)
+        _announce(_facts(setup, place, quota), until_stdin_closes=until_stdin_closes)
         return _watch(first, until_stdin_closes=until_stdin_closes)
     finally:
         _clear_up(first, place, quota)
@@ -128,21 +130,25 @@ def _wait_until_ready(heard: int, place: Place) -> None:
         raise PhoneNotRunning("start the virtual phone", seen, f"Read {log}.")
 
 
-def _announce(setup: PhoneSetup, place: Place, quota: cgroup.Quota) -> None:
-    said = {
-        "serial": setup.serial,
-        "model": setup.profile.model,
-        "virtual": True,
-        "address": f"127.0.0.1:{place.port}",
-        "port": place.port,
-        "folder": str(place.folder),
-        "pid": os.getpid(),
-        "cores": list(setup.cores),
-        "cpu_quota": setup.profile.cpu.quota if quota.enforced else None,
-        "cpu_quota_reason": quota.reason,
-    }
-    sys.stdout.write(json.dumps(said) + "\n")
-    sys.stdout.flush()
+def _announce(facts: PhoneFacts, *, until_stdin_closes: bool) -> None:
+    if until_stdin_closes:
+        Replies(sys.stdout).answer(facts)
+    else:
+        say(facts.model_dump_json())
+
+
+def _facts(setup: PhoneSetup, place: Place, quota: cgroup.Quota) -> PhoneFacts:
+    return PhoneFacts(
+        serial=setup.serial,
+        model=setup.profile.model,
+        address=f"127.0.0.1:{place.port}",
+        port=place.port,
+        folder=str(place.folder),
+        pid=os.getpid(),
+        cores=tuple(setup.cores),
+        cpu_quota=setup.profile.cpu.quota if quota.enforced else None,
+        cpu_quota_reason=quota.reason,
+    )
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
