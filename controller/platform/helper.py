@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +79,9 @@ class Helper:
         running = RunningHelper(self, process)
         try:
             yield running
+        except KeyboardInterrupt:
+            running.hush()  # ^C ends all processes of a command, and one of them says so
+            raise
         finally:
             running.stop()
 
@@ -92,6 +96,7 @@ class RunningHelper:
     def __init__(self, helper: Helper, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._helper = helper
+        self._quiet = helper.quiet
         self._last_lines = deque[str](maxlen=1)
         self._stderr = Thread(target=self._read_stderr, daemon=True)
         self._stderr.start()
@@ -119,6 +124,10 @@ class RunningHelper:
             return answer
         raise self._helper.error("its process ended without an answer")
 
+    def hush(self) -> None:
+        """Keep back what it prints on standard error from now on."""
+        self._quiet = True
+
     def stop(self) -> None:
         """Close the pipes, which ends the helper, and wait until it has ended."""
         for pipe in (self.process.stdin, self.process.stdout):
@@ -139,7 +148,7 @@ class RunningHelper:
             raise self._helper.error(f"its process printed {shown}, which is no reply") from error
 
     def _require_success(self, status: int) -> None:
-        if status == INTERRUPTED:
+        if status in (INTERRUPTED, -signal.SIGINT):  # the latter while it was starting
             raise KeyboardInterrupt
         if status == 0:
             return
@@ -154,7 +163,7 @@ class RunningHelper:
                 line = raw.decode(errors="replace").rstrip()
                 if line:
                     self._last_lines.append(line)
-                if not self._helper.quiet:
+                if not self._quiet:
                     say(line, err=True)
 
 

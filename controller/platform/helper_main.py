@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Thread, main_thread
 from types import FrameType
-from typing import Final, NoReturn, TextIO, TypeVar
+from typing import Final, TextIO, TypeVar
 
 from controller.contracts.base import Contract
 from controller.contracts.error_payload import USER_ERROR, ErrorPayload
@@ -110,9 +110,10 @@ def _end_once_by_signals() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of a shell's background job
         heeded.append(signal.SIGINT)
 
-    def end(number: int, _: FrameType | None) -> NoReturn:
+    def end(number: int, _: FrameType | None) -> None:
         for each in heeded:
-            signal.signal(each, signal.SIG_IGN)
+            # Not SIG_IGN: Python complains of one that has come already.
+            signal.signal(each, lambda *_: None)
         raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
 
     for each in heeded:

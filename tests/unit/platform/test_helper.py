@@ -102,6 +102,12 @@ def test_the_caller_is_interrupted_with_it() -> None:
         helper().ask(Way(way="interrupted"), Count)
 
 
+def test_the_caller_is_interrupted_with_one_that_was_still_starting() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(1000)"
+    with pytest.raises(KeyboardInterrupt):
+        Helper(python_code(code), "count", quiet=True).ask(Way(way="one"), Count)
+
+
 def test_it_ends_with_what_asked_it_and_clears_up(tmp_path: Path) -> None:
     answers = helper().stream(Way(way="endless", folder=tmp_path), Count)
     process = psutil.Process(next(answers).count)
@@ -130,9 +136,16 @@ def test_it_ends_however_its_caller_does(tmp_path: Path, number: signal.Signals)
     assert (tmp_path / "cleared up").exists()
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, -15), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [
+        ([signal.SIGTERM], -signal.SIGTERM),
+        ([signal.SIGINT], 130),
+        ([signal.SIGINT, signal.SIGTERM], 130),
+    ],
+)
 def test_a_signal_ends_it_without_a_message_once_it_has_cleared_up(
-    tmp_path: Path, number: signal.Signals, status: int
+    tmp_path: Path, numbers: list[signal.Signals], status: int
 ) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(python_module(MODULE), stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -142,7 +155,8 @@ def test_a_signal_ends_it_without_a_message_once_it_has_cleared_up(
         process.stdin.write(request.model_dump_json().encode() + b"\n")
         process.stdin.flush()
         process.stdout.readline()
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
         assert process.wait(PATIENCE_S) == status
         assert process.stderr
         assert process.stderr.read() == b""
