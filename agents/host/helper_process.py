@@ -7,8 +7,6 @@ import os
 from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 
-from pydantic import ValidationError
-
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.host.oom import offer_to_oom_killer, oom_kills
 from controller.contracts.base import Contract
@@ -54,14 +52,19 @@ async def ask_process(
         ended = WorkerExit(status, None, None, None, oom_kills() > kills, last)
         raise WorkerFault(_signalled(what, outcome_of(ended)))
     try:
-        replies = [read_reply(line, kind) for line in said.splitlines()]
-    except ValidationError:
-        replies = []
-    answers = [reply for reply in replies if not isinstance(reply, str)]
-    if status == 0 and len(answers) == 1:
-        return answers[0]
-    seen = f"the process ended with status {status}: {last}"
-    raise UserError(what, seen, "Check that the model and data files are sound.")
+        return _one_answer(said, kind, status)
+    except ValueError as error:
+        seen = f"the process ended with status {status}: {last}"
+        raise UserError(what, seen, "Check that the model and data files are sound.") from error
+
+
+def _one_answer(said: bytes, kind: type[Answer], status: int) -> Answer:
+    """Return a helper's answer; raises the UserError that it replied with, or ValueError."""
+    replies = [read_reply(line, kind) for line in said.splitlines()]
+    if status != 0:
+        raise ValueError("it failed after its replies")
+    (answer,) = [reply for reply in replies if not isinstance(reply, str)]
+    return answer
 
 
 async def _conversation(process: Process, order: Contract) -> tuple[bytes, bytes]:

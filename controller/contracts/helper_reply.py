@@ -33,8 +33,8 @@ class HelperReply(Contract):
         return self
 
     def line(self) -> str:
-        """Return the line, as JSON."""
-        return self.model_dump_json(exclude_unset=True) + "\n"
+        """Return the line, as JSON in ASCII: the same bytes in every locale."""
+        return self.model_dump_json(exclude_unset=True, ensure_ascii=True) + "\n"
 
 
 def read_reply(line: bytes, kind: type[Answer]) -> Answer | str:
