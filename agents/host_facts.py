@@ -1,13 +1,10 @@
-"""`python -m agents.host_facts HOME`: what `benchfarm doctor` asks of this side, as JSON.
-
-HOME is BENCHFARM_HOME.
-"""
+"""`python -m agents.host_facts`: a helper of `benchfarm doctor`; serves a HostRequest."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,22 +17,20 @@ from agents.stacks.environments import stacks_folder
 from agents.stacks.status import details_of, status_of
 from agents.virtual_phone.namespaces import choose
 from controller.contracts.catalog import load_catalog
-from controller.contracts.doctor import AgentsFacts, LockFolder, Program
+from controller.contracts.doctor import AgentsFacts, HostRequest, LockFolder, Program
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import AdbMissing, UserError
 from controller.contracts.manifests import StackManifest
-from controller.platform.interrupted import quietly_interrupted
+from controller.platform.helper_main import Replies, serve
 from controller.platform.trial import fault_of
 
 SMALLEST = "#include <vector>\nint main() { return int(std::vector<int>().size()); }\n"
 """Needs the compiler's own headers, which come in packages apart."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print an AgentsFacts; return exit status 0."""
-    (home,) = arguments
-    sys.stdout.write(agents_facts(Path(home)).model_dump_json() + "\n")
-    return 0
+def handle(request: HostRequest, replies: Replies) -> None:
+    """Answer with AgentsFacts."""
+    replies.answer(agents_facts(request.home))
 
 
 def agents_facts(home: Path) -> AgentsFacts:
@@ -105,5 +100,4 @@ def _locks() -> LockFolder:
 
 
 if __name__ == "__main__":
-    with quietly_interrupted():
-        sys.exit(main(sys.argv[1:]))
+    sys.exit(serve(HostRequest, handle))

@@ -1,14 +1,10 @@
-"""`python -m agents.machine_peaks HOME STACK KNOBS AGAIN`: this machine's peaks as JSON.
-
-HOME is BENCHFARM_HOME, KNOBS a JSON object of launch settings, AGAIN `again` to measure anew.
-"""
+"""`python -m agents.machine_peaks`: a helper for this machine's peaks; serves a PeaksRequest."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,34 +19,29 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError, WorkerFault
 from controller.contracts.manifests import Knob, StackManifest, defaults_of
-from controller.contracts.profile import Peaks
+from controller.contracts.profile import Peaks, PeaksRequest
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
-from controller.platform.terminal import say
+from controller.platform.helper_main import Replies, serve
 
 DEADLINE_S = 600.0
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Print them; exit status 2 with one line if they can't be measured."""
-    home, stack, knobs, again = arguments
+def handle(request: PeaksRequest, replies: Replies) -> None:
+    """Answer with Peaks; raises NotFound, WrongKnob, and UserError if they can't be measured."""
     try:
-        found = asyncio.run(
-            machine_peaks(Path(home), stack, json.loads(knobs), again=again == "again")
-        )
-    except (UserError, WorkerFault) as error:
-        say(f"benchfarm: {error}", err=True)
-        return 2
-    sys.stdout.write(found.model_dump_json() + "\n")
-    return 0
+        replies.answer(asyncio.run(machine_peaks(request, replies.progress)))
+    except WorkerFault as fault:
+        tried, seen = f"measure the peaks of stack {request.stack}", fault.failure.message
+        raise UserError(tried, seen, "Run `benchfarm doctor` to see what is amiss.") from fault
 
 
-async def machine_peaks(
-    home: Path, stack: str, knobs: dict[str, Scalar], *, again: bool = False
-) -> Peaks:
+async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) -> Peaks:
     """Return this machine's peaks on a stack; raises NotFound, WrongKnob, WorkerFault.
 
-    If they aren't known, waits until nothing else measures on the cores.
+    If they aren't known, waits until nothing else measures on the cores; `progress` gets a line
+    then.
     """
+    home, stack, knobs, again = request.home, request.stack, request.knobs, request.again
     manifest = _stack(stack)
     declared = {**load_catalog().launch_knobs(stack), **manifest.knobs}
     _check(knobs, declared)
@@ -81,7 +72,7 @@ async def machine_peaks(
             return known
         with free_cores(device.host_cores) as free:
             if not free:
-                say("waiting: something else measures on this host's cores", err=True)
+                progress("waiting: something else measures on this host's cores")
         async with exclusive_cores(device.host_cores):
             return await profiled.machine_peaks(spec, again=again)
 
@@ -110,4 +101,4 @@ def _stack(name: str) -> StackManifest:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(serve(PeaksRequest, handle))

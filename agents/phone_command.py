@@ -1,11 +1,10 @@
-"""`python -m agents.phone_command VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
+"""`python -m agents.phone_command`: a helper for what `benchfarm phone` asks of adb.
 
-Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT (its code comes on standard input);
+It serves a PhoneCommand. Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT;
 `look` how adb lists a serial; `clean` an adb serial, and the file by which it is locked while a run
 or a probe is on it; `examine` the same, under a policy, with the file of the settings that were
 changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file;
-`listen` for phones that announce themselves, by a name or ANY. Prints
-a PhoneResult as JSON and exits with 0, or an ErrorPayload and exits with 1.
+`listen` for phones that announce themselves, by a name or ANY.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from agents.remotes.adb.programs import Link
 from agents.remotes.adb.refusals import DEVICE, fault_of_state
 from agents.remotes.adb.remote import AdbRemote
 from agents.remotes.remote import FaultKind, RemoteFault
-from controller.contracts.adb_status import ANY, PhoneResult
-from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.adb_status import ANY, PhoneCommand, PhoneResult
 from controller.contracts.errors import PhoneUnavailable
 from controller.contracts.policy import load_policy
+from controller.platform.helper_main import Replies, serve
 from controller.platform.locks import exclusive_now
 
 OWNER = "benchfarm phone"
@@ -181,12 +180,9 @@ def _settings(server: Address, phone: str, kept: str, device: str) -> PhoneSetti
     return PhoneSettings(remote, phone, KeptFile(Path(kept), device), airplane)
 
 
-async def paired_with(server: Address, phone: str) -> PhoneResult:
-    """Pair with a phone by the code on its screen, read from standard input.
-
-    Raises RemoteFault.
-    """
-    return PhoneResult(name=await pair(server, phone, sys.stdin.readline().strip()))
+async def paired_with(server: Address, phone: str, code: str) -> PhoneResult:
+    """Pair with a phone by the code on its screen; raises RemoteFault."""
+    return PhoneResult(name=await pair(server, phone, code.strip()))
 
 
 async def heard(_: Address, name: str) -> PhoneResult:
@@ -210,26 +206,22 @@ VERBS: Mapping[str, Callable[..., Awaitable[PhoneResult]]] = {
 }
 
 
-def main() -> int:
-    """Do it."""
-    verb, server, phone, *more = sys.argv[1:]
+def handle(request: PhoneCommand, replies: Replies) -> None:
+    """Answer with a PhoneResult; raises PhoneUnavailable."""
+    verb, phone = request.verb, request.phone
+    more = (request.secret,) if verb == "pair" else request.more
 
     async def do() -> PhoneResult:
-        return await VERBS[verb](parse_address(server), phone, *more)
+        return await VERBS[verb](parse_address(request.server), phone, *more)
 
     try:
-        sys.stdout.write(asyncio.run(do()).model_dump_json())
-        return 0
-    except PhoneUnavailable as refusal:
-        error = refusal
+        replies.answer(asyncio.run(do()))
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         if verb == "listen":
             remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
-        error = PhoneUnavailable(f"{TRIED[verb]} {phone}", fault.message, remedy)
-    sys.stdout.write(ErrorPayload.of(error).model_dump_json())
-    return 1
+        raise PhoneUnavailable(f"{TRIED[verb]} {phone}", fault.message, remedy) from fault
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(PhoneCommand, handle))

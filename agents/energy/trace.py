@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from controller.stats.pairs import CONFIDENCE
 
 LEAST_SAMPLES: Final = 3
 GAP: Final = 3.0
@@ -16,8 +19,8 @@ MOST_UNCERTAIN: Final = 0.1
 """Of what was used: what is less sure than this is not known."""
 ROUNDED: Final = 1e-5
 """Share by which a reading is off for being told in whole numbers, at the most."""
-_CONFIDENCE: Final = 1.96
-"""Standard errors on either side that hold 95 %."""
+_STANDARD_ERRORS: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""So many on either side hold 95 %: 1.96."""
 Samples = Sequence[tuple[float, float]]
 """Moments in seconds, rising, and what was read then."""
 Floats = NDArray[np.float64]
@@ -73,7 +76,7 @@ def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
     stale = float(np.ptp(power)) * (_stood_s(at, power) + _edges_s(at, span)) / 2
     missing = float(np.max(power)) * _missing_s(grid) / 2
     shifted = clock_s * float(np.ptp(_columns(watts)[1])) if clock_s else 0.0
-    uncertainty = _CONFIDENCE * scatter + stale + missing + shifted + ROUNDED * abs(joules)
+    uncertainty = _STANDARD_ERRORS * scatter + stale + missing + shifted + ROUNDED * abs(joules)
     return sure_enough(Joules(joules, uncertainty), span.seconds)
 
 

@@ -6,6 +6,7 @@ import signal
 from dataclasses import dataclass
 
 from controller.contracts.result import Blame, Failure, Outcome, Result
+from controller.platform.processes import signal_name
 
 UNKNOWN_INSTRUCTION = ": this CPU, or its hypervisor, does not support the instruction"
 
@@ -25,11 +26,6 @@ class WorkerExit:
     """The kernel's OOM killer struck on this host while it ran."""
     output: str
     """The last lines it printed."""
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGKILL."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def outcome_of(ended: WorkerExit) -> Outcome:

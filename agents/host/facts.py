@@ -12,6 +12,7 @@ import psutil
 from agents.host.cpu import cpu_flags, read_cpuinfo, read_instruction_sets
 from controller.contracts.base import digest
 from controller.contracts.device import HOST_PREFIX, Device, DeviceKind, Fact
+from controller.platform.atomic import write_private
 
 
 def machine_id(fallback: Path) -> str:
@@ -24,7 +25,7 @@ def machine_id(fallback: Path) -> str:
         return known
     if not fallback.exists():
         fallback.parent.mkdir(parents=True, exist_ok=True)
-        fallback.write_text(uuid.uuid4().hex)
+        write_private(fallback, uuid.uuid4().hex)
     return fallback.read_text().strip()
 
 

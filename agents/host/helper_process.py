@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio.subprocess import PIPE
-from typing import TypeVar
-
-from pydantic import ValidationError
+from asyncio.subprocess import PIPE, Process
+from contextlib import suppress
 
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.host.oom import offer_to_oom_killer, oom_kills
 from controller.contracts.base import Contract
-from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.helper_reply import Answer, read_reply
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.platform.inherited import inherited
 from controller.platform.programs import SAFE_PATH, python_module
 
-Answer = TypeVar("Answer", bound=Contract)
 LAST_BYTES = 2**14
 
 
 async def ask_process(
     module: str, verb: str, order: Contract, kind: type[Answer], deadline_s: float
 ) -> Answer:
-    """Have `python -m MODULE VERB` do what an order on its standard input says; raises UserError.
+    """Have the helper `python -m MODULE VERB` do what an order says; raises UserError.
 
     Raises WorkerFault, blame harness, if it was killed or is not done by its deadline: trying again
     can help. Blame workload, if the kernel ended it for memory, or if it crashed.
@@ -42,7 +39,7 @@ async def ask_process(
     try:
         offer_to_oom_killer(process.pid)
         async with asyncio.timeout(deadline_s):
-            said, trouble = await process.communicate(order.model_dump_json().encode())
+            said, trouble = await _conversation(process, order)
     except TimeoutError as error:
         message = f"cannot {what}: no end after {deadline_s:g} s"
         raise harness_fault("deadline", message) from error
@@ -55,12 +52,32 @@ async def ask_process(
         ended = WorkerExit(status, None, None, None, oom_kills() > kills, last)
         raise WorkerFault(_signalled(what, outcome_of(ended)))
     try:
-        if process.returncode == USER_ERROR:
-            raise ErrorPayload.model_validate_json(said).error()
-        return kind.model_validate_json(said)
-    except ValidationError as error:
+        return _one_answer(said, kind, status)
+    except ValueError as error:
         seen = f"the process ended with status {status}: {last}"
         raise UserError(what, seen, "Check that the model and data files are sound.") from error
+
+
+def _one_answer(said: bytes, kind: type[Answer], status: int) -> Answer:
+    """Return a helper's answer; raises the UserError that it replied with, or ValueError."""
+    replies = [read_reply(line, kind) for line in said.splitlines()]
+    if status != 0:
+        raise ValueError("it failed after its replies")
+    (answer,) = [reply for reply in replies if not isinstance(reply, str)]
+    return answer
+
+
+async def _conversation(process: Process, order: Contract) -> tuple[bytes, bytes]:
+    """Return what a helper prints until its end; its input, which keeps it alive, stays open."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    with suppress(ConnectionError):  # it has ended already: its status says why
+        process.stdin.write(order.model_dump_json().encode() + b"\n")
+        await process.stdin.drain()
+    said, trouble = await asyncio.gather(process.stdout.read(), process.stderr.read())
+    await process.wait()
+    return said, trouble
 
 
 def harness_fault(kind: str, message: str) -> WorkerFault:

@@ -24,12 +24,11 @@ from agents.inference.runner.messages import told_every_second
 from agents.inference.runner.model import Sample, TfliteModel
 from agents.inference.runner.session import Session, warm_up
 from agents.inference.runner.spec import RunSpec
-from controller.contracts.bench import OverheadSamples
+from controller.contracts.bench import OverheadRequest, OverheadSamples
 from controller.contracts.catalog import load_catalog, user_tasks
-from controller.contracts.error_payload import USER_ERROR, ErrorPayload
-from controller.contracts.errors import UserError
 from controller.contracts.mobile import ImageInput, OnDevice
 from controller.contracts.pair import Pair
+from controller.platform.helper_main import Replies, serve
 from models.mobile.preparation import DEVICE, MODEL, PrepareOrder, prepare
 
 HELD_SAMPLES: Final = 64
@@ -131,34 +130,23 @@ def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunS
     )
 
 
-def main() -> int:
-    """`python -m agents.inference.bench_harness WORKLOAD NUMERICS PAIRS`: print OverheadSamples.
-
-    Exits with 2, and prints an ErrorPayload, if the model or its data set can't be had.
-    """
-    name, numerics, pairs = sys.argv[1:]
-    workload = load_catalog().workloads[name].on_device
+def handle(request: OverheadRequest, replies: Replies) -> None:
+    """Answer with OverheadSamples; raises UserError if the model or its data can't be had."""
+    workload = load_catalog().workloads[request.workload].on_device
     assert workload is not None
     with TemporaryDirectory() as folder:
-        prepared = Path(folder) / name
-        dataset = next(iter(workload.datasets), None)
+        prepared = Path(folder) / request.workload
         order = PrepareOrder(
-            name=name,
+            name=request.workload,
             workload=workload,
-            numerics=numerics,
-            dataset=dataset,
+            numerics=request.numerics,
+            dataset=next(iter(workload.datasets), None),
             store=user_tasks().parent,
             folder=prepared,
         )
-        try:
-            prepare(order)
-        except UserError as error:
-            sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
-            return USER_ERROR
-        samples = measure_overhead(overhead_spec(prepared, workload), pairs=int(pairs))
-    sys.stdout.write(samples.model_dump_json() + "\n")
-    return 0
+        prepare(order)
+        replies.answer(measure_overhead(overhead_spec(prepared, workload), pairs=request.pairs))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(OverheadRequest, handle))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agents.host.exit_reason import signal_name
 from agents.inference.bundle.requirements import Requirements
 from agents.remotes.remote import NOT_STARTED, FaultKind
+from controller.platform.processes import signal_name
 
 _32_BIT: Final = re.compile(r"armv?[5-7]\w*|arm|i[3-6]86", re.ASCII)
 """What the kernels of processors that run no 64-bit program say of their machine."""

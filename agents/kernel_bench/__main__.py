@@ -1,13 +1,12 @@
-"""`python -m agents.kernel_bench KERNEL_BENCH`: start a worker for each variant, one by one.
+"""`python -m agents.kernel_bench`: a helper that starts a worker for each variant, one by one.
 
-They are started as the workers of runs are, with the default launch settings; what they print is
-passed on.
+It serves a KernelBench. Workers are started as those of runs are, with the default launch settings;
+their answers are passed on.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 from agents.host.facts import cpu_device
@@ -15,13 +14,18 @@ from agents.host.launch import launch_of
 from agents.host.tools import read_host_tools
 from agents.stacks.compiler import MISSING, compiler
 from controller.contracts.catalog import load_catalog
-from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
-from controller.contracts.kernels import BEST_VARIANT, KernelBench, KernelOperator
+from controller.contracts.kernels import (
+    BEST_VARIANT,
+    KernelBench,
+    KernelCheck,
+    KernelOperator,
+    KernelRow,
+)
 from controller.contracts.manifests import defaults_of
-from controller.platform.interrupted import quietly_interrupted
+from controller.platform.helper import Helper
+from controller.platform.helper_main import Replies, serve
 from controller.platform.programs import python_module
-from controller.platform.terminal import say
 from kernels.bench.registry import operators
 from kernels.library import REFERENCE, VARIABLE, KernelsUnusable, capabilities
 
@@ -49,48 +53,37 @@ def require_dtypes(wanted: KernelBench) -> None:
             )
 
 
-def list_operators() -> int:
-    """Print a KernelOperator a line; return exit status 0."""
-    for op, operator in operators().items():
-        found = KernelOperator(op=op, dtypes=operator.dtypes)
-        sys.stdout.write(found.model_dump_json() + "\n")
-    return 0
-
-
-def main() -> int:
-    """Run all that is asked for; exit status of the first worker that fails, else 0.
-
-    2 if it can't be run here: standard output holds an ErrorPayload.
-    """
-    wanted = KernelBench.model_validate_json(sys.argv[1])
+def handle(wanted: KernelBench, replies: Replies) -> None:
+    """Answer with all that is asked for; raises UserError if it can't be run here."""
+    require_dtypes(wanted)
+    if wanted.verb == "sweep":
+        for op, operator in operators().items():
+            replies.answer(KernelOperator(op=op, dtypes=operator.dtypes))
+        return
     try:
-        require_dtypes(wanted)
-        if wanted.verb == "sweep":
-            return list_operators()
         chosen = variants_of(wanted)
-    except UserError as error:
-        return _complain(error)
     except KernelsUnusable as error:
         remedy = "Run `benchfarm stacks show torch` to see the variants."
-        return _complain(UserError(f"run kernels {wanted.verb}", str(error), remedy))
+        raise UserError(f"run kernels {wanted.verb}", str(error), remedy) from error
     if wanted.verb == "bench" and compiler() is None:
-        say(f"without baselines by torch.compile: {MISSING}", err=True)
-    knobs = defaults_of(load_catalog().launch["cpu_host"].knobs)
-    device = cpu_device("here", {})
-    launch = launch_of(os.environ, knobs, device, read_host_tools())
-    command = (*launch.prefix, *python_module("agents.kernel_bench.worker", sys.argv[1]))
+        replies.progress(f"without baselines by torch.compile: {MISSING}")
+    kind = KernelCheck if wanted.verb == "check" else KernelRow
     for variant in chosen:
-        done = subprocess.run(command, env={**launch.environ, VARIABLE: variant}, check=False)
-        if done.returncode:
-            return done.returncode
-    return 0
+        for answer in _worker(wanted, variant, replies).stream(wanted, kind):
+            replies.answer(answer)
 
 
-def _complain(error: UserError) -> int:
-    sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
-    return USER_ERROR
+def _worker(wanted: KernelBench, variant: str, replies: Replies) -> Helper:
+    """Return the worker of a variant, launched with the default settings."""
+    knobs = defaults_of(load_catalog().launch["cpu_host"].knobs)
+    launch = launch_of(os.environ, knobs, cpu_device("here", {}), read_host_tools())
+    return Helper(
+        (*launch.prefix, *python_module("agents.kernel_bench.worker")),
+        f"run kernels {wanted.verb} with variant {variant}",
+        environ={**launch.environ, VARIABLE: variant},
+        on_progress=replies.progress,
+    )
 
 
 if __name__ == "__main__":
-    with quietly_interrupted():
-        sys.exit(main())
+    sys.exit(serve(KernelBench, handle))

@@ -1,6 +1,6 @@
-"""`python -m agents.kernel_bench.worker KERNEL_BENCH`: one variant, in a process launched for it.
+"""`python -m agents.kernel_bench.worker`: a helper for one variant, launched for it.
 
-Prints a KernelCheck or a KernelRow a line, as JSON.
+It serves a KernelBench.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import compiler
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
-from controller.platform.interrupted import quietly_interrupted
+from controller.platform.helper_main import Replies, serve
 from kernels.bench.case import COMPILED, Case
 from kernels.bench.registry import operators
 from kernels.library import capabilities
@@ -59,15 +59,12 @@ def check(identity: Identity, case: Case) -> KernelCheck:
     )
 
 
-def main() -> int:
-    """Do what the argument asks for; exit status 0."""
+def handle(wanted: KernelBench, replies: Replies) -> None:
+    """Answer with a KernelCheck or a KernelRow for each case."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    for row in found(KernelBench.model_validate_json(sys.argv[1])):
-        sys.stdout.write(row.model_dump_json() + "\n")
-        sys.stdout.flush()
-    return 0
+    for row in found(wanted):
+        replies.answer(row)
 
 
 if __name__ == "__main__":
-    with quietly_interrupted():
-        sys.exit(main())
+    sys.exit(serve(KernelBench, handle))

@@ -18,7 +18,7 @@ from itertools import product, repeat
 
 from agents.pairing.interleave import Plan, interleave
 from controller.contracts.bench import PlantedTrial, PlantedTrials
-from controller.platform.interrupted import quietly_interrupted
+from controller.platform.helper_main import Replies, serve
 from controller.platform.programs import python_module
 
 STEP_S = 0.5e-3
@@ -100,20 +100,16 @@ def _seconds(amount: int) -> float:
     return time.perf_counter() - started
 
 
-def main() -> int:
-    """`python -m agents.pairing.planted PLANTED_TRIALS`, in and out JSON: print a trial a line."""
-    wanted = PlantedTrials.model_validate_json(sys.argv[1])
+def handle(wanted: PlantedTrials, replies: Replies) -> None:
+    """Answer with a PlantedTrial for each comparison as it ends."""
 
     async def run() -> None:
         async with aclosing(trials(wanted)) as found:
             async for trial in found:
-                sys.stdout.write(trial.model_dump_json() + "\n")
-                sys.stdout.flush()
+                replies.answer(trial)
 
     asyncio.run(run())
-    return 0
 
 
 if __name__ == "__main__":
-    with quietly_interrupted():
-        sys.exit(main())
+    sys.exit(serve(PlantedTrials, handle))

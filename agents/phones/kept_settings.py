@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from agents.phones.settings import KeptSettings
 from controller.contracts.documents import read_json
 from controller.contracts.errors import PhoneUnavailable
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.atomic import write_private
 
 MAX_BYTES = 1 << 16
 
@@ -40,12 +40,7 @@ class KeptFile:
                 self.path.unlink(missing_ok=True)
                 return
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            new = self.path.with_name(f".{self.path.name}.new")
-            with new.open("w") as file:
-                file.write(kept.model_dump_json())
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
+            write_private(self.path, kept.model_dump_json())
         except OSError as error:
             tried, remedy = f"keep the settings of phone {self.device_id}", "Check that disk."
             seen = f"{self.path}: {error.strerror or error}"

@@ -24,8 +24,8 @@ from agents.profiling.layers import layer_call
 from agents.profiling.names import TASKS, TIMES
 from controller.contracts.replay import KernelReplay, LayerReplay, Replay, Replayed
 from controller.contracts.result import Result, Validity
-from controller.profiles.intervals import is_known
 from controller.profiles.marks import REPLAY
+from controller.stats.order_statistics import is_known, samples_outside
 
 WIDTH = 0.05
 """A kernel is known well enough when the interval of its median is narrower than this share."""
@@ -52,6 +52,7 @@ def run(backend: TrainingBackend, folder: Path, log: Path) -> Result:
     """Do every replay that `replays.json` in the folder asks for, and write what each took."""
     tasks = _LIST.validate_json((folder / TASKS).read_bytes())
     longest_s = min(LONGEST_S, TOTAL_S / max(1, len(tasks)))
+    samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
     done = [_replayed(number, task, backend, longest_s) for number, task in enumerate(tasks)]
     flush()
     times = folder / TIMES

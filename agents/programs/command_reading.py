@@ -1,8 +1,7 @@
-"""`python -m agents.programs.command_reading read`: what a program printed, as data.
+"""`python -m agents.programs.command_reading`: a helper that reads what a program printed.
 
 A process of its own: a pattern of anybody's may take for ever on what a program prints, and an
-agent that waits for it would lose its leases. Reads a ReadOrder from standard input, prints a
-Reading.
+agent that waits for it would lose its leases. It serves a ReadOrder.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from controller.contracts.base import Contract, Scalar
 from controller.contracts.command import OUTPUT, STDERR, STDOUT, Command
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Failure, Measurement
+from controller.platform.helper_main import serve
 
 PRINTED: Final = {STDOUT: "stdout.txt", STDERR: "stderr.txt"}
 """Files of a run's artefacts."""
@@ -90,4 +90,4 @@ def _sources(folder: Path) -> Callable[[str], str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(read(ReadOrder.model_validate_json(sys.stdin.read())).model_dump_json())
+    sys.exit(serve(ReadOrder, lambda order, replies: replies.answer(read(order))))

@@ -14,6 +14,7 @@ from typing import IO
 
 from controller.contracts.base import digest
 from controller.contracts.errors import UserError
+from controller.platform.atomic import replacing
 
 DIRECTORY = "directory"
 
@@ -115,15 +116,10 @@ def _entry(path: Path) -> str:
 
 def _pack(folder: Path, listing: Listing, archive: Path) -> None:
     """Write the same tar for the same content: sorted, nobody's, without times."""
-    part = archive.with_suffix(f".{os.getpid()}.part")
-    try:
-        # GNU's format, since not every phone's tar reads the newer pax headers.
-        with tarfile.open(part, "w", format=tarfile.GNU_FORMAT) as tar:
-            for name in listing:
-                _add(tar, folder, name)
-        part.replace(archive)
-    finally:
-        part.unlink(missing_ok=True)
+    # GNU's format, since not every phone's tar reads the newer pax headers.
+    with replacing(archive) as new, tarfile.open(new, "w", format=tarfile.GNU_FORMAT) as tar:
+        for name in listing:
+            _add(tar, folder, name)
 
 
 def _add(tar: tarfile.TarFile, folder: Path, name: str) -> None:

@@ -1,51 +1,46 @@
-"""`python -m agents.stacks HOME list | show STACK | install STACK`: stacks of this host.
-
-`list` and `show` print JSON, `install` what it does. HOME is BENCHFARM_HOME.
-"""
+"""`python -m agents.stacks`: a helper for the stacks of this host; serves a StackRequest."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
 from agents.stacks.install import Installation
 from agents.stacks.status import details_of, status_of
 from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import NotFound
 from controller.contracts.manifests import StackManifest
-from controller.platform.interrupted import quietly_interrupted
-from controller.platform.terminal import say
+from controller.contracts.stacks import StackRequest
+from controller.platform.helper_main import Replies, serve
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Do it; exit status 2 with one line if it can't be done."""
-    home, verb, *names = arguments
-    stacks = stacks_folder(Path(home))
-    try:
-        if verb == "list":
-            statuses = [status_of(s, stacks) for s in load_catalog().stacks.values()]
-            _say(json.dumps([status.model_dump(mode="json") for status in statuses]))
-        elif verb == "show":
-            _say(details_of(_stack(names[0]), stacks).model_dump_json())
-        else:
-            _install(_stack(names[0]), stacks)
-    except UserError as error:
-        say(f"benchfarm: {error}", err=True)
-        return 2
-    return 0
+def handle(request: StackRequest, replies: Replies) -> None:
+    """Answer with a StackStatus for each stack, a StackDetails, or the StackStatus once installed.
+
+    Raises NotFound, UserError.
+    """
+    stacks = stacks_folder(request.home)
+    if request.verb == "list":
+        for stack in load_catalog().stacks.values():
+            replies.answer(status_of(stack, stacks))
+    elif request.verb == "show":
+        replies.answer(details_of(_stack(request.stack), stacks))
+    else:
+        stack = _stack(request.stack)
+        _install(stack, stacks, replies)
+        replies.answer(status_of(stack, stacks))
 
 
-def _install(stack: StackManifest, stacks: Path) -> None:
+def _install(stack: StackManifest, stacks: Path, replies: Replies) -> None:
     if stack.environment is None:
         status = status_of(stack, stacks)
-        _say(f"stack {stack.name}: has nothing of its own to install; {status.detail}")
+        line = f"stack {stack.name}: has nothing of its own to install; {status.detail}"
+        replies.progress(line)
         return
     folder = EnvironmentFolder(stacks / stack.name, stack.environment)
-    Installation(stack.name, folder, _say, os.environ).run()
+    Installation(stack.name, folder, replies.progress, os.environ).run()
 
 
 def _stack(name: str) -> StackManifest:
@@ -57,11 +52,5 @@ def _stack(name: str) -> StackManifest:
     return stacks[name]
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    with quietly_interrupted():
-        sys.exit(main(sys.argv[1:]))
+    sys.exit(serve(StackRequest, handle))

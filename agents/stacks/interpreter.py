@@ -14,7 +14,7 @@ from controller.platform.programs import python_file, python_module
 
 WORKER_MODULE = "agents.worker"
 OUR_PACKAGES = ("controller", "kernels", "models", "agents")
-NEEDED_IN_A_STACK = frozenset({"numpy", "pydantic", "torch", "yaml"})
+NEEDED_IN_A_STACK = frozenset({"numpy", "pydantic", "scipy", "torch", "yaml"})
 """What a worker imports that is neither ours nor Python's: every environment of a stack has it."""
 _ENTRY = Path(__file__).with_name("entry.py")
 

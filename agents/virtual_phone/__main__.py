@@ -1,6 +1,7 @@
 """`python -m agents.virtual_phone --profile NAME`: be a virtual phone until a signal comes.
 
-Prints one JSON line when adb can connect to it (`adb connect 127.0.0.1:PORT`).
+Prints PhoneFacts as a JSON line when adb can connect to it (`adb connect 127.0.0.1:PORT`). With
+--until-stdin-closes it is a helper: the line is its reply, and it ends with its caller.
 """
 
 from __future__ import annotations
@@ -18,16 +19,13 @@ from agents.virtual_phone.daemon import PhoneSetup
 from agents.virtual_phone.emulation import emulator_for
 from agents.virtual_phone.errors import PhoneOptionsInvalid
 from agents.virtual_phone.faults import parse_fault
-from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import UserError
+from controller.platform.helper_main import Replies
 from controller.platform.terminal import say
 
 
 def main() -> int:
-    """Start the phone; a UserError is one line and exit status 2.
-
-    The line is an ErrorPayload on standard output for who has it end with its starter.
-    """
+    """Start the phone; a UserError is one line, or a helper's reply, and exit status 2."""
     options = _options()
     try:
         setup = _setup(options)
@@ -35,7 +33,7 @@ def main() -> int:
         return launch.run(setup, options.folder, options.port, until_stdin_closes=lifeline)
     except UserError as error:
         if options.until_stdin_closes:  # a process has started it, and hears
-            sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
+            Replies(sys.stdout).error(error)
         else:
             say(f"{error}", err=True)
         return 2

@@ -7,8 +7,6 @@ reaps; the daemon. When the first ends, however it ends, the kernel ends all oth
 from __future__ import annotations
 
 import errno
-import fcntl
-import json
 import os
 import select
 import shutil
@@ -27,6 +25,10 @@ from agents.virtual_phone.daemon import PhoneSetup
 from agents.virtual_phone.errors import PhoneNotRunning, PhoneOptionsInvalid
 from agents.virtual_phone.first import Ends, be_first
 from agents.virtual_phone.namespaces import Confinement
+from controller.contracts.virtual_phone import PhoneFacts
+from controller.platform.helper_main import Replies
+from controller.platform.locks import lock_while_alive
+from controller.platform.terminal import say
 
 LOG = "phone.log"
 _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -57,7 +59,7 @@ class Place:
         try:
             kept.mkdir(parents=True, exist_ok=True)
             _refuse_others(kept)
-            _lock(kept)
+            lock_while_alive(kept)
             owner = control.listen(kept)
         except OSError as error:
             remedy = "Choose a folder that this user may write to and no running phone uses."
@@ -71,11 +73,6 @@ def _refuse_others(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(errno.EPERM, "other users may change it")
-
-
-def _lock(folder: Path) -> None:
-    # Held by the open descriptor, so until the last of the phone's processes has ended.
-    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes: bool) -> int:
@@ -95,7 +92,7 @@ def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes
         signal.signal(number, _stop)
     try:
         _wait_until_ready(heard, place)
-        _announce(setup, place, quota)
+        _announce(_facts(setup, place, quota), until_stdin_closes=until_stdin_closes)
         return _watch(first, until_stdin_closes=until_stdin_closes)
     finally:
         _clear_up(first, place, quota)
@@ -133,21 +130,25 @@ def _wait_until_ready(heard: int, place: Place) -> None:
         raise PhoneNotRunning("start the virtual phone", seen, f"Read {log}.")
 
 
-def _announce(setup: PhoneSetup, place: Place, quota: cgroup.Quota) -> None:
-    said = {
-        "serial": setup.serial,
-        "model": setup.profile.model,
-        "virtual": True,
-        "address": f"127.0.0.1:{place.port}",
-        "port": place.port,
-        "folder": str(place.folder),
-        "pid": os.getpid(),
-        "cores": list(setup.cores),
-        "cpu_quota": setup.profile.cpu.quota if quota.enforced else None,
-        "cpu_quota_reason": quota.reason,
-    }
-    sys.stdout.write(json.dumps(said) + "\n")
-    sys.stdout.flush()
+def _announce(facts: PhoneFacts, *, until_stdin_closes: bool) -> None:
+    if until_stdin_closes:
+        Replies(sys.stdout).answer(facts)
+    else:
+        say(facts.model_dump_json())
+
+
+def _facts(setup: PhoneSetup, place: Place, quota: cgroup.Quota) -> PhoneFacts:
+    return PhoneFacts(
+        serial=setup.serial,
+        model=setup.profile.model,
+        address=f"127.0.0.1:{place.port}",
+        port=place.port,
+        folder=str(place.folder),
+        pid=os.getpid(),
+        cores=tuple(setup.cores),
+        cpu_quota=setup.profile.cpu.quota if quota.enforced else None,
+        cpu_quota_reason=quota.reason,
+    )
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from agents.virtual_phone import control
 from agents.virtual_phone.errors import PhoneNotRunning
 from agents.virtual_phone.faults import Fault
-from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.helper_reply import read_reply
+from controller.contracts.virtual_phone import PhoneFacts
 from controller.platform.programs import python_module
 
 MODULE = "agents.virtual_phone"
@@ -46,26 +46,27 @@ class VirtualPhone:
         self._arguments = [text for pair in given for text in pair] + any_key * ["--any-key"]
         self._faults = tuple(faults)
         self._process: Process | None = None
-        self._facts: Mapping[str, Any] = {}
+        self._facts: PhoneFacts | None = None
 
     @property
     def serial(self) -> str:
         """Its identity, `ro.serialno`."""
-        return str(self._facts["serial"])
+        return self.facts.serial
 
     @property
     def address(self) -> str:
         """What `adb connect` takes, and the name adb then gives it."""
-        return str(self._facts["address"])
+        return self.facts.address
 
     @property
     def folder(self) -> Path:
         """Where its log and control socket are."""
-        return Path(self._facts["folder"])
+        return Path(self.facts.folder)
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> PhoneFacts:
         """All that it said of itself at its start."""
+        assert self._facts is not None, "it has been started"
         return self._facts
 
     async def __aenter__(self) -> Self:
@@ -110,15 +111,15 @@ class VirtualPhone:
         """Let in the hosts that ask."""
         return await control.ask(self.folder, control.AllowHost())
 
-    async def _first_word(self, process: Process) -> Mapping[str, Any]:
+    async def _first_word(self, process: Process) -> PhoneFacts:
         assert process.stdout is not None
         assert process.stderr is not None
         line = await process.stdout.readline()
         if not line:
             said = (await process.stderr.read()).decode(errors="replace").strip()
             raise PhoneNotRunning("start a virtual phone", said, "Read what it printed above.")
-        facts: Mapping[str, Any] = json.loads(line)
-        ErrorPayload.raise_if_said(facts)
+        facts = read_reply(line, PhoneFacts)
+        assert not isinstance(facts, str), "a phone sends no progress"
         return facts
 
     async def _end(self) -> None:

@@ -13,6 +13,7 @@ from agents.virtual_phone.battery import Battery
 from agents.virtual_phone.filesystem import SERVICES, SYSFS
 from agents.virtual_phone.profiles import Profile
 from agents.virtual_phone.thermal import ThermalStatus, dumpsys_thermalservice
+from controller.platform.atomic import replacing
 
 PERIOD_S = 0.5
 _THERMAL_SERVICE_API = 29
@@ -119,6 +120,5 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 def replace(path: Path, text: str) -> None:
     """Write a file in one step, so that no reader sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}")
-    new.write_text(text + "\n")
-    new.rename(path)
+    with replacing(path) as new:
+        new.write_text(text + "\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Annotated
 
 import typer
 
+from controller.contracts.bundle import BuiltBundle, BundleRequest
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
+from controller.platform.terminal import say
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -26,6 +27,6 @@ def build(
 
     Its files come from Debian and PyPI packages. Prints where the bundle is.
     """
-    options = ["--refresh"] if refresh else []
-    command = python_module("agents.inference.bundle", name, *options)
-    sys.exit(subprocess.run(command, check=False).returncode)
+    helper = Helper(python_module("agents.inference.bundle"), f"build bundle {name}")
+    built = helper.ask(BundleRequest(name=name, refresh=refresh), BuiltBundle)
+    say(f"{built.name}: {built.archive}, {built.archive_bytes / 2**20:.0f} MiB")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Iterator
 
-from pydantic import TypeAdapter
 from rich.table import Table
 
 from controller.cli.common import console, home, reading, show_json, show_table
@@ -13,14 +11,12 @@ from controller.cli.progress import show_progress
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, build_of
-from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.models import ModelStatus
 from controller.contracts.sweep import Sweep
-from controller.platform.programs import python_module
 from controller.platform.terminal import say
 from controller.reports.capabilities import capabilities
 from controller.runtime.client import FarmClient
+from controller.runtime.models import model_statuses
 from controller.runtime.watch import follow, runs_of
 from controller.scheduling.runtimes import lacks_runtime
 
@@ -34,7 +30,8 @@ def probe(device: Device) -> None:
     Raises UserError if none can run on the device. What comes of it is in the store.
     """
     client = FarmClient(home())
-    sweeps = list(probes(device, load_catalog(), _models_there()))
+    there = [status.key for status in model_statuses("list") if status.there]
+    sweeps = list(probes(device, load_catalog(), there))
     if not sweeps:
         seen = "no stack has a runtime for it, or no model is in the store"
         raise UserError(f"probe {device.id}", seen, "Run `benchfarm models list` to see which are.")
@@ -107,12 +104,3 @@ def _show_table(found: Iterable[Capability], device: Device, *, all_builds: bool
 
 def _named(build: str) -> str:
     return build or "build unknown"
-
-
-def _models_there() -> list[str]:
-    command = python_module("models.mobile", "list")
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode == 2:
-        raise ErrorPayload.model_validate_json(done.stdout).error()
-    statuses = TypeAdapter(list[ModelStatus]).validate_json(done.stdout)
-    return [status.key for status in statuses if status.there]

@@ -61,7 +61,7 @@ def _phones_join(farm: FarmUp, stack: ExitStack) -> bool:
                 started_phone(profile, adb_key(home()), farm.cluster.instance)
             )
             connect_phone(home(), phone.address)
-            serials.append(str(phone.facts["serial"]))
+            serials.append(phone.facts.serial)
         await_devices(home(), serials)
     except (PhoneUnavailable, FarmUnavailable) as error:
         say(f"no virtual phones in this demo: {error}", err=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from pydantic import ValidationError
-
 from controller.cli.common import Json, exit_if_to_mend, home, show_checks
-from controller.contracts.doctor import AgentsFacts
+from controller.contracts.doctor import AgentsFacts, HostRequest
 from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import UserError
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 from controller.runtime.home import Home
 from controller.runtime.host_doctor import REINSTALL, checks
@@ -28,11 +26,8 @@ def doctor(json: Json = False) -> None:
 
 def _agents_facts(home: Home) -> AgentsFacts | ErrorPayload:
     """Return what the agents' side sees, or why it can't be asked."""
-    command = python_module("agents.host_facts", str(home.path))
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    helper = Helper(python_module("agents.host_facts"), "ask it", remedy=REINSTALL, quiet=True)
     try:
-        return AgentsFacts.model_validate_json(done.stdout)
-    except ValidationError:
-        last = (done.stderr.strip().splitlines() or ["it printed no error"])[-1]
-        seen = f"it ended with status {done.returncode}: {last}"
-        return ErrorPayload(kind="UserError", tried="ask it", seen=seen, remedy=REINSTALL)
+        return helper.ask(HostRequest(home=home.path), AgentsFacts)
+    except UserError as error:
+        return ErrorPayload.of(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import Annotated
 
 import typer
@@ -10,8 +9,8 @@ from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.comparison_options import Knobs, knobs_of
-from controller.contracts.base import canonical_json
-from controller.contracts.profile import Peaks
+from controller.contracts.profile import Peaks, PeaksRequest
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 
 app = typer.Typer(no_args_is_help=True)
@@ -36,13 +35,10 @@ def peaks(
     Values are stored per host; profiles draw their roofline from them. Knobs are launch settings,
     such as threads and cores.
     """
-    settings = canonical_json(knobs_of(knob or ()))
-    which = "again" if again else "kept"
-    command = python_module("agents.machine_peaks", str(home().path), stack, settings, which)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
-    found = Peaks.model_validate_json(done.stdout)
+    helper = Helper(python_module("agents.machine_peaks"), "measure this host's peaks")
+    knobs = knobs_of(knob or ())
+    request = PeaksRequest(home=home().path, stack=stack, knobs=knobs, again=again)
+    found = helper.ask(request, Peaks)
     if json:
         show_json(found)
         return

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import TypeAdapter
 from rich.table import Table
 
 from controller.cli.common import Json, show_json, show_table
-from controller.contracts.error_payload import ErrorPayload
-from controller.contracts.models import Added, ModelStatus
-from controller.platform.programs import python_module
+from controller.contracts.models import ModelStatus
 from controller.platform.terminal import say
+from controller.runtime.models import add_to_models, model_statuses
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -22,7 +19,7 @@ app = typer.Typer(no_args_is_help=True)
 @app.command("list")
 def list_models(json: Json = False) -> None:
     """List models and data sets, and which are in the store."""
-    _show(_statuses("list"), json)
+    _show(model_statuses("list"), json)
 
 
 @app.command()
@@ -31,7 +28,7 @@ def verify(json: Json = False) -> None:
 
     Exit status 1 if anything is wrong.
     """
-    found = _statuses("verify")
+    found = model_statuses("verify")
     _show([status for status in found if status.there], json)
     if any(status.trouble for status in found):
         raise typer.Exit(1)
@@ -48,8 +45,7 @@ def add(
     ] = None,
 ) -> None:
     """Add a model, data set, task or stack to the store."""
-    said = _asked("add", str(path.absolute()), *([key] if key else []))
-    for one in TypeAdapter(list[Added]).validate_json(said):
+    for one in add_to_models(path, key):
         say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
         for key in one.keys if one.stack else ():
             say(f"add its file: benchfarm models add FILE --as {key}")
@@ -66,18 +62,3 @@ def _show(statuses: list[ModelStatus], json: bool) -> None:
         checksum = (status.checksum or "pinned when added")[:23]
         table.add_row(name, there, checksum, status.trouble or status.source or "")
     show_table(table)
-
-
-def _statuses(verb: str) -> list[ModelStatus]:
-    return TypeAdapter(list[ModelStatus]).validate_json(_asked(verb))
-
-
-def _asked(*arguments: str) -> str:
-    """Return what the models' side prints; raises UserError with its complaint."""
-    command = python_module("models.mobile", *arguments)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode == 2:
-        raise ErrorPayload.model_validate_json(done.stdout).error()
-    if done.returncode:
-        raise typer.Exit(done.returncode)
-    return done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -239,7 +238,7 @@ def virtual(
     if not key and not any_key:
         key = key_to_let_in(home(), adb_server)
     with started_phone(profile, key, options=options) as phone:
-        say(json_module.dumps(phone.facts))
+        say(phone.facts.model_dump_json())
         if connect:
             _say_joined(connect_phone(home(), phone.address, adb_server), phone.address)
         try:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-from pydantic import TypeAdapter
 from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.contracts.catalog import load_catalog
-from controller.contracts.stacks import StackDetails, StackStatus
+from controller.contracts.stacks import StackDetails, StackRequest, StackStatus
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
+from controller.platform.terminal import say
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -23,7 +22,7 @@ Name = Annotated[str, typer.Argument(help="Stack; see `benchfarm stacks list`.")
 @app.command("list")
 def list_stacks(json: Json = False) -> None:
     """List all stacks and whether this host can run them."""
-    stacks = TypeAdapter(list[StackStatus]).validate_json(_asked("list"))
+    stacks = list(_helper("list the stacks").stream(_request("list"), StackStatus))
     if json:
         show_json(stacks)
         return
@@ -37,7 +36,7 @@ def list_stacks(json: Json = False) -> None:
 @app.command()
 def show(name: Name, json: Json = False) -> None:
     """Show a stack's packages, oneDNN and knobs."""
-    stack = StackDetails.model_validate_json(_asked("show", name))
+    stack = _helper(f"show stack {name}").ask(_request("show", name), StackDetails)
     if json:
         show_json(stack)
         return
@@ -62,16 +61,12 @@ def install(name: Name) -> None:
 
     Continues an interrupted installation; does nothing if the stack is installed.
     """
-    sys.exit(subprocess.run(_command("install", name), check=False).returncode)
+    _helper(f"install stack {name}").ask(_request("install", name), StackStatus)
 
 
-def _command(*arguments: str) -> tuple[str, ...]:
-    return python_module("agents.stacks", str(home().path), *arguments)
+def _helper(tried: str) -> Helper:
+    return Helper(python_module("agents.stacks"), tried, on_progress=say)
 
 
-def _asked(*arguments: str) -> str:
-    """Return what the agents' side prints; ends with its exit status if it can't."""
-    done = subprocess.run(_command(*arguments), stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
-    return done.stdout
+def _request(verb: Literal["list", "show", "install"], stack: str = "") -> StackRequest:
+    return StackRequest(verb=verb, home=home().path, stack=stack)

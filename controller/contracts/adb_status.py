@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
+
+from pydantic import Field
 
 from controller.contracts.base import Contract
 from controller.contracts.checks import Check
@@ -89,6 +91,25 @@ class Announced(Contract):
     name: str
     kind: Announcement
     address: str
+
+
+PhoneVerb = Literal[
+    "connect", "disconnect", "pair", "look", "clean", "examine", "set", "restore", "listen"
+]
+
+
+class PhoneCommand(Contract):
+    """What is asked of adb for a phone."""
+
+    verb: PhoneVerb
+    server: str
+    """The path of the adb server's Unix socket, or HOST:PORT."""
+    phone: str
+    """How the server lists it, or its HOST:PORT."""
+    more: tuple[str, ...] = ()
+    """What the verb needs besides; see `agents/phone_command.py`."""
+    secret: str = Field(default="", repr=False)
+    """The code of `pair`."""
 
 
 class PhoneResult(Contract):

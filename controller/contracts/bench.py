@@ -41,6 +41,14 @@ class PlantedTrial(Contract):
     pairs: int
 
 
+class OverheadRequest(Contract):
+    """A model of the catalogue, and how many pairs of it to measure."""
+
+    workload: str
+    numerics: str
+    pairs: int
+
+
 class OverheadSamples(Contract):
     """Pairs of periods in seconds: A is the bare loop, B goes through the harness."""
 

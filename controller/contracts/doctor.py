@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from controller.contracts.base import Contract
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.stacks import StackStatus
+
+
+class HostRequest(Contract):
+    """Which home to look at."""
+
+    home: Path
+    """BENCHFARM_HOME."""
 
 
 class Program(Contract):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, Self
 
 from controller.contracts import errors
@@ -10,7 +9,7 @@ from controller.contracts.base import Contract
 from controller.contracts.errors import UserError
 
 USER_ERROR: Final = 2
-"""Exit status of a process that prints an ErrorPayload on standard output."""
+"""Exit status of a helper that has replied with an ErrorPayload."""
 MAX_CHARACTERS = 4000
 
 _KINDS = {
@@ -39,12 +38,6 @@ class ErrorPayload(Contract):
             seen=_short(error.seen),
             remedy=_short(error.remedy),
         )
-
-    @classmethod
-    def raise_if_said(cls, said: Mapping[str, object]) -> None:
-        """Raise the error, if a process has said this in place of what was asked of it."""
-        if said.keys() == cls.model_fields.keys():
-            raise cls.model_validate(said).error()
 
     def error(self) -> UserError:
         """Return the error again; a plain UserError if its class is of one package only."""

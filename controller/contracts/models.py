@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 from controller.contracts.base import Contract
+
+
+class ModelRequest(Contract):
+    """What to do with the store of models."""
+
+    verb: Literal["list", "verify", "add"]
+    path: Path | None = None
+    """File or folder to add."""
+    key: str | None = None
+    """Key of that file, if no published checksum identifies it."""
 
 
 class ModelStatus(Contract):

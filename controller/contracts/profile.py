@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from controller.contracts.base import Contract
+from pathlib import Path
+
+from controller.contracts.base import Contract, Scalar
 
 
 class TopPrimitive(Contract):
@@ -17,6 +19,18 @@ class TopPrimitive(Contract):
     """Of the seconds of all primitives."""
     efficiency: float | None = None
     """Replayed alone over measured; None if none of it was replayed."""
+
+
+class PeaksRequest(Contract):
+    """Which peaks of this machine to return."""
+
+    home: Path
+    """BENCHFARM_HOME."""
+    stack: str
+    knobs: dict[str, Scalar]
+    """Launch settings."""
+    again: bool
+    """Whether to measure again what is known."""
 
 
 class Peaks(Contract):

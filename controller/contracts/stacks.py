@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 from controller.contracts.base import Contract
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Environment
+
+
+class StackRequest(Contract):
+    """What to do with the stacks of a home."""
+
+    verb: Literal["list", "show", "install"]
+    home: Path
+    """BENCHFARM_HOME."""
+    stack: str = ""
+    """The one to show or to install."""
 
 
 class StackStatus(Contract):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import pwd
@@ -82,6 +83,26 @@ def exclusive_now(file: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
+def lock_while_alive(folder: Path) -> None:
+    """Lock a folder until this process and all it forks have ended; raises BlockingIOError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # the lock is its own: it stays open
+    if not _try_lock(descriptor):
+        os.close(descriptor)
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def is_locked(file: Path) -> bool:
+    """Return whether another open file holds a file's lock; False if there is no such file."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(descriptor, fcntl.LOCK_SH)  # two who ask don't stop each other
+    finally:
+        os.close(descriptor)
+
+
 def is_own(file: Path) -> bool:
     """Return whether a file is this user's; makes it private, and creates it if it is missing."""
     with suppress(FileExistsError):
@@ -124,9 +145,9 @@ def _open(file: Path) -> int:
     return os.open(file, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW, 0o600)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, kind: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -30,6 +30,11 @@ _PR_SET_CHILD_SUBREAPER = 36
 """<linux/prctl.h>"""
 
 
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as SIGKILL."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
 def marked_processes(marker: str, value: str) -> Iterator[psutil.Process]:
     """Yield every other live process of this user that carries the marker."""
     wanted = f"{marker}={value}".encode()

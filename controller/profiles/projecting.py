@@ -10,12 +10,12 @@ from typing import BinaryIO
 from controller.contracts.replay import KernelReplay, Replay, Replayed
 from controller.profiles.assembling import efficiency_of, top_primitives
 from controller.profiles.capturing import NOISE
-from controller.profiles.intervals import median_interval
 from controller.profiles.layers import layers_of
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import KernelRow, Place, Profile, Projection
 from controller.profiles.operations import PART
 from controller.profiles.verbose import LogFacts, executions
+from controller.stats.order_statistics import median_interval
 
 Samples = dict[str, list[float]]
 

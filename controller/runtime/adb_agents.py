@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from controller.contracts.adb_status import AdbStatus, PhoneResult
+from controller.contracts.adb_status import AdbStatus, PhoneCommand, PhoneResult, PhoneVerb
 from controller.contracts.documents import read_json
-from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmUnavailable, HomeUnusable, PhoneUnavailable, UserError
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 from controller.runtime.home import Home
 
@@ -44,22 +43,22 @@ class AdbAgent:
             seen, remedy = f"it is damaged: {reason(error)}", "Delete it; the agent writes it anew."
             raise HomeUnusable(f"read {self.status_file}", seen, remedy) from error
 
-    def ask(self, verb: str, phone: str, *more: str, secret: str = "") -> PhoneResult:
+    def ask(self, verb: PhoneVerb, phone: str, *more: str, secret: str = "") -> PhoneResult:
         """Run a command for a phone of its server; raises PhoneUnavailable.
 
         secret: input that no list of processes may show.
         """
-        server = str(self.read().server)
-        command = python_module("agents.phone_command", verb, server, phone, *more)
-        done = subprocess.run(command, input=secret, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return PhoneResult.model_validate_json(done.stdout)
-        if done.stdout:
-            raise ErrorPayload.model_validate_json(done.stdout).error()
-        seen = done.stderr.strip()[-300:]
-        raise PhoneUnavailable(
-            f"run the command {verb} for phone {phone}", seen, "See the agent's log."
+        command = PhoneCommand(
+            verb=verb, server=str(self.read().server), phone=phone, more=more, secret=secret
         )
+        helper = Helper(
+            python_module("agents.phone_command"),
+            f"run the command {verb} for phone {phone}",
+            remedy="See the agent's log.",
+            kind=PhoneUnavailable,
+            quiet=True,
+        )
+        return helper.ask(command, PhoneResult)
 
 
 def agents_here(home: Home) -> list[AdbAgent]:

@@ -8,15 +8,14 @@ as `benchfarm up` does, with the options that `up` has stored.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from controller.contracts.errors import BenchfarmError
-from controller.platform.locks import exclusive_now
+from controller.platform.locks import exclusive_in_thread, exclusive_now
 from controller.platform.programs import python_module
 from controller.platform.terminal import say
 from controller.runtime.health import is_listening, is_running, why_away
@@ -37,12 +36,12 @@ def main(arguments: Sequence[str]) -> int:
     home = Home.from_environment()
     if AGAIN in arguments:
         return bring_up_again(home)
-    with exclusive_now(home.standby_lock) as taken:
-        if not taken:
-            return 0  # there are two already
-        lock = os.open(home.supervisor_lock, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)  # held to the end of this process
-    asyncio.run(look_after(home, block=IN_FOREGROUND in arguments))
+    with ExitStack() as held:
+        with exclusive_now(home.standby_lock) as taken:
+            if not taken:
+                return 0  # there are two already
+            held.enter_context(exclusive_in_thread(home.supervisor_lock))
+        asyncio.run(look_after(home, block=IN_FOREGROUND in arguments))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from controller.contracts.errors import UserError
+from controller.platform.locks import is_locked
 from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.home import Cluster, Home, Process
 
@@ -145,15 +145,3 @@ def why_silent(home: Home) -> str:
         except (OSError, HTTPException):  # it is away, or has turned this away: it isn't silent
             return ""
     return ""
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether someone holds the lock of a file."""
-    try:
-        with path.open() as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from controller.contracts.bench import OverheadSamples
+from controller.contracts.bench import OverheadRequest, OverheadSamples
 from controller.contracts.catalog import load_catalog
-from controller.contracts.error_payload import USER_ERROR, ErrorPayload
 from controller.contracts.errors import UserError
+from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 
 
@@ -19,15 +17,11 @@ def measure_overhead(workload: str, numerics: str, pairs: int) -> OverheadSample
         names = ", ".join(f"{name} ({'/'.join(w.models)})" for name, w in known.items())
         tried = f"measure the overhead of {workload} {numerics}"
         raise UserError(tried, "there is no such model", f"Choose one of {names}.")
-    module = "agents.inference.bench_harness"
-    arguments = [workload, numerics, str(pairs)]
-    done = subprocess.run(
-        python_module(module, *arguments), capture_output=True, text=True, check=False
+    helper = Helper(
+        python_module("agents.inference.bench_harness"),
+        "measure the overhead",
+        remedy="Run `make setup`: the benchmark needs the extra `dev`.",
+        quiet=True,
     )
-    if done.returncode == USER_ERROR:
-        raise ErrorPayload.model_validate_json(done.stdout).error()
-    if done.returncode != 0:
-        seen = (done.stderr.strip().splitlines() or ["it ended without a message"])[-1]
-        remedy = "Run `make setup`: the benchmark needs the extra `dev`."
-        raise UserError("measure the overhead", seen, remedy)
-    return OverheadSamples.model_validate_json(done.stdout)
+    request = OverheadRequest(workload=workload, numerics=numerics, pairs=pairs)
+    return helper.ask(request, OverheadSamples)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from controller.contracts.adb_status import USES_FOLDER, PhoneHere, RouteStatus
-from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
     FarmUnavailable,
     PhoneClaimedTwice,
@@ -21,6 +19,8 @@ from controller.contracts.errors import (
     UserError,
 )
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
+from controller.contracts.virtual_phone import PhoneFacts
+from controller.platform.helper import Helper
 from controller.platform.inherited import inherited
 from controller.platform.processes import FARM_MARKER
 from controller.platform.programs import SAFE_PATH, python_module
@@ -28,7 +28,6 @@ from controller.runtime.adb_agents import ADB_START_S, RETRY_S, AdbAgent, agents
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
-STOP_S = 10.0
 ADBD_PORT = 5555
 """Default port of phones for adb."""
 _LIST = "Run `benchfarm phone list` to see those that are."
@@ -39,13 +38,13 @@ Seen = TypeVar("Seen")
 class StartedPhone:
     """A virtual phone that is a child of this process."""
 
-    process: subprocess.Popen[str]
-    facts: dict[str, object]
+    process: subprocess.Popen[bytes]
+    facts: PhoneFacts
 
     @property
     def address(self) -> str:
         """HOST:PORT that adb connects to."""
-        return str(self.facts["address"])
+        return self.facts.address
 
 
 @contextmanager
@@ -57,33 +56,19 @@ def started_phone(
     key: file of the host keys that it lets in; with None it lets none in, unless an option says
     otherwise. instance: marker of the farm that ends the phone, too, when it ends.
     """
-    command = [*python_module("agents.virtual_phone", f"--profile={profile}", *options)]
-    command += [f"--authorized-keys={key}"] if key else []
+    command = python_module("agents.virtual_phone", f"--profile={profile}", *options)
+    keys = (f"--authorized-keys={key}",) if key else ()
     marker = {FARM_MARKER: instance} if instance else {}
-    process = subprocess.Popen(
-        [*command, "--until-stdin-closes"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**inherited(os.environ), **SAFE_PATH, **marker},
+    helper = Helper(
+        (*command, *keys, "--until-stdin-closes"),
+        f"start a virtual phone {profile}",
+        remedy=f"Run `python -P -m agents.virtual_phone --profile={profile}` to see why.",
+        kind=PhoneUnavailable,
+        quiet=True,
+        environ={**inherited(os.environ), **SAFE_PATH, **marker},
     )
-    try:
-        said = process.stdout.readline() if process.stdout else ""
-        if not said:
-            raise _not_started(profile, process)
-        facts = json.loads(said)
-        ErrorPayload.raise_if_said(facts)
-        yield StartedPhone(process, facts)
-    finally:
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe:
-                pipe.close()  # the phone ends when its standard input does
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    with helper.started() as running:
+        yield StartedPhone(running.process, running.first_answer(PhoneFacts))
 
 
 def connect_phone(home: Home, address: str, server: str | None = None) -> str:
@@ -263,10 +248,3 @@ def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
             raise PhoneUnavailable(tried, seen, "See the agent's log.")
         time.sleep(RETRY_S)
     return found
-
-
-def _not_started(profile: str, process: subprocess.Popen[str]) -> PhoneUnavailable:
-    said = process.stderr.read().strip().splitlines() if process.stderr else []
-    seen = said[-1] if said else f"it exited with {process.wait()}"
-    remedy = f"Run `python -P -m agents.virtual_phone --profile={profile}` to see why."
-    return PhoneUnavailable(f"start a virtual phone {profile}", seen, remedy)

@@ -25,6 +25,7 @@ from controller.metrics.prometheus_config import (
     http_discovery,
     prometheus_files,
 )
+from controller.platform.atomic import write_private
 from controller.platform.inherited import inherited
 from controller.platform.processes import FARM_MARKER
 from controller.runtime.health import home_mark
@@ -199,7 +200,7 @@ def start_beside(home: Home, intervals: Intervals) -> StartedPrometheus:
     discovery = http_discovery(endpoint.url + TARGETS_PATH, home.metrics_token)
     files = prometheus_files(discovery, home.metrics_token, intervals)
     started = start_prometheus(home.prometheus, files, {**inherited(os.environ), **marker})
-    home.prometheus_url.write_text(started.server.url)
+    write_private(home.prometheus_url, started.server.url)
     return started
 
 

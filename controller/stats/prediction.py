@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from controller.contracts.result import Measurement
 from controller.contracts.units import Unit
+from controller.stats.pairs import CONFIDENCE
 
 DRAWS: Final = 400
 NORMAL_QUERIES: Final = 1024
 """Of the long run at least; a longer one varies less, so that the interval is on the safe side."""
-LEVEL: Final = 0.95
 LEAST: Final = 20
 """Fewer latencies predict nothing."""
 MOST: Final = 4096
@@ -54,7 +54,7 @@ def predicted(
     point = float(statistic(seen[np.newaxis])[0])
     # How far the short run may be off, and how far the normal one from what lies behind both.
     off = (short - short.mean()) + source.permutation(normal - normal.mean())
-    tail = (1 - LEVEL) / 2
+    tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(off, [tail, 1 - tail])
     return point, max(0.0, point + float(low)), point + float(high)
 

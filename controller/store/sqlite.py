@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
@@ -23,6 +22,7 @@ from controller.contracts.errors import (
 )
 from controller.contracts.records import SweepRecord, Token
 from controller.contracts.run import Run, RunChange
+from controller.platform.locks import exclusive_now
 from controller.store import tables
 from controller.store.connecting import (
     APPLICATION_ID,
@@ -59,7 +59,7 @@ from controller.store.writing import (
 class SqliteStore(SqliteReader):
     """The one writer, which also reads; implements Store. Made by `open`."""
 
-    def __init__(self, path: Path, lock: IO[str]) -> None:
+    def __init__(self, path: Path, lock: ExitStack) -> None:
         super().__init__(path)
         self._lock = lock
         self._writers = make_engine(path, "rwc")
@@ -225,26 +225,19 @@ def _migrate(path: Path) -> None:
         engine.dispose()
 
 
-def _take_lock(path: Path) -> IO[str]:
-    """Lock out every other writer until the returned file is closed, or the process dies."""
-    try:
-        lock = lock_of(path).open("a+")
-    except OSError as error:
-        raise unusable(path, error) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.seek(0)
-        owner = lock.read().strip()
-        lock.close()
-        if not isinstance(error, BlockingIOError):
+def _take_lock(path: Path) -> ExitStack:
+    """Lock out every other writer until what is returned is closed, or the process dies."""
+    lock = lock_of(path)
+    with ExitStack() as held:
+        try:
+            if held.enter_context(exclusive_now(lock)):
+                lock.write_text(f"{os.getpid()}\n")
+                return held.pop_all()
+            owner = lock.read_text().strip()
+        except OSError as error:
             raise unusable(path, error) from error
-        raise HomeUnusable(
-            f"open the store {path}",
-            f"another process writes to it: {owner or 'just starting'}",
-            "Stop that farm with `benchfarm down`, or set another BENCHFARM_HOME.",
-        ) from error
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-    return lock
+    raise HomeUnusable(
+        f"open the store {path}",
+        f"another process writes to it: {owner or 'just starting'}",
+        "Stop that farm with `benchfarm down`, or set another BENCHFARM_HOME.",
+    )

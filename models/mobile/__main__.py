@@ -1,53 +1,45 @@
-"""`python -m models.mobile VERB`: what agents and the command line have done in its own process.
+"""`python -m models.mobile VERB`: a helper for what agents and the command line have done apart.
 
-`prepare` and `score` read one JSON document from standard input; `list`, `verify` and
-`add PATH [KEY]` take the store's folder from BENCHFARM_MODELS or BENCHFARM_HOME. Each prints one
-JSON document. A model or image that ends the process ends no agent, and torch is loaded where it is
-needed only. Exit status 2: standard output holds an ErrorPayload.
+`prepare` serves a PrepareOrder, `score` a ScoreOrder, any other verb a ModelRequest, on the store
+that BENCHFARM_MODELS or BENCHFARM_HOME names. A model or image that ends the process ends no agent,
+and torch is loaded where it is needed only.
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-
-from pydantic import TypeAdapter
+from collections.abc import Sequence
 
 from controller.contracts.catalog import user_tasks
-from controller.contracts.error_payload import USER_ERROR, ErrorPayload
-from controller.contracts.errors import UserError
-from controller.contracts.models import Added, ModelStatus
+from controller.contracts.models import Added, ModelRequest, ModelStatus
+from controller.platform.helper_main import Replies, serve
 from models.mobile import catalogue
 from models.mobile.preparation import PrepareOrder, ScoreOrder, prepare, scored
 from models.mobile.store import Store
 
-_STATUSES = TypeAdapter(list[ModelStatus])
-_ADDED = TypeAdapter(list[Added])
 
-
-def main() -> int:
-    """Do what the arguments say."""
-    try:
-        sys.stdout.write(_done(sys.argv[1], sys.argv[2:]))
-    except UserError as error:
-        sys.stdout.write(ErrorPayload.of(error).model_dump_json())
-        return USER_ERROR
-    return 0
-
-
-def _done(verb: str, arguments: list[str]) -> str:
-    if verb == "prepare":
-        return prepare(PrepareOrder.model_validate_json(sys.stdin.read())).model_dump_json()
-    if verb == "score":
-        return scored(ScoreOrder.model_validate_json(sys.stdin.read())).model_dump_json()
+def handle(request: ModelRequest, replies: Replies) -> None:
+    """Answer with a ModelStatus for each item, or an Added for each that was added."""
     store = Store(user_tasks().parent)
-    if verb == "list":
-        return _STATUSES.dump_json(catalogue.statuses(store)).decode()
-    if verb == "verify":
-        return _STATUSES.dump_json(catalogue.verify(store)).decode()
-    path, key = Path(arguments[0]), arguments[1] if len(arguments) > 1 else None
-    return _ADDED.dump_json(catalogue.add(store, path, key)).decode()
+    if request.verb == "list":
+        answers: Sequence[ModelStatus | Added] = catalogue.statuses(store)
+    elif request.verb == "verify":
+        answers = catalogue.verify(store)
+    else:
+        assert request.path is not None
+        answers = catalogue.add(store, request.path, request.key)
+    for answer in answers:
+        replies.answer(answer)
+
+
+def main(verb: str) -> int:
+    """Serve what the verb is for; return the exit status."""
+    if verb == "prepare":
+        return serve(PrepareOrder, lambda order, replies: replies.answer(prepare(order)))
+    if verb == "score":
+        return serve(ScoreOrder, lambda order, replies: replies.answer(scored(order)))
+    return serve(ModelRequest, handle)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))

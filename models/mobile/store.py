@@ -14,13 +14,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
+from controller.platform.atomic import replacing
 from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
 
 FOLDER_MARK: Final = "benchfarm folder"
@@ -242,19 +243,6 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-class _replacing:  # noqa: N801 - used as a function
-    """Give a path to write to; it takes the target's place when the block ends well."""
-
-    def __init__(self, target: Path) -> None:
-        self._target = target
-        self._new = target.with_name(f".{target.name}.{os.getpid()}.new")
-
-    def __enter__(self) -> Path:
-        self._target.parent.mkdir(parents=True, exist_ok=True)
-        return self._new
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._new.replace(self._target)
-        else:
-            self._new.unlink(missing_ok=True)
+def _replacing(target: Path) -> AbstractContextManager[Path]:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return replacing(target)

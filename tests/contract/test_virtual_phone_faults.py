@@ -243,7 +243,7 @@ async def test_as_a_library(server: Adb) -> None:
     async with VirtualPhone(
         "midrange", serial="MINE", cores=[core], faults=[faults.OldDaemon()], any_key=True
     ) as phone:
-        assert (phone.serial, phone.facts["virtual"], phone.facts["cores"]) == (
+        assert (phone.serial, phone.facts.virtual, list(phone.facts.cores)) == (
             "MINE",
             True,
             [core],

@@ -190,8 +190,8 @@ async def test_hostile_peers_end_and_harm_nobody() -> None:
     async with VirtualPhone(
         "midrange", cores=[min(os.sched_getaffinity(0))], any_key=True
     ) as phone:
-        port = int(phone.facts["port"])
-        (first,) = psutil.Process(phone.facts["pid"]).children()
+        port = phone.facts.port
+        (first,) = psutil.Process(phone.facts.pid).children()
         (daemon,) = first.children()
         assert await _ask_properly(port) == b"still here\n"
         before = daemon.memory_info().rss

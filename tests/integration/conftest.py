@@ -19,4 +19,4 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
 def phones(farm: TestFarm) -> Iterator[dict[str, StartedPhone]]:
     """Two virtual phones of different profiles, registered."""
     with joined_phone(farm, "flagship") as first, joined_phone(farm, "midrange") as second:
-        yield {str(phone.facts["serial"]): phone for phone in (first, second)}
+        yield {phone.facts.serial: phone for phone in (first, second)}

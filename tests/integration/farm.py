@@ -148,7 +148,7 @@ def joined_phone(farm: TestFarm, profile: str) -> Iterator[StartedPhone]:
     """Have a virtual phone in a farm for a while; then its agent lets go of it."""
     with started_phone(profile, adb_key(farm.home)) as phone:
         connect_phone(farm.home, phone.address)
-        await_devices(farm.home, {str(phone.facts["serial"])})
+        await_devices(farm.home, {phone.facts.serial})
         yield phone
         disconnect_phone(farm.home, phone.address)
 

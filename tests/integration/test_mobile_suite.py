@@ -57,7 +57,7 @@ def behind(farm: TestFarm) -> Behind:
         late = there.enter_context(started_phone("bare", None))
         locked = there.enter_context(started_phone("locked", adb_key(farm.home)))
         for phone in (late, locked):
-            said[f"connect {phone.facts['serial']}"] = farm.cli("phone", "connect", phone.address)
+            said[f"connect {phone.facts.serial}"] = farm.cli("phone", "connect", phone.address)
         said["phone list"] = farm.cli("phone", "list", "--json")
         said["device list"] = farm.cli("device", "list")
         said["doctor"] = farm.cli("phone", "doctor", locked.address, "--json")
@@ -77,7 +77,7 @@ def behind(farm: TestFarm) -> Behind:
 
 def confirm_key(phone: StartedPhone) -> None:
     """Answer the question on a phone's screen with yes, once it is there."""
-    folder = Path(str(phone.facts["folder"]))
+    folder = Path(phone.facts.folder)
     eventually(lambda: asyncio.run(control.ask(folder, control.GetStatus())).asking, "it asks")
     asyncio.run(control.ask(folder, control.AllowHost()))
 
@@ -150,7 +150,7 @@ def test_every_task_answers_on_arm64_as_it_does_here(
     farm: TestFarm, behind: Behind, arm64: StartedPhone
 ) -> None:
     """Each runs once on each: what the shipped sweep has on every phone would take minutes more."""
-    emulated = str(arm64.facts["serial"])
+    emulated = arm64.facts.serial
     done = submitted(farm, "emulated", "single_stream", emulated)
     assert done.status == 1, f"none of an emulated device is VALID: {done.out}{done.err}"
     found = farm.cli("results", "list", "--json").json

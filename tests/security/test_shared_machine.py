@@ -58,7 +58,7 @@ def shared() -> Iterator[SharedFarm]:
             sweep_id = farm.submit(sweep)
             with farm.events(sweep_id) as events:
                 next(event for event in events if event.progress)
-            folders = [place, Path(farm.cluster.temp_dir), Path(str(phone.facts["folder"]))]
+            folders = [place, Path(farm.cluster.temp_dir), Path(phone.facts.folder)]
             yield SharedFarm(
                 farm, Targets.of(processes_of(farm, phone.process.pid), folders), sweep_id
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import subprocess
@@ -17,6 +16,8 @@ import adbutils
 
 from agents.virtual_phone import control
 from agents.virtual_phone.faults import Fault
+from controller.contracts.helper_reply import read_reply
+from controller.contracts.virtual_phone import PhoneFacts
 from controller.platform.ports import free_ports
 from controller.platform.programs import python_module
 from tests.support.waiting import PATIENCE_S, eventually
@@ -67,9 +68,10 @@ def running_phone(
     ) as process:
         try:
             assert process.stdout is not None
-            facts = json.loads(process.stdout.readline())
-            names = ("serial", "address", "port", "pid")
-            yield RunningPhone(folder=Path(facts["folder"]), **{n: facts[n] for n in names})
+            facts = read_reply(process.stdout.readline().encode(), PhoneFacts)
+            assert isinstance(facts, PhoneFacts)
+            folder = Path(facts.folder)
+            yield RunningPhone(facts.serial, facts.address, facts.port, folder, facts.pid)
         finally:
             process.terminate()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,34 @@ def test_there_is_no_other_way_to_start_a_program(folder: str) -> None:
 )
 def test_other_ways_are_recognised(source: str) -> None:
     assert len(list(other_ways(source))) == 1
+
+
+NO_HELPERS = {
+    "controller/runtime/api_bench.py": "serves HTTP",
+    "controller/runtime/head_supervisor.py": "starts the standby and `up` again",
+    "controller/runtime/joining.py": "starts the agent of a joined host",
+    "controller/runtime/lifetime.py": "starts supervisors and an agent, which outlive the command",
+}
+"""Modules of the controller whose programs answer no request."""
+
+
+def test_what_the_controller_has_done_by_other_sides_is_done_by_helpers() -> None:
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text()
+        for path in sorted((ROOT / "controller").rglob("*.py"))
+        if path != THE_WAY
+    }
+    starting = {name: text for name, text in texts.items() if "python_module(" in text}
+    assert {name for name, text in starting.items() if "Helper(" not in text} == NO_HELPERS.keys()
+    asked = set(re.findall(r"python_module\(\"([^\"]+)", "".join(starting.values())))
+    serving = {name for name in asked if re.search(r"\b(serve|Replies)\(", _main_of(name))}
+    assert len(asked) > 9
+    assert asked - serving == {"agents", "agents.joined", "controller.runtime.api_bench"}
+
+
+def _main_of(module: str) -> str:
+    path = ROOT / module.replace(".", "/")
+    return (path / "__main__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
 @pytest.mark.parametrize(

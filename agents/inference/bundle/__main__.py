@@ -1,4 +1,4 @@
-"""`python -m agents.inference.bundle NAME [--refresh]`: build a bundle, say where it lies."""
+"""`python -m agents.inference.bundle`: a helper that builds a bundle; serves a BundleRequest."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ import sys
 from agents.inference.bundle.build import build_bundle
 from agents.inference.bundle.recipe import recipe_named
 from agents.inference.content import cache_folder
-from controller.contracts.errors import UserError
-from controller.platform.terminal import say
+from controller.contracts.bundle import BuiltBundle, BundleRequest
+from controller.platform.helper_main import Replies, serve
 
 
-def main() -> int:
-    """Do it; exit status 2 with one line if it can't be built."""
-    refresh = "--refresh" in sys.argv[2:]
-    try:
-        bundle = build_bundle(cache_folder(), recipe_named(sys.argv[1]), refresh)
-    except UserError as error:
-        say(f"benchfarm: {error}", err=True)
-        return 2
-    size = bundle.archive.stat().st_size / 2**20
-    sys.stdout.write(f"{bundle.name}: {bundle.archive}, {size:.0f} MiB\n")
-    return 0
+def handle(request: BundleRequest, replies: Replies) -> None:
+    """Answer with a BuiltBundle; raises BundleUnbuildable."""
+    bundle = build_bundle(cache_folder(), recipe_named(request.name), request.refresh)
+    size = bundle.archive.stat().st_size
+    replies.answer(BuiltBundle(name=bundle.name, archive=bundle.archive, archive_bytes=size))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(BundleRequest, handle))

@@ -44,6 +44,7 @@ from agents.inference.bundle.requirements import Requirements, derived
 from controller.contracts.base import Contract
 from controller.contracts.documents import read_json
 from controller.contracts.unreadable import UNREADABLE
+from controller.platform.atomic import replacing
 from controller.platform.locks import exclusive_in_thread
 from controller.platform.programs import PYTHON, python_module
 
@@ -233,12 +234,11 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
     content = content_sha256(fresh)
     name = f"{recipe.name}-{content[:16]}"
     folder, archive = record.parent / name, record.parent / f"{name}.tar"
-    new_archive = fresh.parent / "bundle.tar"
-    pack(fresh, new_archive)
+    with replacing(archive) as new:
+        pack(fresh, new)
     if not folder.is_dir() or content_sha256(folder) != content:
         shutil.rmtree(folder, ignore_errors=True)
         fresh.replace(folder)
-    new_archive.replace(archive)
     bundle = Bundle(
         name=name,
         content_sha256=content,
@@ -248,9 +248,8 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
         archive=archive,
         requirements=derived(folder, archive, recipe.page_bytes),
     )
-    note = fresh.parent / "record.json"
-    note.write_text(bundle.model_dump_json(indent=1) + "\n")
-    note.replace(record)
+    with replacing(record) as new:
+        new.write_text(bundle.model_dump_json(indent=1) + "\n")
     return bundle
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, TypeVar
 
-from agents.host.exit_reason import signal_name
 from controller.contracts.base import Contract
 from controller.contracts.documents import load_yaml, read_limited
 from controller.contracts.errors import UserError
 from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.processes import signal_name
 
 FOLDER: Final = Path(__file__).parent
 COMMON: Final = FOLDER / "common.yaml"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import stat
 import struct
 import time
@@ -20,6 +19,7 @@ from typing import BinaryIO
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.adb.smart_socket import Connection
 from agents.remotes.remote import FaultKind, RemoteFault
+from controller.platform.atomic import replacing
 
 SERVICE = "sync:"
 _HEAD = struct.Struct("<4sI")
@@ -195,13 +195,8 @@ class Sync:
 
 async def receive_to(sync: Sync, source: PurePosixPath, target: Path, budget: Budget) -> None:
     """Copy a phone's file to this host, whole or not at all; raises RemoteFault."""
-    part = target.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with part.open("wb") as file:
-            await sync.receive(source, file, budget)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target) as new, new.open("wb") as file:
+        await sync.receive(source, file, budget)
 
 
 async def receive_tree(

@@ -15,15 +15,17 @@ from agents.virtual_phone import __main__ as virtual
 from agents.virtual_phone import profiles
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import PhoneUnavailable, UserError
+from controller.contracts.helper_reply import HelperReply
 from controller.contracts.kernels import KernelBench
 from controller.contracts.manifests import StackEnvironment
+from controller.platform.helper_main import Replies
 from controller.runtime.kernels import run_kernels
 from controller.runtime.phones import started_phone
 from kernels.library import KernelsUnusable
 from models.mobile import catalogue
 from models.mobile.store import Store
 
-COMPLAINT = ErrorPayload(kind="UserError", tried="try it", seen="no", remedy="Do else.")
+COMPLAINT = HelperReply(error=ErrorPayload.of(UserError("try it", "no", "Do else."))).line().strip()
 CHECK = KernelBench(
     verb="check", operators=("nms",), dtypes=(), variants=(), width=0.05, time_limit_s=1.0
 )
@@ -38,7 +40,7 @@ def python_that(script: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_kernels_that_cannot_run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python_that(f"echo '{COMPLAINT.model_dump_json()}'; exit 2", tmp_path, monkeypatch)
+    python_that(f"echo '{COMPLAINT}'; exit 2", tmp_path, monkeypatch)
     with pytest.raises(UserError, match=r"cannot try it: no\. Do else"):
         list(run_kernels(CHECK))
 
@@ -47,34 +49,29 @@ def test_variant_that_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     def unusable(_: KernelBench) -> tuple[str, ...]:
         raise KernelsUnusable("BENCHFARM_KERNELS=nope: here it can be reference")
 
-    said = StringIO()
     monkeypatch.setattr(kernel_bench, "variants_of", unusable)
-    monkeypatch.setattr(sys, "argv", ["kernel_bench", CHECK.model_dump_json()])
-    monkeypatch.setattr(sys, "stdout", said)
-    assert kernel_bench.main() == 2
-    error = ErrorPayload.model_validate_json(said.getvalue()).error()
-    assert "kernels check: BENCHFARM_KERNELS=nope: here it can be reference" in str(error)
+    wanted = "kernels check: BENCHFARM_KERNELS=nope: here it can be reference"
+    with pytest.raises(UserError, match=wanted):
+        kernel_bench.handle(CHECK, Replies(StringIO()))
 
 
-def test_dtype_that_an_operator_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = StringIO()
+def test_dtype_that_an_operator_has_not() -> None:
     wanted = CHECK.model_copy(update={"dtypes": ("bf16",)})
-    monkeypatch.setattr(sys, "argv", ["kernel_bench", wanted.model_dump_json()])
-    monkeypatch.setattr(sys, "stdout", said)
-    assert kernel_bench.main() == 2
-    error = ErrorPayload.model_validate_json(said.getvalue()).error()
-    assert str(error) == "cannot run kernels check: nms has no dtype bf16. Choose among fp32."
+    with pytest.raises(UserError) as told:
+        list(run_kernels(wanted))
+    assert str(told.value) == "cannot run kernels check: nms has no dtype bf16. Choose among fp32."
 
 
 def test_phone_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python_that(f"echo '{COMPLAINT.model_dump_json()}'; exit 2", tmp_path, monkeypatch)
+    python_that(f"echo '{COMPLAINT}'; exit 2", tmp_path, monkeypatch)
     with pytest.raises(UserError, match=r"cannot try it: no\. Do else"), started_phone("old", None):
         pass
     python_that("echo one >&2; echo KeyError: two >&2; exit 1", tmp_path, monkeypatch)
     with (
         pytest.raises(
             PhoneUnavailable,
-            match=r"phone old: KeyError: two\. Run `python -P -m agents.virtual_phone",
+            match=r"phone old: its process ended with status 1: KeyError: two\. "
+            r"Run `python -P -m agents.virtual_phone",
         ),
         started_phone("old", None),
     ):
@@ -88,7 +85,8 @@ def test_serial_that_is_none(serial: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(sys, "argv", ["virtual", *arguments])
     monkeypatch.setattr(sys, "stdout", said)
     assert virtual.main() == 2
-    complaint = ErrorPayload.model_validate_json(said.getvalue())
+    complaint = HelperReply.model_validate_json(said.getvalue()).error
+    assert complaint
     assert complaint.seen == "it is not a serial number"
 
 

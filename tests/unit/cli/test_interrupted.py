@@ -40,13 +40,19 @@ def interruptible() -> Iterator[None]:
 
 def test_processes_of_a_verb_end_without_a_word(interruptible: None) -> None:
     wanted = PlantedTrials(effects=(0.0,), trials=1000, loads=0, width=9, seed=0, time_limit_s=60)
-    command = python_module("agents.pairing.planted", wanted.model_dump_json())
+    command = python_module("agents.pairing.planted")
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
         try:
+            assert process.stdin
             assert process.stdout
+            process.stdin.write(wanted.model_dump_json().encode() + b"\n")
+            process.stdin.flush()
             assert process.stdout.readline()  # it is at work
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+            assert process.wait(PATIENCE_S)
             _, complained = process.communicate(timeout=PATIENCE_S)
         finally:
             process.kill()

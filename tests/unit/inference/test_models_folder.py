@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from agents.inference import bench_harness
 from agents.inference.content import Content
-from controller.contracts.bench import OverheadSamples
+from controller.contracts.bench import OverheadRequest, OverheadSamples
 from controller.contracts.errors import UserError
+from controller.platform.helper_main import Replies
 from controller.runtime.overhead import measure_overhead
 from models.mobile.preparation import PrepareOrder
 
@@ -27,8 +28,8 @@ def test_models_are_looked_for_where_benchfarm_home_says(
     samples = OverheadSamples(pairs=(), invokes_per_query=1)
     monkeypatch.setattr(bench_harness, "prepare", orders.append)
     monkeypatch.setattr(bench_harness, "measure_overhead", lambda *_, **__: samples)
-    monkeypatch.setattr(sys, "argv", ["bench_harness", "shapes_classifier", "int8", "10"])
-    assert bench_harness.main() == 0
+    request = OverheadRequest(workload="shapes_classifier", numerics="int8", pairs=10)
+    bench_harness.handle(request, Replies(StringIO()))
     assert orders[0].store == tmp_path / below
     assert Content(tmp_path, tmp_path).store == tmp_path / below
 

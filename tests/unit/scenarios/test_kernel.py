@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.kernels import KernelBench
 from controller.contracts.result import Environment, Failure, Outcome, Result, Validity
+from controller.platform.helper_main import Replies
 from controller.scheduling.expansion import cells_of
 from kernels.bench.case import Case
 from kernels.bench.registry import operators
@@ -96,7 +97,7 @@ def test_a_compiled_baseline_without_a_compiler_is_the_users_fault(
 
 
 def test_without_a_compiler_the_bench_goes_on_without_what_needs_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     case = operators()["box_match"].case("fp32", operators()["box_match"].shapes[0])
     monkeypatch.setenv("CXX", "true")
@@ -105,10 +106,10 @@ def test_without_a_compiler_the_bench_goes_on_without_what_needs_one(
     assert measurable(case) == ["eager"]
 
     wanted = KernelBench(verb="bench", operators=("box_match",), width=0.5, time_limit_s=0.1)
-    monkeypatch.setattr(sys, "argv", ["kernel_bench", wanted.model_dump_json()])
     monkeypatch.setattr(kernel_bench, "variants_of", lambda _: ())  # starts no worker
-    assert kernel_bench.main() == 0
-    assert capsys.readouterr().err.count("without baselines by torch.compile: there is no") == 1
+    said = StringIO()
+    kernel_bench.handle(wanted, Replies(said))
+    assert said.getvalue().count("without baselines by torch.compile: there is no") == 1
 
 
 def test_the_manifest_names_the_operators_and_variants_there_are() -> None:

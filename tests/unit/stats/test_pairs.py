@@ -116,6 +116,15 @@ def test_quantiles_of_t(freedom: int, quantile: float) -> None:
     assert t_quantile(freedom, 0.95) == pytest.approx(quantile, abs=5e-4)
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.98, 0.999])
+def test_quantiles_of_t_by_their_closed_forms(confidence: float) -> None:
+    """For one degree of freedom and for two; to the rounding of a dozen operations."""
+    cauchy = math.tan(math.pi * confidence / 2)
+    assert t_quantile(1, confidence) == pytest.approx(cauchy, rel=1e-12)
+    two = confidence * math.sqrt(2 / (1 - confidence**2))
+    assert t_quantile(2, confidence) == pytest.approx(two, rel=1e-12)
+
+
 def sessions_of(noise: random.Random, count: int, between: float) -> list[list[float]]:
     """Return logarithms of 15 pairs a session, 1.5 % apart, around each session's own luck."""
     lucks = [noise.gauss(0, between) for _ in range(count)]

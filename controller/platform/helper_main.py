@@ -1,0 +1,120 @@
+"""The main function of a helper; `controller/contracts/helper_reply.py` has the protocol."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Thread, main_thread
+from types import FrameType
+from typing import Final, TextIO, TypeVar
+
+from controller.contracts.base import Contract
+from controller.contracts.error_payload import USER_ERROR, ErrorPayload
+from controller.contracts.errors import BenchfarmError, UserError
+from controller.contracts.helper_reply import HelperReply
+from controller.contracts.unreadable import UNREADABLE, reason
+from controller.platform.interrupted import INTERRUPTED
+from controller.platform.terminal import say
+
+Request = TypeVar("Request", bound=Contract)
+MAX_REQUEST: Final = 2**24
+"""Bytes of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """Where a helper's replies go."""
+
+    stream: TextIO
+
+    def answer(self, answer: Contract) -> None:
+        """Send an answer."""
+        self._send(HelperReply(answer=answer.model_dump(mode="json")))
+
+    def progress(self, line: str) -> None:
+        """Send a line for the user."""
+        self._send(HelperReply(progress=line))
+
+    def error(self, error: UserError) -> None:
+        """Send the reason why there is no answer."""
+        self._send(HelperReply(error=ErrorPayload.of(error)))
+
+    def _send(self, reply: HelperReply) -> None:
+        self.stream.write(reply.line())
+        self.stream.flush()
+
+
+class _Terminated(SystemExit):
+    """SIGTERM, as an exception that lets what is open be cleared up."""
+
+
+def serve(kind: type[Request], handler: Callable[[Request, Replies], None]) -> int:
+    """Read the request, have it handled, and return the exit status.
+
+    A UserError of the handler is sent to the caller; any other error ends the helper with status 1
+    and is on standard error. ^C ends it without a message; so does the end of the caller.
+    """
+    _end_once_by_signals()
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as stream:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no reply
+        try:
+            return _handled(kind, handler, Replies(stream))
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except _Terminated:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)  # whoever waits for it sees what ended it
+            raise
+
+
+def _handled(
+    kind: type[Request], handler: Callable[[Request, Replies], None], replies: Replies
+) -> int:
+    try:
+        request = _request(kind)
+        Thread(target=_end_with_caller, daemon=True).start()
+        handler(request, replies)
+    except UserError as error:
+        replies.error(error)
+        return USER_ERROR
+    except BenchfarmError as error:
+        say(error, err=True)
+        return 1
+    return 0
+
+
+def _request(kind: type[Request]) -> Request:
+    try:
+        return kind.model_validate_json(sys.stdin.buffer.readline(MAX_REQUEST))
+    except UNREADABLE as error:
+        remedy = "Install benchfarm again: two parts of it are of different releases."
+        raise UserError(f"read a {kind.__name__}", reason(error), remedy) from error
+
+
+def _end_with_caller() -> None:
+    """Wait for the end of standard input, which is that of the caller; then end this process."""
+    # Not by sys.stdin: its lock, held by a waiting thread, would stop the interpreter's own end.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    number = main_thread().ident
+    assert number is not None
+    signal.pthread_kill(number, signal.SIGTERM)  # interrupts what the main thread waits for
+
+
+def _end_once_by_signals() -> None:
+    """Turn SIGINT and SIGTERM into exceptions: the first one, so that clearing up is left alone."""
+    heeded = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of a shell's background job
+        heeded.append(signal.SIGINT)
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in heeded:
+            # Not SIG_IGN: Python complains of one that has come already.
+            signal.signal(each, lambda *_: None)
+        raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+
+    for each in heeded:
+        signal.signal(each, end)

@@ -1,0 +1,22 @@
+"""The store of models and data sets, in a process of the models' side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from controller.contracts.models import Added, ModelRequest, ModelStatus
+from controller.platform.helper import Helper
+from controller.platform.programs import python_module
+
+
+def model_statuses(verb: Literal["list", "verify"]) -> list[ModelStatus]:
+    """Return the models and data sets of all manifests; raises UserError."""
+    helper = Helper(python_module("models.mobile", verb), f"{verb} the models")
+    return list(helper.stream(ModelRequest(verb=verb), ModelStatus))
+
+
+def add_to_models(path: Path, key: str | None) -> list[Added]:
+    """Add a file, or what a folder holds, to the store; raises UserError."""
+    helper = Helper(python_module("models.mobile", "add"), f"add {path} to the models")
+    return list(helper.stream(ModelRequest(verb="add", path=path.absolute(), key=key), Added))

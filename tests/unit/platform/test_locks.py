@@ -1,0 +1,54 @@
+"""Locks between processes, as open files of one process see each other's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from controller.platform.locks import (
+    exclusive_in_thread,
+    exclusive_now,
+    is_locked,
+    lock_while_alive,
+)
+from controller.platform.programs import python_code
+
+
+def test_a_lock_is_seen_while_it_is_held(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    assert not is_locked(file)
+    assert not file.exists(), "asking makes no file"
+    with exclusive_in_thread(file):
+        assert is_locked(file)
+        with exclusive_now(file) as taken:
+            assert not taken
+    assert not is_locked(file)
+
+
+def test_asking_follows_no_link_and_names_what_can_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"):
+        is_locked(file)
+
+
+def test_a_folder_stays_locked_until_all_that_forked_have_ended(tmp_path: Path) -> None:
+    holder = (
+        "import os, sys; from pathlib import Path; from controller.platform.locks import *; "
+        "lock_while_alive(Path(sys.argv[1])); pid = os.fork(); "
+        "pid and (print('held', flush=True), os._exit(0)); sys.stdin.read()"
+    )
+    pipe = subprocess.PIPE
+    command = python_code(holder, str(tmp_path))
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
+        process.wait()
+        with pytest.raises(BlockingIOError):
+            lock_while_alive(tmp_path)
+        assert process.stdin
+        process.stdin.close()
+        assert process.stdout.read() == "", "its child has ended, too"
+    assert not is_locked(tmp_path)
