@@ -1,6 +1,6 @@
 """Values that the catalogue knows, for completion.
 
-Each function is given the parameters so far by name, and the beginning of the value.
+Each function is given the parameters so far, and the beginning of the value.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from controller.cli.signatures import Given
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.manifests import Knob
-
-Given = Mapping[str, Any]
 
 
 def workloads(_: Given, __: str) -> list[str]:
@@ -62,7 +61,7 @@ def scenarios(given: Given, _: str) -> list[str]:
     """Return the scenarios of the workload, or all."""
     catalog = load_catalog()
     workload = catalog.workloads.get(given.get("workload") or "")
-    return sorted(set(workload.scenarios) if workload else catalog.scenarios)
+    return sorted({*workload.scenarios} if workload else catalog.scenarios)
 
 
 def numerics(given: Given, _: str) -> list[str]:
@@ -130,7 +129,8 @@ def _knobs(catalog: Catalog, given: Given) -> dict[str, Knob]:
     of_stacks = named & {*catalog.stacks} or {*catalog.stacks}
     taken = {text.partition("=")[0] for text in given.get("knob") or ()}
     workload, scenario = given.get("workload"), given.get("scenario")
-    driven = catalog.workloads[workload].scenarios if workload in catalog.workloads else ()
+    known = catalog.workloads.get(workload or "")
+    driven = known.scenarios if known else ()
     of_scenarios = {n: s for n, s in catalog.scenarios.items() if n in driven or not driven}
     every = {
         **{n: k for stack in of_stacks for n, k in catalog.launch_knobs(stack).items()},
@@ -142,7 +142,8 @@ def _knobs(catalog: Catalog, given: Given) -> dict[str, Knob]:
 
 
 def _of_one(manifests: Mapping[str, Any], name: str | None) -> dict[str, Knob]:
-    among = [manifests[name]] if name in manifests else manifests.values()
+    chosen = manifests.get(name or "")
+    among = [chosen] if chosen else manifests.values()
     return {n: knob for manifest in among for n, knob in manifest.knobs.items()}
 
 

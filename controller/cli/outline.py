@@ -49,13 +49,12 @@ class Parameter:
         arguments: those of its command, in order.
         """
         values = _completer(self.kind, arguments) if self.kind else None
-        if not self.is_option:
-            name, names = self.names[0], ()
-            info = typer.Argument(autocompletion=values)
-        else:
-            name = self.names[0].lstrip("-").replace("-", "_")
+        name = self.names[0].lstrip("-").replace("-", "_")
+        if self.is_option:
             names = ("/".join(self.names),) if self.is_flag else self.names
             info = typer.Option(*names, autocompletion=values)
+        else:
+            info = typer.Argument(autocompletion=values)
         kind = bool if self.is_flag else list[str] if self.is_repeated else str
         return inspect.Parameter(
             f"{name}_" if iskeyword(name) else name,

@@ -5,11 +5,12 @@ A test holds this to what the modules define.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 SIGNATURES: Final[dict[str, str]] = {
-    "up": "--label=* --agent/--no-agent --listen= --redis= --redis-password-file= --metrics-address="
-    " --api-port= --prometheus --quarantine-after= --user-runs= --user-bytes="
+    "up": "--label=* --agent/--no-agent --listen= --redis= --redis-password-file="
+    " --metrics-address= --api-port= --prometheus --quarantine-after= --user-runs= --user-bytes="
     " --autoscaling-config= --phone-power-cycle= --meter= --block",
     "down": "",
     "demo": "",
@@ -112,3 +113,6 @@ COMPLETERS: Final[dict[str, str]] = {
     "user": f"{STORE}:users",
 }
 """Where the values of each kind are read: `module:function`."""
+
+Given = Mapping[str, Any]
+"""Parameters that a command line has so far, by name."""

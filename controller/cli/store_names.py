@@ -1,24 +1,22 @@
 """Values that this home's store knows, for completion.
 
-Each function is given the parameters so far by name, and the beginning of the value. The store is
-only read, whether or not a farm is up: it has all that a farm has been told.
+Each function is given the parameters so far, and the beginning of the value. The store is only
+read, whether or not a farm is up: it has all that a farm has been told.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
+from controller.cli.signatures import Given
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 from controller.store.protocol import StoreReader
 from controller.store.sqlite import SqliteStore
-
-Given = Mapping[str, Any]
 
 
 def devices(_: Given, __: str) -> list[str]:
