@@ -1,13 +1,11 @@
 # Completion of benchfarm's command line for bash 4.4 and later.
 # Offered names are quoted before they are inserted; nothing of them is evaluated.
 
-# Print a name as it has to be written after what is typed, which may have an open quote.
-_benchfarm_quoted() {
-    case ${COMP_WORDS[COMP_CWORD]}:$1 in
-        \'*) printf '%s' "${1//\'/\'\\\'\'}" ;;
-        \"*!*) printf '%q' "$1" ;;
-        \"*) printf '%s' "$1" | sed 's/[\\"$`]/\\&/g' ;;
-        *) printf '%q' "$1" ;;
+# Offer a name. After an open quote, one that would need more quoting is left out.
+_benchfarm_offer() {
+    case ${COMP_WORDS[COMP_CWORD]} in
+        [\'\"]*) [[ $1 == *[\'\"\\\$\`!]* ]] || COMPREPLY+=("$1") ;;
+        *) COMPREPLY+=("$(printf '%q' "$1")") ;;
     esac
 }
 
@@ -21,7 +19,7 @@ _benchfarm_completion() {
     [[ $line == *[[:space:]] ]] && line+="''"
     COMPREPLY=()
     while IFS= read -r value; do
-        [[ $value ]] && COMPREPLY+=("$(_benchfarm_quoted "${value#"$before"}")")
+        [[ $value ]] && _benchfarm_offer "${value#"$before"}"
     done < <(env COMP_WORDS="$line" COMP_CWORD=-1 _BENCHFARM_COMPLETE=complete_bash \
         benchfarm 2>/dev/null </dev/null)
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then

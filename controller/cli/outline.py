@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from keyword import iskeyword
 from threading import Thread
+from time import process_time
 from typing import Annotated, Self
 
 import typer
@@ -19,7 +20,7 @@ from controller.cli.signatures import COMPLETERS, SIGNATURES
 from controller.platform.terminal import visible
 
 LIMIT_S = 1.0
-"""Seconds that reading values may take, of which a folder of another host may take any number."""
+"""Seconds to wait for values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,10 @@ def _completer(kind: str, arguments: Sequence[str]) -> Callable[[typer.Context, 
 
 
 def within(limit_s: float, read: Callable[[], Iterable[str]]) -> list[str]:
-    """Return the values that a shell can take on one line; none if reading fails or lasts longer.
+    """Return the values that a shell can take on one line; none if they can't be read.
 
-    limit_s: seconds. Whoever presses TAB has not run a command, so is told of no failure.
+    limit_s: seconds to wait while nothing is computed: for a lock, or another host's disk. Whoever
+    presses TAB has not run a command, so is told of no failure.
     """
     found: list[str] = []
 
@@ -110,5 +112,9 @@ def within(limit_s: float, read: Callable[[], Iterable[str]]) -> list[str]:
 
     reader = Thread(target=work, daemon=True)
     reader.start()
-    reader.join(limit_s)
-    return [] if reader.is_alive() else found
+    while reader.is_alive():
+        computed_s = process_time()
+        reader.join(limit_s)
+        if reader.is_alive() and process_time() - computed_s < limit_s / 100:
+            return []
+    return found
