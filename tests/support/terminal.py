@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.support.waiting import PATIENCE_S
 
 PROMPT = "ready> "
+PASTED = "\x1b[?2004h"
+"""What zsh asks a terminal for behind each prompt."""
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         """Send keys when the shell waits for a line."""
-        while not self.shown.endswith(PROMPT):
+        while not self.shown.removesuffix(PASTED).endswith(PROMPT):
             assert self._more(), f"no prompt after {self.shown!r}"
         self.shown = ""
         os.write(self.file, keys.encode())
