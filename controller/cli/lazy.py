@@ -15,6 +15,7 @@ from typer.main import get_group
 
 from controller.platform.terminal import say
 
+OUTLINES = "controller.cli.outline"
 USAGE = 2
 """Exit status of a call that names no command, as of any other that can't be understood."""
 
@@ -56,10 +57,8 @@ class LazyGroup(TyperGroup):
             return name, command, rest
         if not ctx.resilient_parsing:
             return name, command.load(), rest
-        # Late: only completion needs it.
-        from controller.cli.outline import outline
-
-        return name, outline(f"{ctx.command_path} {name}".partition(" ")[2]), rest
+        outlines = import_module(OUTLINES)  # only completion needs them
+        return name, outlines.outline(f"{ctx.command_path} {name}".partition(" ")[2]), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
         """Show the help of a group that is called without a command, as an error."""

@@ -11,6 +11,7 @@ from functools import cache
 from io import StringIO
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 from typer.core import TyperOption
@@ -70,9 +71,8 @@ def offered(home: Path, line: str, **environ: str) -> list[str]:
 def command_at(path: str) -> LazyCommand:
     """Return the command that a path such as `sweep submit` names."""
     first, _, verb = path.partition(" ")
-    found = commands()[first]
-    if isinstance(found, LazyGroup):
-        found = found.commands[verb]
+    group = commands()[first]
+    found = group.commands[verb] if isinstance(group, LazyGroup) else group
     assert isinstance(found, LazyCommand)
     return found
 
@@ -89,7 +89,8 @@ def test_every_verb_has_a_signature() -> None:
 @pytest.mark.parametrize("path", SIGNATURES)
 def test_a_signature_has_the_parameters_that_the_module_defines(path: str) -> None:
     found = []
-    for param in command_at(path).load().params:
+    params: list[Any] = [*command_at(path).load().params]
+    for param in params:
         is_option = isinstance(param, TyperOption)
         names = (*param.opts, *param.secondary_opts) if is_option else (param.name,)
         repeated = param.nargs == -1 or (is_option and param.multiple)
@@ -100,7 +101,8 @@ def test_a_signature_has_the_parameters_that_the_module_defines(path: str) -> No
 @pytest.mark.parametrize("path", SIGNATURES)
 def test_choices_are_those_that_the_module_defines(path: str) -> None:
     kinds = {parameter.names[0]: parameter.kind for parameter in parameters_of(path)}
-    for param in command_at(path).load().params:
+    params: list[Any] = [*command_at(path).load().params]
+    for param in params:
         choices = "|".join(map(str, param.type_descriptor.choices or ()))
         kind = kinds[param.opts[0] if isinstance(param, TyperOption) else param.name]
         assert choices == (kind if "|" in kind else "")
