@@ -33,6 +33,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "demo": Verb("demo:demo", "Run real sweeps on this host and two virtual phones."),
     "doctor": Verb("doctor:doctor", "Check this host, and say what to do."),
     "compare": Verb("compare:compare", "Compare two cells in alternating batches on one device."),
+    "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "agent": Group(
         "Manage the agents that measure on each host.",
         {

@@ -5,7 +5,7 @@ Help and the completion of names need no module of a command, so these import at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +15,7 @@ from typer.main import get_group
 
 from controller.platform.terminal import say
 
+OUTLINES = "controller.cli.outline"
 USAGE = 2
 """Exit status of a call that names no command, as of any other that can't be understood."""
 
@@ -31,17 +32,13 @@ class LazyCommand(TyperCommand):
         """Return the command itself, whose module is imported for it."""
         module, _, function = self._place.partition(":")
         imported = import_module(module)
-        holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         if function:
-            holder.command(self.name)(getattr(imported, function))
-            holder.callback()(_none)
-            loaded = get_group(holder).commands
-        else:
-            holder.add_typer(imported.app, name="group")
-            group = get_group(holder).commands["group"]
-            assert isinstance(group, TyperGroup)
-            loaded = group.commands
-        command = loaded[self.name or ""]
+            return command_of(self.name or "", getattr(imported, function))
+        holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+        holder.add_typer(imported.app, name="group")
+        group = get_group(holder).commands["group"]
+        assert isinstance(group, TyperGroup)
+        command = group.commands[self.name or ""]
         assert isinstance(command, TyperCommand)
         return command
 
@@ -56,7 +53,12 @@ class LazyGroup(TyperGroup):
     ) -> Any:  # noqa: ANN401 - and that of commands
         """Return the name, the command and what is left of a call."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command.load() if isinstance(command, LazyCommand) else command, rest
+        if not isinstance(command, LazyCommand):
+            return name, command, rest
+        if not ctx.resilient_parsing:
+            return name, command.load(), rest
+        outlines = import_module(OUTLINES)  # only completion needs them
+        return name, outlines.outline(f"{ctx.command_path} {name}".partition(" ")[2]), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
         """Show the help of a group that is called without a command, as an error."""
@@ -64,6 +66,16 @@ class LazyGroup(TyperGroup):
             say(ctx.get_help(), err=True, lines=True)
             raise typer.Exit(USAGE)
         return super().parse_args(ctx, args)
+
+
+def command_of(name: str, function: Callable[..., None]) -> TyperCommand:
+    """Return the command that calls a function."""
+    holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+    holder.command(name)(function)
+    holder.callback()(_none)
+    command = get_group(holder).commands[name]
+    assert isinstance(command, TyperCommand)
+    return command
 
 
 def lazy_group(name: str, summary: str, module: str, verbs: Mapping[str, str]) -> LazyGroup:

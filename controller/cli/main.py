@@ -6,14 +6,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from typer.completion import get_completion_inspect_parameters
 
 from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import LONGEST, make_visible, say
+
+COMPLETE: Final = "_BENCHFARM_COMPLETE"
+"""Variable by which a shell's completion script asks for completions, as typer names it."""
 
 
 class _Benchfarm(LazyGroup):
@@ -82,6 +86,8 @@ def _require_text(arguments: Sequence[str]) -> None:
 def main() -> None:
     """Run the command line; the user's own mistakes are one line and exit status 2."""
     make_visible()
+    if COMPLETE in os.environ:
+        get_completion_inspect_parameters()  # the public way to have typer know its shells
     try:
         _require_text(sys.argv[1:])
         status = app(prog_name="benchfarm", standalone_mode=False) or 0

@@ -1,0 +1,118 @@
+"""What each verb takes, so that completion imports no verb's module.
+
+A test holds this to what the modules define.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+SIGNATURES: Final[dict[str, str]] = {
+    "up": "--label=* --agent/--no-agent --listen= --redis= --redis-password-file="
+    " --metrics-address= --api-port= --prometheus --quarantine-after= --user-runs= --user-bytes="
+    " --autoscaling-config= --phone-power-cycle= --meter= --block",
+    "down": "",
+    "demo": "",
+    "doctor": "--json",
+    "compare": "a=side b=side --workload=workload --scenario=scenario --device=device --knob=knob*"
+    " --width= --time-limit= --json",
+    "completion": "shell=bash|zsh|fish",
+    "agent start": "--head= --token-file= --label=* --metrics-address= --adb-server=*"
+    " --cpu/--no-cpu --reconnect-timeout= --phone-power-cycle= --meter=",
+    "agent list": "--json",
+    "agent revoke": "agent=agent --why=",
+    "agent admit": "agent=agent",
+    "device list": "--json",
+    "device show": "device=device --json",
+    "device capabilities": "device=device --probe --build= --all-builds --json",
+    "device history": "device=device --json",
+    "device quarantine": "device=device --why=",
+    "device release": "device=device --why=",
+    "device probe": "device=device --why=",
+    "device reserve": "device=device --for= --user=user --in= --why=",
+    "device maintain": "device=device --for= --in= --why=",
+    "device label": "device=device labels=*",
+    "sweep validate": "file= --json",
+    "sweep submit": "file= --wait --again",
+    "sweep watch": "sweep_id=sweep",
+    "sweep status": "sweep_id=sweep --json",
+    "sweep cancel": "sweep_id=sweep",
+    "sweep resume": "sweep_id=sweep",
+    "sweep plan": "file= --json",
+    "results report": "subjects=subject* --output/-o=",
+    "results list": "--sweep=sweep --failures --json",
+    "results show": "run_id= --json",
+    "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
+    " --knob=knob* --sweep=sweep --force --json",
+    "results export": "output= --sweep=sweep --format=json|csv",
+    "phone list": "--nearby --json",
+    "phone connect": "address= --adb-server=",
+    "phone pair": "address= code= --adb-server=",
+    "phone disconnect": "phone=phone",
+    "phone clean": "device=phone",
+    "phone doctor": "phone=phone --policy=ci|lab|mlperf --set --yes --json",
+    "phone restore": "phone=phone --json",
+    "phone virtual": "--profile=virtual_phone --serial= --fault=* --connect/--no-connect"
+    " --adb-server= --key= --any-key",
+    "prometheus config": "folder= --controller= --token-file=",
+    "dashboards build": "--output/-o= --prometheus= --path=",
+    "dashboards check": "files=* --prometheus=",
+    "dashboards push": "--url= --token-file= --user= --prometheus= --data-source="
+    " --alerts/--no-alerts --overwrite",
+    "dashboards open": "--url= --print",
+    "bundle build": "name= --refresh",
+    "models list": "--json",
+    "models verify": "--json",
+    "models add": "path= --as=model_key",
+    "stacks list": "--json",
+    "stacks show": "name=stack --json",
+    "stacks install": "name=stack",
+    "bench harness": "--pairs= --workload=device_workload --numerics=numerics --json",
+    "bench compare": "--trials= --effect=* --loads= --width= --seed= --time-limit= --json",
+    "bench api": "--seconds= --json",
+    "kernels check": "op=op --dtype=dtype --variant=variant --json",
+    "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit= --json",
+    "kernels sweep": "--compiled/--no-compiled",
+    "profile import": "file= --output/-o= --top= --json",
+    "profile show": "folder= --top= --json",
+    "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
+    " --device=device --top= --json",
+    "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",
+    "profile report": "folder= --output/-o=",
+    "machine peaks": "--stack=stack --knob=knob* --again --json",
+    "token create": "name=",
+    "token list": "--json",
+    "token revoke": "name=user",
+    "store check": "",
+    "store salvage": "output=",
+}
+"""Parameters in order. `--json` is a flag, `--width=` takes a value, `a=side` is an argument whose
+values are completed as sides, `json|csv` is a choice, and `*` takes several."""
+
+CATALOGUE, STORE = "controller.cli.catalogue_names", "controller.cli.store_names"
+COMPLETERS: Final[dict[str, str]] = {
+    "workload": f"{CATALOGUE}:workloads",
+    "training_workload": f"{CATALOGUE}:training_workloads",
+    "device_workload": f"{CATALOGUE}:device_workloads",
+    "model_key": f"{CATALOGUE}:model_keys",
+    "stack": f"{CATALOGUE}:stacks",
+    "scenario": f"{CATALOGUE}:scenarios",
+    "side": f"{CATALOGUE}:sides",
+    "knob": f"{CATALOGUE}:knobs",
+    "numerics": f"{CATALOGUE}:numerics",
+    "op": f"{CATALOGUE}:ops",
+    "dtype": f"{CATALOGUE}:dtypes",
+    "variant": f"{CATALOGUE}:variants",
+    "virtual_phone": f"{CATALOGUE}:virtual_phones",
+    "device": f"{STORE}:devices",
+    "phone": f"{STORE}:phones",
+    "agent": f"{STORE}:agents",
+    "sweep": f"{STORE}:sweeps",
+    "subject": f"{STORE}:subjects",
+    "user": f"{STORE}:users",
+}
+"""Where the values of each kind are read: `module:function`."""
+
+Given = Mapping[str, Any]
+"""Parameters that a command line has so far, by name."""

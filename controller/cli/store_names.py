@@ -1,0 +1,65 @@
+"""Values that this home's store knows, for completion.
+
+Each function is given the parameters so far, and the beginning of the value. The store is only
+read, whether or not a farm is up: it has all that a farm has been told.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from controller.cli.signatures import Given
+from controller.contracts.device import DeviceKind
+from controller.contracts.errors import UserError
+from controller.runtime.home import Home
+from controller.runtime.options import URL_VARIABLE
+from controller.store.protocol import StoreReader
+from controller.store.sqlite import SqliteStore
+
+
+def devices(_: Given, __: str) -> list[str]:
+    """Return all devices that ever registered."""
+    with _reading() as store:
+        return [known.device.id for known in store.fleet()[1]]
+
+
+def phones(_: Given, __: str) -> list[str]:
+    """Return those of the devices that are phones."""
+    with _reading() as store:
+        found = [known.device for known in store.fleet()[1]]
+    return [device.id for device in found if device.kind is DeviceKind.ANDROID]
+
+
+def agents(_: Given, __: str) -> list[str]:
+    """Return all agents that ever registered; there is one a host."""
+    with _reading() as store:
+        return [known.agent.id for known in store.fleet()[0]]
+
+
+def sweeps(_: Given, __: str) -> list[str]:
+    """Return all sweeps, newest first."""
+    with _reading() as store:
+        return [record.sweep_id for record in reversed(store.sweeps())]
+
+
+def subjects(given: Given, incomplete: str) -> list[str]:
+    """Return what a report can be about: sweeps, and devices to compare."""
+    return [*sweeps(given, incomplete), *devices(given, incomplete)]
+
+
+def users(_: Given, __: str) -> list[str]:
+    """Return the users who have a token."""
+    with _reading() as store:
+        return [token.name for token in store.tokens() if token.revoked_at is None]
+
+
+@contextmanager
+def _reading() -> Iterator[StoreReader]:
+    """Give the store to read; what of it is damaged is left out. Raises NotFound, UserError."""
+    if url := os.environ.get(URL_VARIABLE):
+        remedy = "Run this on the head."
+        raise UserError("complete names", f"{URL_VARIABLE} names the farm at {url}", remedy)
+    with closing(SqliteStore.open_reader(Home.from_environment().store, lambda _: None)) as store:
+        yield store
