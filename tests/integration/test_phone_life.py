@@ -17,7 +17,7 @@ from agents.inference.content import Content, cache_folder
 from agents.link import ControllerAway
 from agents.outbox import Outbox
 from agents.phone_command import disconnected
-from agents.phones import discovery as phones_module
+from agents.phones.discovery import Pauses
 from agents.remotes.adb.server import PrivateServer
 from agents.virtual_phone import faults
 from controller.contracts.device import CONTROLLER, DeviceState
@@ -40,6 +40,7 @@ from tests.support.struck import Struck
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
+serving = partial(serving_phones, pauses=Pauses(first_s=0.1))
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHOWN_S = 3.0
 """Within which a quiet machine shows a phone that comes or goes so."""
@@ -74,7 +75,6 @@ def farm(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LoopFarm]:
     """One with the settings that a test may have been given."""
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.1)
     wait_for_nobody(monkeypatch, tmp_path)
     farm = LoopFarm(Home(tmp_path / "farm"), getattr(request, "param", None))
     yield farm
@@ -91,7 +91,7 @@ async def two_hosts(
 ) -> AsyncIterator[tuple[LoopAgent, LoopAgent]]:
     """Let agents of two hosts serve, whose runs can be struck."""
     first, second = homes
-    with_all = partial(serving_phones, farm, content=content, through=struck.through)
+    with_all = partial(serving, farm, content=content, through=struck.through)
     async with with_all(home=first) as one, with_all(home=second, name="host-2") as other:
         yield one, other
 
@@ -115,18 +115,18 @@ async def shown(
 async def test_a_phone_known_by_its_address_is_back_when_agent_and_adb_server_are(
     homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone
 ) -> None:
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
     await end_server(agent)
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await until(lambda: phone.serial in agent.phones.present.here, "it is connected again")
 
 
 async def test_coming_and_going_are_shown(
     homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone, figure: Figure
 ) -> None:
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         took = {}
         await agent.connect(phone.address)
         took["plugged"] = await shown(farm, agent, phone, DeviceState.READY)
@@ -240,8 +240,8 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
     monkeypatch.setattr(phone_attempts, "exclusive_cores", lambda *_, **__: AsyncExitStack())
     struck, cut = Struck("start", hangs=False), asyncio.Event()
     async with (
-        serving_phones(farm, homes[0], content=content(tmp_path), through=struck.through) as one,
-        serving_phones(farm, homes[1], name="host-2", content=content(tmp_path)) as other,
+        serving(farm, homes[0], content=content(tmp_path), through=struck.through) as one,
+        serving(farm, homes[1], name="host-2", content=content(tmp_path)) as other,
     ):
 
         def is_measured() -> bool:
@@ -288,9 +288,7 @@ async def test_a_cancelled_run_has_soon_ended_on_the_phone(
         cancelled.set()
 
     struck.strike = cancel
-    async with serving_phones(
-        farm, homes[0], content=content(tmp_path), through=struck.through
-    ) as agent:
+    async with serving(farm, homes[0], content=content(tmp_path), through=struck.through) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
         sweep_ids.append(farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"')).sweep_id)
@@ -319,7 +317,7 @@ async def test_a_phone_in_quarantine_is_let_out_by_a_probe_once_it_is_well(
         await until(lambda: len(whys()) > told, "it has been probed")
         return whys()[-1]
 
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
         for _ in range(3):

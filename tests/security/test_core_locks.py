@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from agents.host.cores import exclusive_cores, free_cores
-from controller.platform import locks
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
 from tests.support.waiting import PATIENCE_S
 
@@ -22,9 +21,8 @@ pytestmark = needs_stranger
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A folder of root's in which all may write, as /run/lock is."""
-    monkeypatch.setattr(locks, "RETRY_S", 0.01)
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o1777)
@@ -57,7 +55,7 @@ async def within(folder: Path, cores: set[int], others_s: float = PATIENCE_S) ->
     said: list[str] = []
     async with (
         asyncio.timeout(PATIENCE_S),
-        exclusive_cores(cores, folder, said.append, others_s),
+        exclusive_cores(cores, folder, said.append, others_s, retry_s=0.01),
     ):
         return said
 

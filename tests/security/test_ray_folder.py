@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import UserError
-from controller.runtime import cluster as clusters
 from controller.runtime.cluster import Head, new_temp_dir, remove_temp_dir, start_head, stop
 from controller.runtime.home import Home
 from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
@@ -110,10 +109,9 @@ def test_a_place_where_others_could_replace_the_folder_is_refused(
 def test_a_sticky_place_will_do_and_nothing_stays_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "LONGEST_TEMP_DIR", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tmp_path.chmod(0o1777)
-    temp_dir = Path(new_temp_dir())
+    temp_dir = Path(new_temp_dir(longest=1000))
     assert temp_dir.parent.stat().st_mode & 0o777 == 0o700
     temp_dir.mkdir(mode=0o777)
     (temp_dir / "session").mkdir()
