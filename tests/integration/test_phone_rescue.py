@@ -21,8 +21,8 @@ from controller.contracts.device import DeviceState
 from controller.platform.processes import marked_processes
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.cable import cable
 from tests.support.phone_farm import LoopAgent, LoopFarm, end_server, impatient, serving_phones
+from tests.support.tcp_proxy import tcp_proxy
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
@@ -118,14 +118,14 @@ async def test_no_run_begins_on_a_phone_that_a_restart_has_lost_for_a_moment(
     farm: LoopFarm, phone: RunningPhone, other: RunningPhone, tmp_path: Path
 ) -> None:
     async with (
-        cable(phone.address) as plug,
+        tcp_proxy(phone.address) as proxy,
         serving(farm, tmp_path / "home") as agent,
     ):
-        for address, one in ((plug.address, phone), (other.address, other)):
+        for address, one in ((proxy.address, phone), (other.address, other)):
             await agent.connect(address)
             await shown(farm, agent, one, DeviceState.READY)
         before = server_of(agent)
-        plug.pull()
+        proxy.close()
         alone = agent.phones.present.alone(other.serial)
         await until(alone.locked, "a restart has begun")
         async with alone:
@@ -151,15 +151,15 @@ async def test_the_user_s_command_plugs_a_cable_in_again_and_its_failure_is_told
     )
     command = PowerCycle(("sh", "-c", script, "hub", "{serial}"))
     async with (
-        cable(phone.address) as plug,
+        tcp_proxy(phone.address) as proxy,
         serving(farm, tmp_path / "home", command) as agent,
     ):
-        await agent.connect(plug.address)
+        await agent.connect(proxy.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        plug.pull()
+        proxy.close()
         await shown(farm, agent, phone, DeviceState.OFFLINE)
         await until(lambda: switched.exists() and bool(switched.read_text()), "it was run")
-        await plug.plug()
+        await proxy.open()
         await shown(farm, agent, phone, DeviceState.READY)
     assert switched.read_text() == f"{phone.serial}\n", "the phone's own serial, not adb's"
     last = [why for why in told(farm, phone) if "power cycled" in why][-1]
@@ -177,12 +177,12 @@ async def test_a_phone_that_is_back_by_another_way_is_left_alone(
     switched = tmp_path / "switched"
     command = PowerCycle(("touch", str(switched)))
     async with (
-        cable(phone.address) as plug,
+        tcp_proxy(phone.address) as proxy,
         serving(farm, tmp_path / "home", command, first_s=1.0) as agent,  # time to connect it
     ):
-        await agent.connect(plug.address)
+        await agent.connect(proxy.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        plug.pull()
+        proxy.close()
         await shown(farm, agent, phone, DeviceState.OFFLINE)
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)

@@ -27,7 +27,7 @@ from agents.remotes.adb.tracker import track
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
-from tests.support.hostile_adb import (
+from tests.support.hostile_adb_server import (
     SERIAL,
     HostileServer,
     Say,

@@ -40,7 +40,7 @@ from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.home import Cluster, Home
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import until
 

@@ -31,7 +31,7 @@ from controller.contracts.wire import (
 from controller.metrics.names import RUN_PROGRESS
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S
 
 AT_ONCE = AgentPauses(away_s=0.0, revoked_s=0.0)

@@ -22,7 +22,7 @@ from controller.scheduling.expansion import cells_of
 from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.processes import OWNER
-from tests.support.programs import RECORDED, SCRIPT, STACK, add, changed, run_on, spec_of
+from tests.support.user_program import RECORDED, SCRIPT, STACK, add, changed, run_on, spec_of
 from tests.support.waiting import PATIENCE_S
 
 

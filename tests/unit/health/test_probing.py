@@ -18,7 +18,7 @@ from controller.contracts.wire import ProbeOrder
 from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.support import builders
 from tests.support.farm import FarmBox
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S
 
 ORDER = ProbeOrder(device_id="cpu-1", number=0)

@@ -16,7 +16,7 @@ import pytest
 from controller.contracts.errors import HomeUnusable, NotFound, UserError
 from controller.store.connecting import make_engine
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import AGENT, CPU
+from tests.support.store_examples import AGENT, CPU
 
 ROOT = Path(__file__).parents[3]
 
