@@ -53,9 +53,16 @@ from controller.contracts.wire import (
 )
 
 log = logging.getLogger(__name__)
-AWAY_PAUSE_S = 0.5
-REVOKED_PAUSE_S = 10.0
-"""Between the questions of an agent that a person has shut out, and may let in again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPauses:
+    """How long an agent waits before it asks again, in seconds."""
+
+    away_s: float = 0.5
+    """Of a controller that did not answer, or that repeats itself."""
+    revoked_s: float = 10.0
+    """After a person has shut it out, and may let it in again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class AgentParts:
     shortage: Callable[[], str] = str
     """Asked at each exchange why nothing can be measured on this host now; "" if it can."""
     probers: Mapping[DeviceKind, Prober] = field(default_factory=dict)
+    pauses: AgentPauses = field(default_factory=AgentPauses)
 
 
 class HostAgent:
@@ -174,12 +182,12 @@ class HostAgent:
                 self._probing.heard(question.probed)
                 if not self._obey(orders) and orders != Orders():
                     # The controller repeats, without a pause, what is still being done.
-                    await asyncio.sleep(AWAY_PAUSE_S)
+                    await asyncio.sleep(self._parts.pauses.away_s)
                 if left and not self._running:
                     return True
         except (ControllerAway, StoreUnavailable) as trouble:
             log.info("the controller can't answer: %r", trouble)
-            await asyncio.sleep(AWAY_PAUSE_S)
+            await asyncio.sleep(self._parts.pauses.away_s)
         except UnknownAgent as refusal:
             log.warning("registering again: %s", refusal)
         except AgentRevoked as refusal:
@@ -189,7 +197,7 @@ class HostAgent:
             await self._stop(list(self._running))
             if self._leaving:
                 return True  # nothing runs here, and nobody hears of it
-            await asyncio.sleep(REVOKED_PAUSE_S)
+            await asyncio.sleep(self._parts.pauses.revoked_s)
         return False
 
     def _is_due(self) -> bool:
@@ -310,7 +318,7 @@ class HostAgent:
             except StoreDamaged as damage:  # of this run: others are reported meanwhile
                 return log.error("an outcome is sent again at the next start: %s", damage)
             except (ControllerAway, StoreUnavailable):
-                await asyncio.sleep(AWAY_PAUSE_S)
+                await asyncio.sleep(self._parts.pauses.away_s)
             except (UnknownAttempt, StoreConflict, AgentRevoked) as refusal:
                 return self._outbox.refused(report, refusal)
 

@@ -58,12 +58,12 @@ class KernelsUnusable(RuntimeError):
 
 
 @cache
-def capabilities() -> Capabilities:
-    """Return what is in use; raises KernelsUnusable as `choose` does.
+def capabilities(library: Path = build.LIBRARY) -> Capabilities:
+    """Return what is in use of a library; raises KernelsUnusable as `choose` does.
 
     Warns once where plain torch has to do although nobody asked for it.
     """
-    chosen = choose(os.environ.get(VARIABLE, ""), build.LIBRARY)
+    chosen = choose(os.environ.get(VARIABLE, ""), library)
     if chosen.supported == (REFERENCE,) and os.environ.get(VARIABLE) != REFERENCE:
         warnings.warn(f"kernels run in plain torch: {chosen.reason}", RuntimeWarning, stacklevel=2)
     return chosen

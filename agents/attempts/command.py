@@ -41,6 +41,7 @@ class DeviceRunner:
     remote_of: Callable[[Device], Remote]
     """Raises RemoteFault if the device can't be reached."""
     content: Content
+    reading_s: float = READING_S
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
@@ -48,7 +49,8 @@ class DeviceRunner:
         if not isinstance(program, CommandProgram):
             return await LoadGenRunner(self.remote_of, self.content).run(spec, on_progress)
         try:
-            return await _run(spec, program, self.remote_of(spec.device), self.content)
+            remote = self.remote_of(spec.device)
+            return await _run(spec, program, remote, self.content, self.reading_s)
         except (RemoteFault, UserError) as error:
             return failure_of(error)
         except WorkerFault as fault:
@@ -77,7 +79,11 @@ class _Stdout:
 
 
 async def _run(
-    spec: WorkerSpec, program: CommandProgram, remote: Remote, content: Content
+    spec: WorkerSpec,
+    program: CommandProgram,
+    remote: Remote,
+    content: Content,
+    reading_s: float,
 ) -> Result:
     """Do it; raises RemoteFault, UserError, WorkerFault."""
     began, command, ref = time.monotonic(), program.command, spec.job.ref
@@ -96,7 +102,7 @@ async def _run(
         ended = await remote.stream(arguments, limit_s, stdout.take, environment)
         _keep(kept, stdout, ended)
         await _pull(remote, folder / OUTPUT, kept / OUTPUT)
-    reading = await _read(command, kept)
+    reading = await _read(command, kept, reading_s)
     failure = _failure(reading, ended, limit_s, stdout, arguments[0])
     if failure is not None:
         raise WorkerFault(failure)
@@ -119,16 +125,16 @@ async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:
             raise
 
 
-async def _read(command: Command, folder: Path) -> Reading:
+async def _read(command: Command, folder: Path, reading_s: float) -> Reading:
     """Read what was printed; raises WorkerFault if its patterns don't come to an end."""
     order = ReadOrder(command=command, folder=folder)
     try:
-        return await ask_process(READER, "read", order, Reading, READING_S)
+        return await ask_process(READER, "read", order, Reading, reading_s)
     except WorkerFault as fault:
         if fault.failure.kind != "deadline":
             raise
         message = (
-            f"cannot read its output: its patterns took longer than {READING_S:g} s. Simplify them."
+            f"cannot read its output: its patterns took longer than {reading_s:g} s. Simplify them."
         )
         failure = Failure(blame=Blame.USER, kind="patterns", message=message)
         raise WorkerFault(failure) from fault

@@ -39,6 +39,7 @@ class WorkerProcess:
     """Marks this agent's workers, so that the agent's next incarnation can find and end them."""
     worker: Callable[[WorkerSpec], tuple[str, ...]]
     """Returns the command of a job's worker; raises WorkerFault if its stack is not there."""
+    max_line_bytes: int = MAX_LINE_BYTES
 
     async def run(
         self,
@@ -55,7 +56,7 @@ class WorkerProcess:
         said = MessageReader(on_progress, batches.take if batches else None)
         # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
         heard, speech = os.pipe()
-        listener = asyncio.create_task(_listen(heard, said))
+        listener = asyncio.create_task(_listen(heard, said, self.max_line_bytes))
         try:
             returncode, late = await self._work(spec, launch, speech, batches)
         finally:
@@ -131,24 +132,24 @@ async def _converse(
     return False
 
 
-async def _listen(heard: int, said: MessageReader) -> None:
+async def _listen(heard: int, said: MessageReader, max_line_bytes: int) -> None:
     """Take the worker's messages until nobody is left who could send one."""
-    reader = asyncio.StreamReader(limit=MAX_LINE_BYTES)
+    reader = asyncio.StreamReader(limit=max_line_bytes)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb")
     )
     try:
-        while line := await _read_line(reader):
+        while line := await _read_line(reader, max_line_bytes):
             said.take(line)
     finally:
         transport.close()
 
 
-async def _read_line(reader: asyncio.StreamReader) -> bytes:
+async def _read_line(reader: asyncio.StreamReader, max_bytes: int) -> bytes:
     try:
         return await reader.readline()
     except ValueError:  # asyncio's word for a line beyond the limit, which it has dropped
-        return b"a line of more than %d bytes\n" % MAX_LINE_BYTES
+        return b"a line of more than %d bytes\n" % max_bytes
 
 
 async def _finish(listener: asyncio.Task[None]) -> None:

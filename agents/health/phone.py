@@ -10,7 +10,7 @@ from agents.inference.content import Content
 from agents.inference.requirements_probe import look, refusal
 from agents.phones.discovery import Phones
 from agents.remotes.remote import FaultKind, Remote, RemoteFault
-from agents.remotes.self_test import examine
+from agents.remotes.self_test import ASK_S, examine
 from controller.contracts.device import Device
 
 
@@ -20,13 +20,15 @@ class PhoneProbe:
 
     phones: Phones
     content: Content
+    ask_s: float = ASK_S
+    """How long a program of the self test may take."""
 
     async def probe(self, device: Device) -> ProbeResult:
         """See Prober.probe."""
         async with self.phones.present.used(device.id), exclusive_cores(device.host_cores):
             try:
                 remote = self.phones.remote_of(device)
-                seen = await examine(remote, remote.folder, remote.link.serial)
+                seen = await examine(remote, remote.folder, remote.link.serial, self.ask_s)
                 await self._try_bundles(device, remote, remote.link.serial)
                 return ProbeResult(True, seen)
             except RemoteFault as fault:

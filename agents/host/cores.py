@@ -20,8 +20,15 @@ from functools import partial
 from pathlib import Path
 
 from controller.contracts.wire import Progress
-from controller.platform import locks
-from controller.platform.locks import Holder, exclusive, exclusive_now, flocks, holder_of
+from controller.platform.locks import (
+    RETRY_S,
+    Holder,
+    exclusive,
+    exclusive_now,
+    flocks,
+    holder_of,
+    is_own,
+)
 
 PLACES = (Path("/run/lock"), Path("/var/tmp"), Path("/tmp"))
 OTHERS_S = 600.0
@@ -51,6 +58,7 @@ async def exclusive_cores(
     lock_dir: Path | None = None,
     on_wait: Callable[[str], None] | None = None,
     others_s: float = OTHERS_S,
+    retry_s: float = RETRY_S,
 ) -> AsyncIterator[None]:
     """Hold the lock of every given core; waits until they are free.
 
@@ -64,7 +72,7 @@ async def exclusive_cores(
         async with AsyncExitStack() as held:
             for core in sorted(cores):
                 file, wait = _own_file(folder, core), partial(tell.waiting_for, core)
-                await held.enter_async_context(exclusive(file, wait))
+                await held.enter_async_context(exclusive(file, wait, retry_s))
             others = _held_by_others(folder, cores)
             if not others or (give_up is not None and time.monotonic() >= give_up):
                 for core, holder in others.items():
@@ -75,7 +83,7 @@ async def exclusive_cores(
         for core, holder in others.items():
             tell.waiting_for(core, holder)
         # Unlike theirs: two that have seen each other's locks must not meet again and again.
-        await asyncio.sleep(locks.RETRY_S * random.uniform(1, 2))
+        await asyncio.sleep(retry_s * random.uniform(1, 2))
 
 
 @contextmanager
@@ -122,7 +130,7 @@ def _own_file(folder: Path, core: int) -> Path:
     """Return this user's file for a core, made if need be; where somebody has put theirs under its
     name, another one."""
     name, number = _NAME.format(core=core, uid=os.geteuid()), 0
-    while not locks.is_own(file := folder / (f"{name}.{number}" if number else name)):
+    while not is_own(file := folder / (f"{name}.{number}" if number else name)):
         number += 1
     return file
 

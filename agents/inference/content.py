@@ -89,6 +89,8 @@ class Content:
     bundles: Path
     store: Path = field(default_factory=lambda: user_tasks().parent)
     """Of models and data sets."""
+    deadline_s: float = DEADLINE_S
+    """For getting a task ready."""
     _runtimes: dict[str, Runtime] = field(default_factory=dict)
     _ready: dict[str, Ready] = field(default_factory=dict)
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -165,7 +167,7 @@ class Content:
                     store=self.store,
                     folder=folder,
                 )
-                done = await ask_process(PREPARER, "prepare", order, Prepared, DEADLINE_S)
+                done = await ask_process(PREPARER, "prepare", order, Prepared, self.deadline_s)
                 tree = await asyncio.to_thread(Tree.of, folder / DEVICE, self.folder)
                 self._ready[key] = Ready(tree, workload, folder, done.samples, done.has_truth)
             return self._ready[key]

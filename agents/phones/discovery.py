@@ -6,8 +6,10 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from agents.phones.recovery.actions import RecoveryActions
 from agents.phones.recovery.policy import PROBES, Remedy, Step, next_step
@@ -39,14 +41,23 @@ from controller.contracts.phone_addresses import FOLDER as ADDRESSES_FOLDER
 from controller.contracts.phone_addresses import PhoneAddresses
 
 log = logging.getLogger(__name__)
-SERVER_PAUSE_S = 10.0
-"""Between attempts to start an adb server: what it lacks may be installed meanwhile."""
 GREETINGS = 3
 """So many fail before it is said of a phone: a link that has just come up may break again."""
 WAITING = ("authorizing", "unauthorized")
 """How adb lists a phone whose user is to let this host in."""
-FIRST_PAUSE_S = 1.0
-"""After the first failure to reach a phone; doubled after each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long is waited before something is tried again, in seconds."""
+
+    server_s: float = 10.0
+    """Between attempts to start an adb server: what it lacks may be installed meanwhile."""
+    first_s: float = 1.0
+    """After the first failure to reach a phone; doubled after each other."""
+
+
+PAUSES: Final = Pauses()
 
 
 class Phones:
@@ -60,6 +71,7 @@ class Phones:
         link: Callable[[Address, str], Link] = Link,
         attached: Sequence[Address] = (),
         power_cycle: PowerCycle | None = None,
+        pauses: Pauses = PAUSES,
     ) -> None:
         """folder: of this agent. attached: adb servers that others run; without any, there is one
         of this agent's own. power_cycle: what the user does for a phone that nothing brings back.
@@ -70,6 +82,7 @@ class Phones:
         self._announce = announce
         self._link = link
         self._attached = attached
+        self._pauses = pauses
         self._recovery = RecoveryActions(self.present, power_cycle)
         self._unavailable = UnavailablePhones()
         self._addresses = PhoneAddresses(folder / ADB_FOLDER / ADDRESSES_FOLDER)
@@ -138,7 +151,7 @@ class Phones:
                 log.error("this host has no phones: %s", error)
                 self._status_files.servers[status] = AdbStatus(complaint=ErrorPayload.of(error))
                 self._publish()
-            await asyncio.sleep(SERVER_PAUSE_S)
+            await asyncio.sleep(self._pauses.server_s)
 
     async def _own_server(self) -> PrivateServer:
         server = await PrivateServer.start(self._folder / ADB_FOLDER)
@@ -230,7 +243,7 @@ class Phones:
                 await self._tell()
 
         if fault.kind is not FaultKind.UNAUTHORIZED and len(failed) < PROBES:
-            await asyncio.sleep(FIRST_PAUSE_S * 2 ** (len(failed) - 1))
+            await asyncio.sleep(self._pauses.first_s * 2 ** (len(failed) - 1))
         came_otherwise = name in self.present.here
         if came_otherwise or self._addresses.is_let_go(link.serial):
             self._refused.pop(link.route, None)
@@ -262,7 +275,8 @@ class Phones:
         try:
             await recover(link.server, link.serial, link.return_s)
             remote = AdbRemote.of(link, self._owner)
-            device = await read_device(remote, link.serial, shell_v2=await link.has_shell_v2())
+            shell_v2 = await link.has_shell_v2()
+            device = await read_device(remote, link.serial, shell_v2=shell_v2, read_s=link.quick_s)
             try:
                 await self.present.take_in(Phone(link.serial, device, remote))
             except PhoneClaimedTwice as error:

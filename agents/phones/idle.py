@@ -29,11 +29,12 @@ class IdleReading:
     present: Callable[[], Sequence[Device]]
     """Called at each round: the phones there are now."""
     on_conditions: Callable[[str, Mapping[str, Scalar]], None]
+    period_s: float = PERIOD_S
 
     async def go_on(self) -> None:
         """Read all phones again and again, until cancelled."""
         while True:
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(self.period_s)
             for phone in self.present():
                 await self.read(phone)
 
@@ -49,6 +50,6 @@ class IdleReading:
                 try:
                     facts = await read_conditions(self.phones.remote_of(phone), ASK_S)
                 except RemoteFault as fault:
-                    log.info("%s; read again in %g s", fault, PERIOD_S)
+                    log.info("%s; read again in %g s", fault, self.period_s)
                 else:
                     self.on_conditions(phone.id, facts)

@@ -48,12 +48,15 @@ _DTYPES = {
 _LIST: TypeAdapter[list[Replay]] = TypeAdapter(list[Replay])
 
 
-def run(backend: TrainingBackend, folder: Path, log: Path) -> Result:
-    """Do every replay that `replays.json` in the folder asks for, and write what each took."""
+def run(backend: TrainingBackend, folder: Path, log: Path, longest_s: float = LONGEST_S) -> Result:
+    """Do every replay that `replays.json` in the folder asks for, and write what each took.
+
+    longest_s: how long one may take that is not known well before.
+    """
     tasks = _LIST.validate_json((folder / TASKS).read_bytes())
-    longest_s = min(LONGEST_S, TOTAL_S / max(1, len(tasks)))
+    limit_s = min(longest_s, TOTAL_S / max(1, len(tasks)))
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
-    done = [_replayed(number, task, backend, longest_s) for number, task in enumerate(tasks)]
+    done = [_replayed(number, task, backend, limit_s) for number, task in enumerate(tasks)]
     flush()
     times = folder / TIMES
     times.write_text(json.dumps([one.model_dump(mode="json") for one in done]))

@@ -35,10 +35,11 @@ class Examined(Remote, Protocol):
         ...
 
 
-async def examine(remote: Examined, folder: PurePosixPath, place: str) -> str:
+async def examine(remote: Examined, folder: PurePosixPath, place: str, ask_s: float = ASK_S) -> str:
     """Use a remote as a run would, and return what was seen; raises RemoteFault.
 
-    folder: where the remote keeps what is ours. place: what faults are said to happen at.
+    folder: where the remote keeps what is ours. place: what faults are said to happen at. ask_s:
+    how long a program on it may take.
     """
     free = await remote.free_bytes()
     if free < LEAST_FREE_BYTES:
@@ -46,16 +47,18 @@ async def examine(remote: Examined, folder: PurePosixPath, place: str) -> str:
         raise RemoteFault(place, FaultKind.STORAGE_FULL, message)
     data, own = os.urandom(BYTES), folder / RUNS / "probe"
     try:
-        await _write_and_run(remote, own, place, data)
+        await _write_and_run(remote, own, place, ask_s, data)
         await _read_back(remote, own, place, data)
     finally:
         with suppress(RemoteFault):
-            await remote.run(("rm", "-rf", str(own)), ASK_S)
+            await remote.run(("rm", "-rf", str(own)), ask_s)
     return f"{BYTES >> 20} MiB written and read, a program run, {free >> 20} MiB free"
 
 
-async def _write_and_run(remote: Remote, own: PurePosixPath, place: str, data: bytes) -> None:
-    done = await remote.run(("sh", "-c", _SCRIPT, "benchfarm", str(own)), ASK_S, data)
+async def _write_and_run(
+    remote: Remote, own: PurePosixPath, place: str, ask_s: float, data: bytes
+) -> None:
+    done = await remote.run(("sh", "-c", _SCRIPT, "benchfarm", str(own)), ask_s, data)
     if done.exit_code:
         words = (done.stderr or done.stdout).decode(errors="replace")
         raise fault_of_refusal(place, f"cannot write and run a program: {words}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -211,13 +211,15 @@ def _workload_files() -> Iterator[Path]:
     yield from _manifest_files("mobile")
 
 
-def _by_name(kind: type[Manifest], folder: str) -> dict[str, Manifest]:
-    manifests = [_read(kind, path) for path in _manifest_files(folder)]
+def _by_name(
+    kind: type[Manifest], folder: str, packages: Sequence[str] = MANIFEST_PACKAGES
+) -> dict[str, Manifest]:
+    manifests = [_read(kind, path) for path in _manifest_files(folder, packages)]
     return {manifest.name: manifest for manifest in manifests}
 
 
-def _manifest_files(folder: str) -> Iterator[Path]:
-    for package in MANIFEST_PACKAGES:
+def _manifest_files(folder: str, packages: Sequence[str] = MANIFEST_PACKAGES) -> Iterator[Path]:
+    for package in packages:
         spec = find_spec(package)
         for location in spec.submodule_search_locations or () if spec else ():
             yield from sorted((Path(location) / "manifests" / folder).glob("*.yaml"))

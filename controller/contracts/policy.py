@@ -67,6 +67,6 @@ class Policy(Contract):
 
 
 @cache
-def load_policy(name: str) -> Policy:
+def load_policy(name: str, folder: Path = FOLDER) -> Policy:
     """Read a policy; the scenarios' knob `policy` names them all."""
-    return Policy.model_validate(load_yaml(read_limited(FOLDER / f"{name}.yaml")))
+    return Policy.model_validate(load_yaml(read_limited(folder / f"{name}.yaml")))

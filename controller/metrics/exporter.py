@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from controller.contracts.errors import UserError
 from controller.metrics.families import Gauge, gauge_text
 from controller.metrics.web_server import (
+    HEAD_TIMEOUT_S,
     TooManyRequests,
     WebServer,
     answered,
@@ -76,7 +77,10 @@ def address_of(listener: socket.socket) -> str:
 
 
 async def serve_metrics(
-    listener: socket.socket, token: str, expose: Callable[[], Exposition]
+    listener: socket.socket,
+    token: str,
+    expose: Callable[[], Exposition],
+    head_timeout_s: float = HEAD_TIMEOUT_S,
 ) -> WebServer:
     """Serve until the server is cleaned up or the event loop ends.
 
@@ -84,7 +88,7 @@ async def serve_metrics(
     """
     app = web.Application(middlewares=[_guard(token)])
     app.add_routes([web.get(METRICS_PATH, _Scrape(expose).answer)])
-    return await serve(app, listener)
+    return await serve(app, listener, head_timeout_s)
 
 
 def is_bearer(request: web.Request, token: str) -> bool:

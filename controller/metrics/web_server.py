@@ -173,7 +173,11 @@ def listen(address: str, port: int = 0, family: int = socket.AF_INET) -> socket.
 
 
 async def serve(
-    app: web.Application, listener: socket.socket, *, handler_cancellation: bool = False
+    app: web.Application,
+    listener: socket.socket,
+    head_timeout_s: float = HEAD_TIMEOUT_S,
+    *,
+    handler_cancellation: bool = False,
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
@@ -188,7 +192,7 @@ async def serve(
         access_log=None,
         logger=quiet,
         auto_decompress=False,
-        keepalive_timeout=HEAD_TIMEOUT_S,  # which aiohttp also counts from a connection's start
+        keepalive_timeout=head_timeout_s,  # which aiohttp also counts from a connection's start
         lingering_time=LINGER_S,
         max_headers=MAX_HEADERS,
         handler_cancellation=handler_cancellation,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RETRY_S = 1.0
+"""Nothing of ours is measured while a lock is waited for."""
 LOCKS = Path("/proc/locks")
 SHOWN = 80
 """Characters shown of a command."""
@@ -46,17 +47,18 @@ class Holder:
 
 @asynccontextmanager
 async def exclusive(
-    file: Path, on_wait: Callable[[Holder | None], None] | None = None
+    file: Path,
+    on_wait: Callable[[Holder | None], None] | None = None,
+    retry_s: float = RETRY_S,
 ) -> AsyncIterator[None]:
     """Hold a file's lock; waits until it is free. on_wait: called with its holder at every try."""
     descriptor = _open(file)
     try:
-        # Tries once a second: nothing of ours is measured meanwhile, and a blocked thread couldn't
-        # be cancelled.
+        # Tries again and again: a blocked thread couldn't be cancelled.
         while not _try_lock(descriptor):
             if on_wait:
                 on_wait(holder_of(file, flocks()))
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(retry_s)
         yield
     finally:
         os.close(descriptor)

@@ -84,10 +84,10 @@ class Total:
     most: float = 0.0
 
 
-def totals(file: BinaryIO, facts: LogFacts) -> dict[bytes, Total]:
+def totals(file: BinaryIO, facts: LogFacts, chunk_bytes: int = CHUNK_BYTES) -> dict[bytes, Total]:
     """Add up the executions of each body: the way through a log of any size."""
     found: dict[bytes, Total] = {}
-    for chunk in _by_chunk(file, facts):
+    for chunk in _by_chunk(file, facts, chunk_bytes):
         many = len(chunk.bodies)
         least, most = np.full(many, np.inf), np.zeros(many)
         np.minimum.at(least, chunk.which, chunk.seconds)
@@ -103,8 +103,10 @@ def totals(file: BinaryIO, facts: LogFacts) -> dict[bytes, Total]:
     return found
 
 
-def _by_chunk(file: BinaryIO, facts: LogFacts) -> Iterator[Executions]:
-    for chunk in _whole_lines(file):
+def _by_chunk(
+    file: BinaryIO, facts: LogFacts, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Executions]:
+    for chunk in _whole_lines(file, chunk_bytes):
         found = executions_of(chunk)
         for line in found.others():
             _note_other(line, facts)
@@ -131,7 +133,7 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
         facts.threads = int(threads[2]) if threads[2] else None
 
 
-def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+def _whole_lines(file: BinaryIO, chunk_bytes: int) -> Iterator[bytes]:
     """Yield chunks that end with a line's end; a line of more than a chunk is cut."""
-    while data := file.read(CHUNK_BYTES):
-        yield data + file.readline(CHUNK_BYTES)
+    while data := file.read(chunk_bytes):
+        yield data + file.readline(chunk_bytes)

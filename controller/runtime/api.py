@@ -29,6 +29,7 @@ from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, Use
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, is_bearer
 from controller.metrics.web_server import (
+    HEAD_TIMEOUT_S,
     TooManyRequests,
     WebServer,
     answered,
@@ -41,7 +42,13 @@ from controller.runtime.administration import administration_routes
 from controller.runtime.desk import Desk
 from controller.runtime.farm import Farm
 from controller.runtime.feed import Feed
-from controller.runtime.http_json import MAX_BODY_BYTES, answer, read_body
+from controller.runtime.http_json import (
+    BODY_TIMEOUT,
+    BODY_TIMEOUT_S,
+    MAX_BODY_BYTES,
+    answer,
+    read_body,
+)
 from controller.scheduling.limits import MAX_SWEEP_BYTES
 
 MAX_STREAMS: Final = 32
@@ -54,13 +61,16 @@ CALLER: Final = web.RequestKey("caller", str)
 
 @dataclass(frozen=True, slots=True)
 class ApiOptions:
-    """Port and tokens of the interface."""
+    """Port, tokens and limits of the interface."""
 
     access: Access
     metrics_token: str
     """Allows Prometheus's service discovery and nothing else."""
     port: int
     """0 for any free port; a free one is taken, too, if this one is in use."""
+    max_streams: int = MAX_STREAMS
+    head_timeout_s: float = HEAD_TIMEOUT_S
+    body_timeout_s: float = BODY_TIMEOUT_S
 
 
 async def serve_api(
@@ -68,7 +78,8 @@ async def serve_api(
 ) -> WebServer:
     """Serve on loopback until the server is cleaned up or the event loop ends."""
     app = web.Application(middlewares=[_guard(options)], client_max_size=MAX_BODY_BYTES)
-    routes = _Routes(farm, feed, targets, options.access)
+    app[BODY_TIMEOUT] = options.body_timeout_s
+    routes = _Routes(farm, feed, targets, options)
     app.add_routes(
         [
             web.post("/v1/sweeps", routes.submit),
@@ -85,7 +96,7 @@ async def serve_api(
         listener = listen(LOOPBACK, options.port)
     except OSError:
         listener = listen(LOOPBACK)
-    return await serve(app, listener, handler_cancellation=True)
+    return await serve(app, listener, options.head_timeout_s, handler_cancellation=True)
 
 
 def url_of(server: WebServer) -> str:
@@ -100,14 +111,15 @@ class _Routes:
         farm: Farm,
         feed: Feed,
         targets: Callable[[], list[dict[str, Any]]],
-        access: Access,
+        options: ApiOptions,
     ) -> None:
         self._farm = farm
         self._desk = Desk(farm.sweeps)
         self._streams: Counter[str] = Counter()
         self._feed = feed
         self._targets = targets
-        self._access = access
+        self._access = options.access
+        self._max_streams = options.max_streams
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
         tried = "submit the sweep"
@@ -143,10 +155,10 @@ class _Routes:
     @asynccontextmanager
     async def _listening(self, user: str) -> AsyncGenerator[None]:
         """Count the streams of a user; raises OverQuota."""
-        if self._streams[user] >= MAX_STREAMS:
+        if self._streams[user] >= self._max_streams:
             raise OverQuota(
                 "watch the sweep",
-                f"{user} watches {MAX_STREAMS} already",
+                f"{user} watches {self._max_streams} already",
                 "End a `benchfarm sweep watch` or a `benchfarm sweep submit --wait` first.",
             )
         self._streams[user] += 1

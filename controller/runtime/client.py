@@ -21,18 +21,30 @@ from controller.contracts.sweep import Sweep
 from controller.contracts.wire import RunEvent, Submission
 from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
-from controller.runtime.health import RESTARTED, is_hopeless, why_away, why_silent
+from controller.runtime.health import ANSWER_S, RESTARTED, is_hopeless, why_away, why_silent
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
-RESTART_S = 60.0
-"""Seconds to wait for a restarting controller."""
-RETRY_S = 0.5
 MAX_ANSWER_BYTES: Final = 2**23
 Answer = TypeVar("Answer", bound=Contract)
 
 TOKEN_VARIABLE: Final = "BENCHFARM_TOKEN"
 """A submitter's own token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """How long a client waits for the controller, in seconds."""
+
+    restart_s: float = 60.0
+    """For one that is being restarted."""
+    retry_s: float = 0.5
+    """Between two tries meanwhile."""
+    answer_s: float = ANSWER_S
+    """For the answer of one on this host: it may be stopped or stuck."""
+
+
+TIMINGS: Final = Timings()
 
 
 @dataclass(slots=True)
@@ -42,8 +54,12 @@ class Patience:
     where: str
     home: Home | None = None
     """The farm's home, if it is on this host: a farm that nobody restarts is not waited for."""
-    ends: float = field(default_factory=lambda: time.monotonic() + RESTART_S)
+    timings: Timings = TIMINGS
+    ends: float = field(init=False)
     told: bool = False
+
+    def __post_init__(self) -> None:
+        self.ends = time.monotonic() + self.timings.restart_s
 
     def wait(self, error: FarmUnavailable) -> None:
         """Sleep before the next try; raises the error once it has taken too long."""
@@ -53,18 +69,22 @@ class Patience:
         if time.monotonic() >= self.ends:
             raise error
         if not self.told:
-            waiting = f"waiting up to {RESTART_S:.0f} s for the controller {self.where}"
+            limit_s = self.timings.restart_s
+            waiting = f"waiting up to {limit_s:.0f} s for the controller {self.where}"
             say(f"{waiting}; {why}" if why else waiting, err=True)
             self.told = True
-        time.sleep(RETRY_S)
+        time.sleep(self.timings.retry_s)
 
 
 class FarmClient:
     """Client of a home's controller; finds it again after a restart."""
 
-    def __init__(self, home: Home, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, home: Home, environ: Mapping[str, str] = os.environ, timings: Timings = TIMINGS
+    ) -> None:
         self._home = home
         self._environ = environ
+        self.timings = timings
 
     @property
     def is_elsewhere(self) -> bool:
@@ -73,7 +93,7 @@ class FarmClient:
 
     def patience(self) -> Patience:
         """Return a new wait for this controller."""
-        return Patience(self._where, None if self.is_elsewhere else self._home)
+        return Patience(self._where, None if self.is_elsewhere else self._home, self.timings)
 
     def submit(self, sweep: Sweep, *, again: bool = False) -> Submission:
         """Submit a sweep; raises the controller's UserError. Safe to repeat, unless `again`."""
@@ -181,7 +201,7 @@ class FarmClient:
             self._require_whole()
             raise
         self._require_whole()  # what lives on of a farm may answer, and do nothing
-        if why := why_silent(self._home):
+        if why := why_silent(self._home, self.timings.answer_s):
             remedy = "Wait, or start the farm anew: run `benchfarm down`, then `benchfarm up`."
             raise FarmSilent(f"call the controller {self._where}", why, remedy)
         return url

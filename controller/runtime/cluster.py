@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.ray_names import CONTROLLER, NAMESPACE
 from controller.platform.atomic import write_private
 from controller.platform.inherited import inherited_to_fetch
-from controller.platform.ports import free_ports
+from controller.platform.ports import PORTS, free_ports
 from controller.platform.processes import FARM_MARKER, end_marked, marked_processes
 from controller.platform.programs import (
     PYTHON,
@@ -28,7 +28,7 @@ from controller.platform.programs import (
     installed_beside,
 )
 from controller.runtime.addresses import Address
-from controller.runtime.client import Patience
+from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.health import head_processes, home_mark, is_listening, names_of_ended
 from controller.runtime.home import Cluster, Home
 from controller.runtime.options import RECONNECT_TIMEOUT_S, ControllerOptions
@@ -88,10 +88,12 @@ def node_environment(home: Home, instance: str) -> dict[str, str]:
     return {**kept, **ray_environment(home), FARM_MARKER: instance, "PATH": programs}
 
 
-def node_ports(*further: str, besides: Container[int] = ()) -> dict[str, int]:
+def node_ports(
+    *further: str, besides: Container[int] = (), among: Sequence[int] = PORTS
+) -> dict[str, int]:
     """Return a free port for each server of a node, by Ray's option names."""
     names = (*_NODE_PORTS, *further)
-    return dict(zip(names, free_ports(len(names), besides=besides), strict=True))
+    return dict(zip(names, free_ports(len(names), besides=besides, among=among), strict=True))
 
 
 def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
@@ -105,17 +107,18 @@ def node_command(temp_dir: str, ports: Mapping[str, int]) -> list[str]:
     ]
 
 
-def new_temp_dir() -> str:
+def new_temp_dir(longest: int = LONGEST_TEMP_DIR) -> str:
     """Return a path for Ray's folder, in a new folder that only this user can enter.
 
     Ray opens its own folder to every user; the folder around it keeps them out. Raises UserError
-    if others could replace that folder, or if its path is too long for a socket in it.
+    if others could replace that folder, or if its path has more than `longest` bytes: too many for
+    a socket in it.
     """
     around = Path(tempfile.mkdtemp(prefix="benchfarm-")).resolve()  # of mode 0700
     try:
         require_own(around)
-        if len(os.fsencode(around / "ray")) > LONGEST_TEMP_DIR:
-            seen = f"its path has more than {LONGEST_TEMP_DIR} bytes, too many for a socket in it"
+        if len(os.fsencode(around / "ray")) > longest:
+            seen = f"its path has more than {longest} bytes, too many for a socket in it"
             raise _no_folder(around, seen)
     except UserError:
         around.rmdir()
@@ -239,12 +242,12 @@ def has_head(cluster: Cluster) -> bool:
     return is_listening(cluster.ray_address)
 
 
-def has_controller(home: Home, cluster: Cluster) -> bool:
+def has_controller(home: Home, cluster: Cluster, timings: Timings = TIMINGS) -> bool:
     """Return whether something listens at the controller's address.
 
     Waits for a restart of the controller while there is a head that can start it.
     """
-    patience = Patience(f"of {home.path}")
+    patience = Patience(f"of {home.path}", timings=timings)
     away = FarmUnavailable(f"use the farm in {home.path}", "its controller is away", "Wait.")
     try:
         while not is_listening(home.endpoint().address):

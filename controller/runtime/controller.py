@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from controller.contracts.catalog import load_catalog
@@ -38,21 +38,23 @@ from controller.scheduling.policy import QuarantinePolicy
 from controller.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
-RESTART_PAUSE_S = 1.0
+RESTART_PAUSE_S: Final = 1.0
 """Pause before a controller that could not start is started again."""
-STORE_PAUSE_S = 3.0
+STORE_PAUSE_S: Final = 3.0
 """Pause before a store that could not be written is tried again."""
 
 
 class Controller:
     """The actor; its methods are the interface for agents, users come over HTTP (see api)."""
 
-    def __init__(self, options: ControllerOptions) -> None:
+    def __init__(
+        self, options: ControllerOptions, restart_pause_s: float = RESTART_PAUSE_S
+    ) -> None:
         make_visible()
         self._home = Home(Path(options.home))
         self._options = options
         restarted = self._home.endpoint_file.exists()
-        with _retried(restarted):
+        with _retried(restarted, restart_pause_s):
             self._begin()
         if restarted:  # at the first start `up` waits for it, and tells what is wrong
             self._url.add_done_callback(_die_with)
@@ -141,7 +143,7 @@ class Controller:
         return targets(address_of(exporter), self._farm.state().agents)
 
 
-async def keep_time(farm: Farm, feed: Feed) -> None:
+async def keep_time(farm: Farm, feed: Feed, store_pause_s: float = STORE_PAUSE_S) -> None:
     """Call the farm's tick whenever something may expire, forever; pause if the store fails."""
     trouble = ""
     while True:
@@ -157,11 +159,11 @@ async def keep_time(farm: Farm, feed: Feed) -> None:
                     "leases and bookings cannot end until the store can be written: %s", error
                 )
             trouble = str(error)
-            await asyncio.sleep(STORE_PAUSE_S)
+            await asyncio.sleep(store_pause_s)
 
 
 @contextmanager
-def _retried(restarted: bool) -> Iterator[None]:
+def _retried(restarted: bool, pause_s: float) -> Iterator[None]:
     """End this process on an exception: Ray restarts an ended actor, not one that raised."""
     try:
         yield
@@ -169,7 +171,7 @@ def _retried(restarted: bool) -> Iterator[None]:
         if not restarted:
             raise
         log.critical("the controller cannot start now and is started again", exc_info=True)
-        time.sleep(RESTART_PAUSE_S)
+        time.sleep(pause_s)
         os._exit(1)
 
 

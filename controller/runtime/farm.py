@@ -36,7 +36,7 @@ from controller.metrics.collector import FarmState
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
-from controller.runtime.sweeps import Sweeps
+from controller.runtime.sweeps import MAX_ATTEMPTS, Sweeps
 from controller.scheduling.declared_facts import with_declared_facts
 from controller.scheduling.device_life import (
     DeviceEvent,
@@ -64,6 +64,7 @@ class FarmSettings:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     quarantine: QuarantinePolicy = field(default_factory=QuarantinePolicy)
     quota: Quota = field(default_factory=Quota)
+    max_attempts: int = MAX_ATTEMPTS
 
 
 class Farm:
@@ -94,7 +95,11 @@ class Farm:
             clock,
             Listeners(publish, observe),
         )
-        self.sweeps = Sweeps(store, catalog, self._roster, self._runs, clock, settings.quota)
+        self.sweeps = Sweeps(
+            *(store, catalog, self._roster, self._runs, clock),
+            settings.quota,
+            settings.max_attempts,
+        )
         self._seen = {a.agent.id: clock.steady() for a in self._roster.agents.values() if a.online}
         """When each agent was heard last (steady clock); a restart gives each a full term."""
         self._spoken: set[str] = set()

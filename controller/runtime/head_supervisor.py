@@ -57,12 +57,12 @@ def bring_up_again(home: Home) -> int:
     return 0
 
 
-async def look_after(home: Home, *, block: bool) -> None:
+async def look_after(home: Home, *, block: bool, look_s: float = LOOK_S) -> None:
     """Keep a farm whole until `benchfarm down`, or SIGTERM."""
     supervision = Supervision(_say)
     if block:
         supervision.hear()
-    head = _Head(home, supervision)
+    head = _Head(home, supervision, look_s)
     standby = asyncio.create_task(head.keep_standby())
     try:
         await supervision.go_on(head.live_once, FIRST_PAUSE_S)
@@ -82,6 +82,7 @@ def _say(line: str) -> None:
 class _Head:
     home: Home
     supervision: Supervision
+    look_s: float
     away_since: float | None = None
 
     async def live_once(self) -> float:
@@ -99,7 +100,7 @@ class _Head:
         while True:
             standby = await asyncio.create_subprocess_exec(*python_module(HEAD_SUPERVISOR))
             await standby.wait()
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(self.look_s)
 
     async def _bring_up(self) -> bool:
         began = time.monotonic()
@@ -127,10 +128,10 @@ class _Head:
         return missing
 
     async def _end_of_one(self, processes: Sequence[Process]) -> None:
-        """Wait until one of some processes ends, this is to stop, or LOOK_S have passed."""
+        """Wait until one of some processes ends, this is to stop, or look_s have passed."""
         one = asyncio.create_task(end_of_one(process.pid for process in processes))
         await asyncio.wait(
-            {one, self.supervision.stop}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+            {one, self.supervision.stop}, timeout=self.look_s, return_when=asyncio.FIRST_COMPLETED
         )
         one.cancel()
 

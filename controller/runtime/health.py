@@ -126,8 +126,8 @@ def is_listening(address: str) -> bool:
     return True
 
 
-def why_silent(home: Home) -> str:
-    """Return a line if a home's controller listens but does not answer within ANSWER_S, else "".
+def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
+    """Return a line if a home's controller listens but does not answer within answer_s, else "".
 
     The kernel still accepts connections for a controller that is stopped or stuck; further
     requests would wait.
@@ -136,12 +136,12 @@ def why_silent(home: Home) -> str:
         address, token = home.endpoint().address, home.read_token(home.api_token)
     except UserError:  # it is not up, or others could have written the token: nobody to ask
         return ""
-    with closing(HTTPConnection(address, timeout=ANSWER_S)) as connection:
+    with closing(HTTPConnection(address, timeout=answer_s)) as connection:
         try:
             connection.request("HEAD", "/", headers={"Authorization": f"Bearer {token}"})
             connection.getresponse()
         except TimeoutError:
-            return f"the controller has not answered for {ANSWER_S:g} s"
+            return f"the controller has not answered for {answer_s:g} s"
         except (OSError, HTTPException):  # it is away, or has turned this away: it isn't silent
             return ""
     return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aiohttp import web
 from pydantic import ValidationError
@@ -14,7 +14,9 @@ from controller.contracts.errors import UserError
 
 Body = TypeVar("Body", bound=Contract)
 MAX_BODY_BYTES = 2**20
-BODY_TIMEOUT_S = 30.0
+BODY_TIMEOUT_S: Final = 30.0
+BODY_TIMEOUT: Final = web.AppKey("body_timeout_s", float)
+"""Key of an application: how long a body may take to arrive, in seconds."""
 SHOWN_CHARACTERS = 200
 _REMEDY = "Send what this release's command line sends."
 
@@ -30,12 +32,13 @@ async def read_body(
     if encoding != "identity":  # 1 MiB can hide a thousand of them
         seen = f"the body is encoded: Content-Encoding {encoding[:SHOWN_CHARACTERS]!r}"
         raise error(tried, seen, "Send it as plain JSON.")
+    timeout_s = request.app[BODY_TIMEOUT]
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             body = await request.read()
         return kind.model_validate_json(checked_json(body, MAX_BODY_BYTES))
     except TimeoutError as late:
-        seen = f"the body did not arrive within {BODY_TIMEOUT_S:.0f} s"
+        seen = f"the body did not arrive within {timeout_s:.0f} s"
         raise error(tried, seen, "Send it at once, or check the network.") from late
     except DocumentRefused as refused:
         raise error(tried, str(refused), _REMEDY) from refused

@@ -100,7 +100,9 @@ def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
         yield
 
 
-async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) -> None:
+async def supervise(
+    home: Home, joining: Joining, say: Callable[[str], None], retry_s: float = RETRY_S
+) -> None:
     """Keep node and agent running until SIGTERM or SIGINT; a second one ends runs at once.
 
     say: called with a line for each event. Raises FarmUnavailable if the controller refuses this
@@ -120,7 +122,7 @@ async def supervise(home: Home, joining: Joining, say: Callable[[str], None]) ->
         supervision.say_once("")
         return lived_s
 
-    await supervision.go_on(live_once, RETRY_S)
+    await supervision.go_on(live_once, retry_s)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from controller.platform.locks import exclusive_now
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
-from controller.runtime.client import Patience
+from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.cluster import Head
 from controller.runtime.health import home_mark, is_supervised, names_of_ended, process_of
 from controller.runtime.home import Cluster, Home
@@ -90,7 +90,7 @@ class UpOptions:
 _OPTIONS = TypeAdapter(UpOptions)
 
 
-def bring_up(home: Home, options: UpOptions) -> FarmUp:
+def bring_up(home: Home, options: UpOptions, timings: Timings = TIMINGS) -> FarmUp:
     """Start Ray, the controller and this host's agent, or find them running.
 
     Raises FarmUnavailable, HomeUnusable, or UserError for an address or a port that can't be had,
@@ -100,7 +100,7 @@ def bring_up(home: Home, options: UpOptions) -> FarmUp:
     home.prepare()
     with _alone(home, "start the farm"), no_supervisor(home):
         former = home.cluster()
-        if former and _is_up(home, former):
+        if former and _is_up(home, former, timings):
             require_same(former, options)
             farm = FarmUp(former, home.endpoint().url, None, started=False)
         else:
@@ -326,11 +326,11 @@ def bring_down(home: Home) -> int | None:
         return ended + end_marked(FARM_MARKER, instance_of(home), grace_s=GRACE_S) or None
 
 
-def _is_up(home: Home, cluster: Cluster) -> bool:
+def _is_up(home: Home, cluster: Cluster, timings: Timings) -> bool:
     """Return whether a farm runs; remains of one, or of a killed `up`, do not count."""
     alive = clusters.is_alive(cluster) and not names_of_ended(cluster.head)
     begun = alive and clusters.has_head(cluster) and home.endpoint_file.exists()
-    return begun and clusters.has_controller(home, cluster)
+    return begun and clusters.has_controller(home, cluster, timings)
 
 
 def _require_startable(options: UpOptions) -> None:

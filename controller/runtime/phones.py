@@ -71,7 +71,9 @@ def started_phone(
         yield StartedPhone(running.process, running.first_answer(PhoneFacts))
 
 
-def connect_phone(home: Home, address: str, server: str | None = None) -> str:
+def connect_phone(
+    home: Home, address: str, server: str | None = None, retry_s: float = RETRY_S
+) -> str:
     """Connect a phone to this host's agent over TCP; return its device id.
 
     address: HOST or HOST:PORT. server: the adb server that connects to it, if the agent has
@@ -90,7 +92,7 @@ def connect_phone(home: Home, address: str, server: str | None = None) -> str:
         now = agent.read().routes.get(address)
         return now if now and now.look > looks else None
 
-    route = _await(f"connect phone {address}", outcome)
+    route = _await(f"connect phone {address}", outcome, retry_s)
     if route.complaint is None:
         return str(route.device_id)
     error = route.complaint.error()
@@ -239,12 +241,12 @@ def await_devices(home: Home, wanted: Collection[str]) -> None:
             return
 
 
-def _await(tried: str, seen_of: Callable[[], Seen | None]) -> Seen:
+def _await(tried: str, seen_of: Callable[[], Seen | None], retry_s: float = RETRY_S) -> Seen:
     """Wait for the agent's result and return it; raises PhoneUnavailable."""
     give_up = time.monotonic() + ADB_START_S
     while not (found := seen_of()):
         if time.monotonic() >= give_up:
             seen = f"the agent has not looked at it within {ADB_START_S:g} s"
             raise PhoneUnavailable(tried, seen, "See the agent's log.")
-        time.sleep(RETRY_S)
+        time.sleep(retry_s)
     return found

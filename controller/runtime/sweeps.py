@@ -64,6 +64,7 @@ class Sweeps:
         runs: OpenRuns,
         clock: Clock,
         quota: Quota,
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -71,6 +72,7 @@ class Sweeps:
         self._runs = runs
         self._clock = clock
         self._quota = quota
+        self._max_attempts = max_attempts
         self._ledger = Ledger()
         self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
         """The user of each generation of a sweep, by the digest of the sweep's content."""
@@ -252,7 +254,7 @@ class Sweeps:
         """Return the runs that can be queued again; may be called in any thread, one at a time."""
         self._runs.told_late.clear()
         ended = (run for run in self._store.runs(sweep_id) if run.state in RESUMABLE)
-        return [run for run in ended if len(run.attempts) < MAX_ATTEMPTS]
+        return [run for run in ended if len(run.attempts) < self._max_attempts]
 
     def require_room(self, sweep_id: str, ended: Sequence[Run], user: str) -> None:
         """Raise OverQuota if a user had too many runs with these queued again."""

@@ -11,7 +11,7 @@ from controller.contracts.administration import SweepStatus
 from controller.contracts.errors import FarmUnavailable, NotFound
 from controller.contracts.run import Run, RunState
 from controller.contracts.wire import RunEvent
-from controller.runtime.client import RETRY_S, FarmClient
+from controller.runtime.client import FarmClient
 from controller.runtime.home import Home
 from controller.store.sqlite import SqliteStore
 
@@ -60,7 +60,7 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
                 if view.done:
                     return
             patience = client.patience()  # it has answered until now
-            time.sleep(RETRY_S)
+            time.sleep(client.timings.retry_s)
         except FarmUnavailable as error:
             patience.wait(error)
 
@@ -85,7 +85,7 @@ def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepSt
                 if _is_over(sweep_status):
                     return
             patience = client.patience()
-            time.sleep(RETRY_S)
+            time.sleep(client.timings.retry_s)
         except FarmUnavailable as error:
             patience.wait(error)
 

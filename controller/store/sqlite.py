@@ -88,12 +88,16 @@ class SqliteStore(SqliteReader):
             raise
 
     @staticmethod
-    def open_reader(path: Path, tell: Callable[[str], None] = log.error) -> SqliteReader:
+    def open_reader(
+        path: Path,
+        tell: Callable[[str], None] = log.error,
+        release_revision: str = tables.REVISION,
+    ) -> SqliteReader:
         """Open a store to read, whether or not its writer lives; changes nothing.
 
-        tell: given a line about each thing in it that is damaged.
-        Raises NotFound if nothing was stored yet, HomeUnusable if the file is not a store of
-        this release's schema.
+        tell: given a line about each thing in it that is damaged. release_revision: the schema
+        that this release reads. Raises NotFound if nothing was stored yet, HomeUnusable if the
+        file is not a store of that schema.
         """
         lost = None if is_being_written(path) else lost_commits(path)
         reader, revision = SqliteReader(path, tell), stored_revision(path)
@@ -103,10 +107,10 @@ class SqliteStore(SqliteReader):
                 "nothing is stored yet",
                 "Start the farm with `benchfarm up`, or set BENCHFARM_HOME to another farm's.",
             )
-        if revision != tables.REVISION:
+        if revision != release_revision:
             raise HomeUnusable(
                 f"read the store {path}",
-                f"its schema {revision} is older than this release's {tables.REVISION}",
+                f"its schema {revision} is older than this release's {release_revision}",
                 "Start the farm once with this release: `benchfarm up`.",
             )
         reader.note_of_log(lost)

@@ -9,13 +9,13 @@ import stat
 import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agents.remotes.adb import server as server_module
-from agents.remotes.adb import smart_socket
 from agents.remotes.adb.addresses import HostPort, UnixSocket
 from agents.remotes.adb.connections import connect, state_of
 from agents.remotes.adb.mdns import listen
@@ -89,23 +89,19 @@ async def test_killed_it_comes_back_on_the_same_socket(own: PrivateServer) -> No
     await ask(own.address, "host:version")
 
 
-async def test_frozen_it_is_replaced(own: PrivateServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "ANSWER_S", 0.5)
+async def test_frozen_it_is_replaced(own: PrivateServer) -> None:
     (process,) = processes_of(own)
     process.suspend()
-    await own.ready()
+    await replace(own, answer_s=0.5).ready()
     assert processes_of(own) != [process]
 
 
-async def test_frozen_it_keeps_nobody_waiting_for_ever(
-    own: PrivateServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_frozen_it_keeps_nobody_waiting_for_ever(own: PrivateServer) -> None:
     (process,) = processes_of(own)
     process.suspend()
-    with monkeypatch.context() as hasty:
-        hasty.setattr(smart_socket, "ANSWER_S", 0.5)
-        asked = (ask(own.address, "host:version") for _ in range(MANY))  # more than it has room for
-        faults = await asyncio.gather(*asked, return_exceptions=True)
+    hasty = UnixSocket(own.folder / SOCKET, answer_s=0.5)
+    asked = (ask(hasty, "host:version") for _ in range(MANY))  # more than it has room for
+    faults = await asyncio.gather(*asked, return_exceptions=True)
     assert {getattr(fault, "kind", fault) for fault in faults} == {FaultKind.ADB_SERVER}
     waiting = [asyncio.create_task(ask(own.address, "host:version")) for _ in range(MANY)]
     process.resume()

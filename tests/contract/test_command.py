@@ -12,8 +12,8 @@ from controller.contracts.base import Scalar
 from controller.contracts.result import Blame, Failure, Result, Validity
 from models.mobile import catalogue
 from models.mobile.store import Store
-from tests.support.programs import RECORDED, SCRIPT, STACK, add, run_on, spec_of
 from tests.support.remotes import Place
+from tests.support.user_program import RECORDED, SCRIPT, STACK, add, run_on, spec_of
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -14,10 +15,12 @@ import pytest
 
 from agents.phones import discovery as phones_module
 from agents.phones.airplane import AirplaneMode
+from agents.phones.discovery import PAUSES, Pauses
 from agents.phones.recovery.policy import Remedy
-from agents.remotes.adb import facts as facts_module
 from agents.remotes.adb import server as server_module
+from agents.remotes.adb.addresses import Address
 from agents.remotes.adb.connections import state_of
+from agents.remotes.adb.programs import Link
 from agents.remotes.adb.remote import AdbRemote
 from agents.remotes.adb.server import AdbServer, PrivateServer
 from agents.remotes.adb.tracker import Change
@@ -29,12 +32,13 @@ from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
 from controller.platform.locks import exclusive
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones
+from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones
 from tests.support.remotes import Heard, make_folder
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.integration
+SHORT = Pauses(server_s=0.05, first_s=0.05)
 MANY = "sleep 1000 & echo begun; wait"
 
 
@@ -56,10 +60,17 @@ def farm(tmp_path: Path) -> LoopFarm:
 
 
 @asynccontextmanager
-async def serving(farm: LoopFarm, home: Path, name: str = "host-1") -> AsyncIterator[LoopAgent]:
+async def serving(
+    farm: LoopFarm,
+    home: Path,
+    name: str = "host-1",
+    pauses: Pauses = PAUSES,
+    link_to: Callable[[Address, str], Link] = impatient,
+) -> AsyncIterator[LoopAgent]:
     """An agent with an adb server of its own, which ends with it."""
+    served = serving_phones(farm, Home(home), name=name, pauses=pauses, link_to=link_to)
     try:
-        async with serving_phones(farm, Home(home), name=name) as agent:
+        async with served as agent:
             yield agent
     finally:
         await PrivateServer(agent.folder / "adb").stop()
@@ -68,6 +79,15 @@ async def serving(farm: LoopFarm, home: Path, name: str = "host-1") -> AsyncIter
 @pytest.fixture
 async def agent(farm: LoopFarm, tmp_path: Path) -> AsyncIterator[LoopAgent]:
     async with serving(farm, tmp_path / "home") as agent:
+        yield agent
+    farm.store.close()
+
+
+@pytest.fixture
+async def quick_agent(farm: LoopFarm, tmp_path: Path) -> AsyncIterator[LoopAgent]:
+    """One that tries again at once, and soon takes a phone for silent."""
+    link_to = partial(impatient, quick_s=2.0)
+    async with serving(farm, tmp_path / "home", pauses=SHORT, link_to=link_to) as agent:
         yield agent
     farm.store.close()
 
@@ -170,13 +190,12 @@ async def test_a_second_way_to_a_phone_is_one_clear_line(
 
 
 async def test_a_phone_that_says_a_servers_id_is_one_clear_line(
-    farm: LoopFarm, agent: LoopAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    farm: LoopFarm, quick_agent: LoopAgent, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
     server = builders.cpu("cpu-8d14a2f2")
     farm.farm.register(builders.registration(builders.agent("host-2"), server))
     with running_phone("old", tmp_path / "phone", f"--serial={server.id}") as phone:
-        status, out, err = await agent.cli("phone", "connect", phone.address)
+        status, out, err = await quick_agent.cli("phone", "connect", phone.address)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert f"ro.serialno {server.id} begins with cpu-, as only a server's may" in err
     assert farm.online() == {server.id: "host-2"}
@@ -211,12 +230,11 @@ async def test_a_phone_of_another_host_is_one_clear_line(
 async def test_without_adb_it_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, farm: LoopFarm, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(phones_module, "SERVER_PAUSE_S", 0.05)
     path = tmp_path / "empty"
     with monkeypatch.context() as missing:
         missing.setattr(server_module, "find_spec", lambda _: None)
         missing.setenv("PATH", str(path))
-        async with serving(farm, tmp_path / "home") as agent:
+        async with serving(farm, tmp_path / "home", pauses=SHORT) as agent:
             status, out, err = await agent.cli("phone", "connect", "127.0.0.1:5555")
             assert (status, out, err.count("\n")) == (2, "", 1)
             assert err.startswith(
@@ -299,10 +317,9 @@ async def test_a_key_that_was_confirmed_later_is_asked_for_by_a_new_connection(
 
 
 async def test_a_phone_that_restarted_is_connected_again(
-    farm: LoopFarm, agent: LoopAgent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    farm: LoopFarm, quick_agent: LoopAgent, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
-    phones = agent.phones
+    agent, phones = quick_agent, quick_agent.phones
     with running_phone("old", tmp_path / "first", "--serial=BOOT1") as phone:
         assert (await agent.cli("phone", "connect", phone.address))[0] == 0
     restarted = phones._recovery._restarted  # once for a phone that stays away
@@ -319,11 +336,10 @@ async def test_a_phone_that_restarted_is_connected_again(
 
 
 async def test_a_phone_that_has_fallen_silent_is_connected_anew(
-    farm: LoopFarm, agent: LoopAgent, flagship: RunningPhone, monkeypatch: pytest.MonkeyPatch
+    farm: LoopFarm, quick_agent: LoopAgent, flagship: RunningPhone
 ) -> None:
     """adb goes on listing it as well: nothing but a new connection helps, and adb's own lasts."""
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(facts_module, "READ_S", 2.0)
+    agent = quick_agent
     assert (await agent.cli("phone", "connect", flagship.address))[0] == 0
     phone = agent.phones.present.here[flagship.serial]
     cut = faults.Disconnect(command="cut me", silent=True)
@@ -361,12 +377,11 @@ async def test_a_phone_over_tcp_is_remembered_until_it_is_let_go_of(
 
 
 async def test_a_remembered_phone_that_is_away_is_told_until_it_is_let_go_of(
-    farm: LoopFarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    farm: LoopFarm, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
     home, away = Home(tmp_path / "home"), "127.0.0.1:1"
     PhoneAddresses(home.agent / "host-1" / ADB_FOLDER / FOLDER).remember(away, "AWAY1")
-    async with serving(farm, home.path) as agent:
+    async with serving(farm, home.path, pauses=SHORT) as agent:
         await until(complaint_about(agent, away), "it is told")
         assert (await agent.cli("phone", "disconnect", away))[0] == 0
         await until(lambda: not agent.phones._tasks, "it is looked for no more")

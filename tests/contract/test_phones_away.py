@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.phones import discovery as phones_module
+from agents.phones.discovery import Pauses
 from agents.remotes.adb.connections import state_of
 from agents.remotes.remote import RemoteFault
 from agents.virtual_phone import faults
@@ -96,13 +96,10 @@ async def test_a_remembered_phone_that_is_locked_now_is_named_once_and_stays_rem
             await until(lambda: SERIAL in farm.online(), "it is back by itself")
 
 
-async def test_a_phone_that_is_given_up_is_listed_no_more(
-    farm: LoopFarm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.001)
+async def test_a_phone_that_is_given_up_is_listed_no_more(farm: LoopFarm, tmp_path: Path) -> None:
     home, away = Home(tmp_path / "home"), "127.0.0.1:1"
     PhoneAddresses(home.agent / "host-1" / ADB_FOLDER / FOLDER).remember(away, SERIAL)
-    async with serving(farm, home.path) as agent:
+    async with serving(farm, home.path, pauses=Pauses(first_s=0.001)) as agent:
         await until(complaint_about(agent, away), "the agent tells of it")
         await until(lambda: not agent.phones._tasks, "it is given up")
         assert away not in agent.status().routes

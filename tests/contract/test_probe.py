@@ -14,10 +14,9 @@ from agents.host import arithmetic
 from agents.inference.content import Content
 from agents.phones.discovery import Phones
 from agents.phones.registry import Phone as PresentPhone
-from agents.remotes import self_test
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import RUNS, FaultKind, RemoteFault
-from agents.remotes.self_test import examine
+from agents.remotes.self_test import ASK_S, examine
 from agents.virtual_phone import faults
 from tests.support import builders
 from tests.support.remotes import OWNER, Phone
@@ -26,14 +25,14 @@ pytestmark = pytest.mark.integration
 HOST = builders.cpu(cores=frozenset())
 
 
-async def probe(phone: Phone, folder: Path) -> ProbeResult:
+async def probe(phone: Phone, folder: Path, ask_s: float = ASK_S) -> ProbeResult:
     async def announce(_: object) -> None:
         return
 
     phones = Phones(OWNER, folder, announce)
     device = builders.phone()
     phones.present.here[device.id] = PresentPhone(phone.running.address, device, phone.remote)
-    return await PhoneProbe(phones, Content(folder, folder)).probe(device)
+    return await PhoneProbe(phones, Content(folder, folder), ask_s).probe(device)
 
 
 async def test_a_phone_that_is_well_passes_and_nothing_is_left(
@@ -56,11 +55,10 @@ async def test_a_phone_that_is_well_passes_and_nothing_is_left(
     ],
 )
 async def test_a_phone_that_would_fail_a_run_fails(
-    phone: Phone, tmp_path: Path, fault: faults.Fault, seen: str, monkeypatch: pytest.MonkeyPatch
+    phone: Phone, tmp_path: Path, fault: faults.Fault, seen: str
 ) -> None:
-    monkeypatch.setattr(self_test, "ASK_S", 2.0)
     await phone.set_faults(fault)
-    found = await probe(phone, tmp_path)
+    found = await probe(phone, tmp_path, ask_s=2.0)
     assert not found.passed
     assert seen in found.why.lower() or seen in found.why, found
 
@@ -107,11 +105,10 @@ async def test_a_server_passes_if_a_fresh_process_computes_what_is_known(tmp_pat
 
 @pytest.mark.long
 async def test_the_arithmetic_is_right_here_and_tells_if_it_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = await HostProbe(LocalRemote.of(tmp_path, OWNER)).probe(HOST)
     assert found.passed, found
     assert found.why.endswith("20 matrix products are right")
-    monkeypatch.setattr(arithmetic, "LARGEST", 10**6)  # fp32 can't hold such sums
-    assert arithmetic.main() == 1
+    assert arithmetic.main(largest=10**6) == 1, "fp32 can't hold such sums"
     assert capsys.readouterr().err == "20 of 20 matrix products are wrong\n"

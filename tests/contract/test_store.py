@@ -44,7 +44,7 @@ from controller.scheduling.lifecycle import (
 from controller.scheduling.policy import RetryPolicy
 from controller.store.protocol import Store, StoreReader
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import (
+from tests.support.store_examples import (
     AGENT,
     CPU,
     PHONE,

@@ -12,7 +12,7 @@ from controller.contracts.run import AttemptState, RunState
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import Fleet, fleet_up
-from tests.support.hosts import Host, lab
+from tests.support.namespaced_hosts import Host, lab
 from tests.support.waiting import eventually, seconds_until
 from tests.support.wall_clock import WallClock, build_shim
 

@@ -19,7 +19,7 @@ from controller.contracts.run import Attempt, AttemptState, Run, RunState
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
-from tests.support.hosts import REPOSITORY, Host, Lab, Program, lab
+from tests.support.namespaced_hosts import REPOSITORY, Host, Lab, Program, lab
 from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]

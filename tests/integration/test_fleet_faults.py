@@ -16,7 +16,7 @@ from controller.store.sqlite import SqliteStore
 from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
-from tests.support.hosts import Host, Program, lab
+from tests.support.namespaced_hosts import Host, Program, lab
 from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.test_phones import phone_sweep
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
-from tests.support.hosts import Host, Program, lab
+from tests.support.namespaced_hosts import Host, Program, lab
 from tests.support.virtual_phone import PHONE
 from tests.support.waiting import eventually
 

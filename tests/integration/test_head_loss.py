@@ -14,7 +14,7 @@ from controller.platform.atomic import write_private
 from tests.integration.farm import training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet
-from tests.support.hosts import Host, Lab, Program, lab
+from tests.support.namespaced_hosts import Host, Lab, Program, lab
 from tests.support.redis import PORT, serve_redis
 from tests.support.waiting import eventually, seconds_until
 

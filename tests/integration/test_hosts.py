@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.hosts import Host, lab, pid_namespace
+from tests.support.namespaced_hosts import Host, lab, pid_namespace
 from tests.support.processes import is_dead
 from tests.support.waiting import eventually
 

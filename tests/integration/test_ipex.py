@@ -17,7 +17,7 @@ from controller.scheduling.expansion import cells_of
 from tests.integration.farm import SMALLEST
 from tests.support import builders
 from tests.support.cells import CATALOG, run_cell
-from tests.support.recorded import matched_bodies, recorded_profile, true_bodies
+from tests.support.recorded_profiles import matched_bodies, recorded_profile, true_bodies
 
 pytestmark = [pytest.mark.integration, pytest.mark.long]
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_primitives_are_matched_to_the_modules_that_run_them_alone(
 
 @pytest.mark.parametrize("size", [96, 256])
 def test_ours_is_torchvision_s_with_the_same_weights(ipex: EnvironmentFolder, size: int) -> None:
-    command = [str(ipex.python), "-m", "tests.support.against_torchvision", str(size)]
+    command = [str(ipex.python), "-m", "tests.support.compare_torchvision", str(size)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=True)
     differences = json.loads(done.stdout)

@@ -34,11 +34,11 @@ from controller.runtime.home import Home
 from controller.stats.pairs import CONFIDENCE, signed_rank_interval
 from models.mobile import catalogue
 from models.mobile.store import Store
-from tests.support.emulated import skip_without_arm64
+from tests.support.alternating_processes import alternate
+from tests.support.emulation import skip_without_arm64
 from tests.support.figures import Figure
 from tests.support.phone_farm import LoopAgent, agent_with, wait_for_nobody
 from tests.support.phone_runs import run_cell
-from tests.support.turn_about import turn_about
 from tests.support.virtual_phone import RunningPhone, running_phone
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
@@ -310,7 +310,7 @@ async def test_p90_through_the_farm_is_that_of_a_bare_loop(
             )
             await measuring.wait()
             both = (bare.begin(), runner_on(phone))
-            await turn_about(*(both if number % 2 else reversed(both)))
+            await alternate(*(both if number % 2 else reversed(both)))
             outcome, _ = await through_farm
             found.append((await bare.p90(), result_of(outcome).metrics["latency_p90"].value))
     logs = [float(np.log(farm / bare)) for bare, farm in found]

@@ -21,8 +21,8 @@ from controller.contracts.sweep import Sweep
 from controller.runtime.home import Home
 from models.mobile import catalogue
 from models.mobile.store import Store
-from tests.support.altered_model import with_custom_operator
 from tests.support.phone_farm import LoopFarm, end_server, serving_phones, wait_for_nobody
+from tests.support.unsupported_models import with_custom_operator
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 

@@ -20,7 +20,7 @@ from controller.contracts.sweep_file import parse_sweep
 from controller.runtime.phones import StartedPhone, adb_key, await_devices, started_phone
 from controller.scheduling.emulation import REASON
 from tests.integration.farm import Said, TestFarm, joined_phone
-from tests.support.emulated import skip_without_arm64
+from tests.support.emulation import skip_without_arm64
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]

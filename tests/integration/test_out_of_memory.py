@@ -8,7 +8,7 @@ import pytest
 
 from controller.contracts.run import RunState
 from tests.integration.farm import TestFarm, farm_up, training_sweep
-from tests.support.memory import limited_memory
+from tests.support.memory_limit import limited_memory
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 

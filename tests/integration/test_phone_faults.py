@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +15,7 @@ import psutil
 import pytest
 
 from agents.inference.content import Content, cache_folder
-from agents.phones import discovery as phones_module
-from agents.remotes.adb import remote as adb_remote
+from agents.phones.discovery import Pauses
 from agents.remotes.adb.connections import state_of
 from agents.remotes.adb.server import PrivateServer
 from agents.remotes.remote import RUNS, FaultKind
@@ -30,11 +30,14 @@ from controller.contracts.wire import RunEvent
 from controller.platform.processes import marked_processes
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.phone_farm import LoopAgent, LoopFarm, serving_phones, wait_for_nobody
-from tests.support.struck import Struck
+from tests.support.fault_injection import FaultInjection
+from tests.support.phone_farm import LoopAgent, LoopFarm, impatient, serving_phones, wait_for_nobody
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import PATIENCE_S, until
 
+serving = partial(
+    serving_phones, pauses=Pauses(first_s=0.1), link_to=partial(impatient, quick_s=5.0)
+)
 pytestmark = pytest.mark.integration
 MID_PUSH = 3 << 20
 MID_PULL = 20_000
@@ -60,7 +63,7 @@ SOME = [
     Case(faults.Offline(), "pull", OFFLINE),
 ]
 OF_A_RUN = ("/performance.json", "sleep 1000")
-"""In the command lines of the runner, and of what `struck.HELD` adds to it."""
+"""In the command lines of the runner, and of what `fault_injection.HELD` adds to it."""
 OTHERS = [
     Case(faults.Offline(), "push", OFFLINE),
     Case(faults.Unauthorized(), "push", UNAUTHORIZED),
@@ -131,8 +134,6 @@ def flagship(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]
 
 @pytest.fixture
 def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.1)
-    monkeypatch.setattr(adb_remote, "QUICK_S", 5.0)
     wait_for_nobody(monkeypatch, tmp_path)
     farm = LoopFarm(Home(tmp_path / "farm"))
     yield farm
@@ -167,17 +168,17 @@ def sweep(devices: str) -> Sweep:
 async def test_a_fault_at_a_moment(
     case: Case, home: Home, farm: LoopFarm, flagship: RunningPhone, content: Content
 ) -> None:
-    struck = Struck(case.moment, isinstance(case.fault, faults.Hang))
+    injection = FaultInjection(case.moment, isinstance(case.fault, faults.Hang))
     online: list[dict[str, str]] = []
 
     def witness(event: RunEvent) -> None:
         if event.state is RunState.QUEUED:
             online.append(farm.online())
-            struck.left = running_on(flagship)
+            injection.left = running_on(flagship)
 
     farm.on_event = witness
-    async with serving_phones(farm, home, content=content, through=struck.through) as agent:
-        struck.strike = lambda: strike(case.fault, agent, flagship)
+    async with serving(farm, home, content=content, through=injection.through) as agent:
+        injection.inject = lambda: strike(case.fault, agent, flagship)
         await set_faults(flagship)
         await agent.connect(flagship.address)
         await until(lambda: flagship.serial in farm.online(), "taken in")
@@ -195,10 +196,10 @@ async def test_a_fault_at_a_moment(
         assert case.kind is None or await runs_left(agent, flagship) == []
 
     ended_well(case, farm)
-    assert struck.outlived == []
+    assert injection.outlived == []
     assert online == ([{}] if case.kind else []), "a phone that has failed a run is not there"
     if case.moment == "run" and case.kind is HUNG:
-        assert struck.left, "the phone's programs go on while it hangs"
+        assert injection.left, "the phone's programs go on while it hangs"
 
 
 def ended_well(case: Case, farm: LoopFarm) -> None:
@@ -227,9 +228,9 @@ async def test_what_one_phone_has_failed_another_does(
 ) -> None:
     """The other is of the old profile: its daemon knows no exit codes, and one output for both."""
     with running_phone("old", tmp_path / "old") as old:
-        struck = Struck("run", hangs=False)
-        async with serving_phones(farm, home, content=content, through=struck.through) as agent:
-            struck.strike = lambda: strike(faults.Offline(), agent, flagship)
+        injection = FaultInjection("run", hangs=False)
+        async with serving(farm, home, content=content, through=injection.through) as agent:
+            injection.inject = lambda: strike(faults.Offline(), agent, flagship)
             await set_faults(flagship)
             for phone in (flagship, old):
                 await agent.connect(phone.address)

@@ -17,7 +17,7 @@ from agents.inference.content import Content, cache_folder
 from agents.link import ControllerAway
 from agents.outbox import Outbox
 from agents.phone_command import disconnected
-from agents.phones import discovery as phones_module
+from agents.phones.discovery import Pauses
 from agents.remotes.adb.server import PrivateServer
 from agents.virtual_phone import faults
 from controller.contracts.device import CONTROLLER, DeviceState
@@ -27,7 +27,7 @@ from controller.runtime.farm import FarmSettings
 from controller.runtime.home import Home
 from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.integration.test_phone_faults import running_on, set_faults, sweep
-from tests.support.cable import cable
+from tests.support.fault_injection import FaultInjection
 from tests.support.figures import Figure
 from tests.support.phone_farm import (
     LoopAgent,
@@ -36,10 +36,11 @@ from tests.support.phone_farm import (
     serving_phones,
     wait_for_nobody,
 )
-from tests.support.struck import Struck
+from tests.support.tcp_proxy import tcp_proxy
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
+serving = partial(serving_phones, pauses=Pauses(first_s=0.1))
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 SHOWN_S = 3.0
 """Within which a quiet machine shows a phone that comes or goes so."""
@@ -74,7 +75,6 @@ def farm(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LoopFarm]:
     """One with the settings that a test may have been given."""
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.1)
     wait_for_nobody(monkeypatch, tmp_path)
     farm = LoopFarm(Home(tmp_path / "farm"), getattr(request, "param", None))
     yield farm
@@ -87,11 +87,11 @@ def content(folder: Path) -> Content:
 
 @asynccontextmanager
 async def two_hosts(
-    farm: LoopFarm, homes: tuple[Home, Home], content: Content, struck: Struck
+    farm: LoopFarm, homes: tuple[Home, Home], content: Content, injection: FaultInjection
 ) -> AsyncIterator[tuple[LoopAgent, LoopAgent]]:
-    """Let agents of two hosts serve, whose runs can be struck."""
+    """Let agents of two hosts serve, into whose runs a fault can be injected."""
     first, second = homes
-    with_all = partial(serving_phones, farm, content=content, through=struck.through)
+    with_all = partial(serving, farm, content=content, through=injection.through)
     async with with_all(home=first) as one, with_all(home=second, name="host-2") as other:
         yield one, other
 
@@ -115,18 +115,18 @@ async def shown(
 async def test_a_phone_known_by_its_address_is_back_when_agent_and_adb_server_are(
     homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone
 ) -> None:
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
     await end_server(agent)
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await until(lambda: phone.serial in agent.phones.present.here, "it is connected again")
 
 
 async def test_coming_and_going_are_shown(
     homes: tuple[Home, Home], farm: LoopFarm, phone: RunningPhone, figure: Figure
 ) -> None:
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         took = {}
         await agent.connect(phone.address)
         took["plugged"] = await shown(farm, agent, phone, DeviceState.READY)
@@ -154,20 +154,20 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
     tmp_path: Path,
     figure: Figure,
 ) -> None:
-    struck, took = Struck("run", hangs=False), dict[str, float]()
+    injection, took = FaultInjection("run", hangs=False), dict[str, float]()
     async with (
-        cable(phone.address) as plug,
-        two_hosts(farm, homes, content(tmp_path), struck) as (one, other),
+        tcp_proxy(phone.address) as proxy,
+        two_hosts(farm, homes, content(tmp_path), injection) as (one, other),
     ):
 
         async def move() -> None:
-            struck.left = running_on(phone)
-            plug.pull()
+            injection.left = running_on(phone)
+            proxy.close()
             took["gone"] = await shown(farm, one, phone, DeviceState.OFFLINE)
             await other.connect(phone.address)
 
-        struck.strike = move
-        await one.connect(plug.address)
+        injection.inject = move
+        await one.connect(proxy.address)
         await shown(farm, one, phone, DeviceState.READY)
         farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
         await until(lambda: "gone" in took, "it was unplugged in its run")
@@ -175,8 +175,8 @@ async def test_a_phone_moved_to_another_host_takes_its_run_along(
         await until(lambda: farm.only_run().state.terminal, "the run has ended")
     attempts = [(a.agent_id, a.state is AttemptState.SUCCEEDED) for a in farm.only_run().attempts]
     assert attempts == [("host-1", False), ("host-2", True)]
-    assert struck.left, "it ran"
-    assert struck.outlived == [], "never two runs at once"
+    assert injection.left, "it ran"
+    assert injection.outlived == [], "never two runs at once"
     assert len([r for r in farm.store.results() if r.counted]) == 1
     figure("seconds until a phone's coming or going is shown", max(took.values()), "3")
     assert max(took.values()) < 10 * SHOWN_S, took
@@ -194,35 +194,35 @@ async def test_no_run_meets_what_a_host_that_has_fallen_silent_runs(
     """Over TCP the phone does not notice: without an order it would go on to its end."""
     # Hosts have their own cores: on one machine, a virtual phone's would keep its runs apart.
     monkeypatch.setattr(phone_attempts, "exclusive_cores", lambda *_, **__: AsyncExitStack())
-    struck, silent = Struck("run", hangs=False), asyncio.Event()
+    injection, silent = FaultInjection("run", hangs=False), asyncio.Event()
     wanted = sweep(f'device == "{phone.serial}"')
     async with (
-        cable(phone.address) as plug,
-        two_hosts(farm, homes, content(tmp_path), struck) as (one, other),
+        tcp_proxy(phone.address) as proxy,
+        two_hosts(farm, homes, content(tmp_path), injection) as (one, other),
     ):
 
         async def fall_silent() -> None:
-            struck.left = running_on(phone)
-            plug.silence()
+            injection.left = running_on(phone)
+            proxy.silence()
             one.link.faults = dict.fromkeys(SAYINGS, [ControllerAway()] * 10_000)
             farm.farm.sweeps.submit(wanted.model_copy(update={"name": "first", "priority": 5}))
             silent.set()
 
         def begun_again() -> bool:
             farm.farm.tick()
-            return struck.attempts > 1
+            return injection.attempts > 1
 
         one.link.hold_s = other.link.hold_s = 0.2
-        struck.strike = fall_silent
-        await one.connect(plug.address)
+        injection.inject = fall_silent
+        await one.connect(proxy.address)
         await shown(farm, one, phone, DeviceState.READY)
         farm.farm.sweeps.submit(wanted)
         await silent.wait()
         await other.connect(phone.address)
         await until(begun_again, "the other run has begun")
-        plug.pull()
-    assert struck.left, "it ran"
-    assert struck.outlived == [], "never two runs at once"
+        proxy.close()
+    assert injection.left, "it ran"
+    assert injection.outlived == [], "never two runs at once"
     attempts = sorted([a.agent_id for a in run.attempts] for run in farm.store.runs())
     assert attempts == [["host-1"], ["host-2"]]
 
@@ -238,10 +238,10 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
 ) -> None:
     """A host may be cut from the controller, and not from the phone that is another's then."""
     monkeypatch.setattr(phone_attempts, "exclusive_cores", lambda *_, **__: AsyncExitStack())
-    struck, cut = Struck("start", hangs=False), asyncio.Event()
+    injection, cut = FaultInjection("start", hangs=False), asyncio.Event()
     async with (
-        serving_phones(farm, homes[0], content=content(tmp_path), through=struck.through) as one,
-        serving_phones(farm, homes[1], name="host-2", content=content(tmp_path)) as other,
+        serving(farm, homes[0], content=content(tmp_path), through=injection.through) as one,
+        serving(farm, homes[1], name="host-2", content=content(tmp_path)) as other,
     ):
 
         def is_measured() -> bool:
@@ -257,7 +257,7 @@ async def test_a_run_that_was_got_ready_does_not_begin_beside_another_host_s(
             return farm.only_run().state.terminal
 
         one.link.hold_s = other.link.hold_s = 0.2
-        struck.strike = lose_the_controller
+        injection.inject = lose_the_controller
         await one.connect(phone.address)
         await shown(farm, one, phone, DeviceState.READY)
         farm.farm.sweeps.submit(sweep(f'device == "{phone.serial}"'))
@@ -279,17 +279,17 @@ async def test_a_cancelled_run_has_soon_ended_on_the_phone(
     tmp_path: Path,
     figure: Figure,
 ) -> None:
-    struck, sweep_ids = Struck("run", hangs=False), list[str]()
+    injection, sweep_ids = FaultInjection("run", hangs=False), list[str]()
     cancelled = asyncio.Event()
 
     async def cancel() -> None:
-        struck.left = running_on(phone)
+        injection.left = running_on(phone)
         assert farm.farm.sweeps.cancel(sweep_ids[0]) == 1
         cancelled.set()
 
-    struck.strike = cancel
-    async with serving_phones(
-        farm, homes[0], content=content(tmp_path), through=struck.through
+    injection.inject = cancel
+    async with serving(
+        farm, homes[0], content=content(tmp_path), through=injection.through
     ) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
@@ -300,7 +300,7 @@ async def test_a_cancelled_run_has_soon_ended_on_the_phone(
         took = time.monotonic() - began
         assert farm.farm.sweeps.resume(sweep_ids[0]) == 1
         await until(lambda: farm.only_run().state is RunState.DONE, "resumed, it is done")
-    assert struck.left
+    assert injection.left
     figure("seconds until a cancelled run has ended on its phone", took, "5")
     assert took < 10 * STOPPED_S
 
@@ -319,7 +319,7 @@ async def test_a_phone_in_quarantine_is_let_out_by_a_probe_once_it_is_well(
         await until(lambda: len(whys()) > told, "it has been probed")
         return whys()[-1]
 
-    async with serving_phones(farm, homes[0]) as agent:
+    async with serving(farm, homes[0]) as agent:
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)
         for _ in range(3):

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from agents.phones import discovery as phones_module
+from agents.phones.discovery import Pauses
 from agents.phones.recovery.power_cycle import PowerCycle
-from agents.remotes.adb import smart_socket
+from agents.remotes.adb.addresses import Address, UnixSocket
+from agents.remotes.adb.programs import Link
 from agents.remotes.adb.server import SERVER_MARKER
 from controller.contracts.device import DeviceState
 from controller.platform.processes import marked_processes
 from controller.runtime.home import Home
 from tests.support import builders
-from tests.support.cable import cable
-from tests.support.phone_farm import LoopAgent, LoopFarm, end_server, serving_phones
+from tests.support.phone_farm import LoopAgent, LoopFarm, end_server, impatient, serving_phones
+from tests.support.tcp_proxy import tcp_proxy
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
@@ -41,8 +44,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
 
 
 @pytest.fixture
-def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 0.05)
+def farm(tmp_path: Path) -> Iterator[LoopFarm]:
     farm = LoopFarm(Home(tmp_path / "farm"))
     yield farm
     farm.store.close()
@@ -50,12 +52,25 @@ def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopFarm]:
 
 @asynccontextmanager
 async def serving(
-    farm: LoopFarm, home: Path, power_cycle: PowerCycle | None = None
+    farm: LoopFarm,
+    home: Path,
+    power_cycle: PowerCycle | None = None,
+    first_s: float = 0.05,
+    link_to: Callable[[Address, str], Link] = impatient,
 ) -> AsyncIterator[LoopAgent]:
     """An agent with an adb server of its own, which ends after it."""
-    async with serving_phones(farm, Home(home), power_cycle=power_cycle) as agent:
+    pauses = Pauses(first_s=first_s)
+    async with serving_phones(
+        farm, Home(home), power_cycle=power_cycle, pauses=pauses, link_to=link_to
+    ) as agent:
         yield agent
     await end_server(agent)
+
+
+def to_a_hasty_server(server: Address, serial: str) -> Link:
+    """Return a link that soon takes its adb server for hung."""
+    assert isinstance(server, UnixSocket)
+    return impatient(replace(server, answer_s=0.3), serial)
 
 
 def server_of(agent: LoopAgent) -> psutil.Process:
@@ -80,10 +95,8 @@ async def test_a_hung_adb_server_is_restarted_once_no_other_phone_is_in_use(
     phone: RunningPhone,
     other: RunningPhone,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(smart_socket, "ANSWER_S", 0.3)
-    async with serving(farm, tmp_path / "home") as agent:
+    async with serving(farm, tmp_path / "home", link_to=to_a_hasty_server) as agent:
         for one in (phone, other):
             await agent.connect(one.address)
             await shown(farm, agent, one, DeviceState.READY)
@@ -105,14 +118,14 @@ async def test_no_run_begins_on_a_phone_that_a_restart_has_lost_for_a_moment(
     farm: LoopFarm, phone: RunningPhone, other: RunningPhone, tmp_path: Path
 ) -> None:
     async with (
-        cable(phone.address) as plug,
+        tcp_proxy(phone.address) as proxy,
         serving(farm, tmp_path / "home") as agent,
     ):
-        for address, one in ((plug.address, phone), (other.address, other)):
+        for address, one in ((proxy.address, phone), (other.address, other)):
             await agent.connect(address)
             await shown(farm, agent, one, DeviceState.READY)
         before = server_of(agent)
-        plug.pull()
+        proxy.close()
         alone = agent.phones.present.alone(other.serial)
         await until(alone.locked, "a restart has begun")
         async with alone:
@@ -138,15 +151,15 @@ async def test_the_user_s_command_plugs_a_cable_in_again_and_its_failure_is_told
     )
     command = PowerCycle(("sh", "-c", script, "hub", "{serial}"))
     async with (
-        cable(phone.address) as plug,
+        tcp_proxy(phone.address) as proxy,
         serving(farm, tmp_path / "home", command) as agent,
     ):
-        await agent.connect(plug.address)
+        await agent.connect(proxy.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        plug.pull()
+        proxy.close()
         await shown(farm, agent, phone, DeviceState.OFFLINE)
         await until(lambda: switched.exists() and bool(switched.read_text()), "it was run")
-        await plug.plug()
+        await proxy.open()
         await shown(farm, agent, phone, DeviceState.READY)
     assert switched.read_text() == f"{phone.serial}\n", "the phone's own serial, not adb's"
     last = [why for why in told(farm, phone) if "power cycled" in why][-1]
@@ -161,13 +174,15 @@ async def test_a_phone_that_is_back_by_another_way_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(phones_module, "is_tcp", lambda _: False)
-    monkeypatch.setattr(phones_module, "FIRST_PAUSE_S", 1.0)  # time to connect it
     switched = tmp_path / "switched"
     command = PowerCycle(("touch", str(switched)))
-    async with cable(phone.address) as plug, serving(farm, tmp_path / "home", command) as agent:
-        await agent.connect(plug.address)
+    async with (
+        tcp_proxy(phone.address) as proxy,
+        serving(farm, tmp_path / "home", command, first_s=1.0) as agent,  # time to connect it
+    ):
+        await agent.connect(proxy.address)
         await shown(farm, agent, phone, DeviceState.READY)
-        plug.pull()
+        proxy.close()
         await shown(farm, agent, phone, DeviceState.OFFLINE)
         await agent.connect(phone.address)
         await shown(farm, agent, phone, DeviceState.READY)

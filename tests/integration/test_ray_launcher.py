@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.support.fleet import BENCHFARM, Fleet
-from tests.support.hosts import HOME, REPOSITORY, Host, lab
+from tests.support.namespaced_hosts import HOME, REPOSITORY, Host, lab
 from tests.support.ssh import KEY, serve_ssh
 from tests.support.waiting import eventually
 

@@ -23,10 +23,10 @@ from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.chromium import chromium
 from tests.support.figures import Figure
-from tests.support.measured_sweep import (
+from tests.support.sweep_examples import (
     HOSTILE,
     MADE,
-    MeasuredSweep,
+    SweepExample,
     catalog,
     failure,
     queried,
@@ -92,7 +92,7 @@ def browser() -> Iterator[Browser]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports by name: one with all there can be in it, a comparison, and a large one."""
     folder = tmp_path_factory.mktemp("reports")
-    large = MeasuredSweep(devices=20, workloads=10, repeats=3, samples=100)
+    large = SweepExample(devices=20, workloads=10, repeats=3, samples=100)
     reports = {
         "rich": rich(),
         "comparison": compared(),
@@ -105,7 +105,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def rich() -> ReportView:
-    sweep = MeasuredSweep(devices=3, virtual=2, baseline={"precision": "fp32"})
+    sweep = SweepExample(devices=3, virtual=2, baseline={"precision": "fp32"})
     int8 = [
         result(
             workload="w1",
@@ -124,7 +124,7 @@ def rich() -> ReportView:
 
 
 def compared() -> ReportView:
-    results = list(MeasuredSweep().results())
+    results = list(SweepExample().results())
     return comparison_view(["device-00", "device-02"], results, [], catalog(), MADE)
 
 

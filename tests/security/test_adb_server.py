@@ -16,12 +16,17 @@ from agents.remotes.adb.connections import connect, state_of
 from agents.remotes.adb.server import SERVER_MARKER, SOCKET, PrivateServer, find_adb
 from agents.remotes.adb.smart_socket import ask
 from controller.platform.processes import marked_processes
+from tests.support.other_user import (
+    OTHER_UID,
+    call_as_other_user,
+    needs_other_user,
+    run_as_other_user,
+)
 from tests.support.processes import is_dead
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger, run_as_stranger
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.integration, needs_stranger]
+pytestmark = [pytest.mark.integration, needs_other_user]
 QUESTION = b"000chost:version"
 
 
@@ -89,7 +94,7 @@ async def test_a_stranger_gets_no_answer_of_it(server: PrivateServer, place: Pat
         return [error_of(way) for way in ways]
 
     pid = process_of(server).pid
-    assert call_as_stranger(attempts) == ["PermissionError"] * 6
+    assert call_as_other_user(attempts) == ["PermissionError"] * 6
 
 
 def error_of(call: Callable[[], object]) -> str:
@@ -108,7 +113,7 @@ async def test_adb_itself_reaches_no_phone_for_a_stranger(
     spec = f"localfilesystem:{server.folder / SOCKET}"
     before = process_of(server)
     for words in (["devices"], ["-s", phone.address, "shell", "id"], ["kill-server"]):
-        done = run_as_stranger([str(adb), "-L", spec, *words])
+        done = run_as_other_user([str(adb), "-L", spec, *words])
         assert done.stdout == ""
         assert "cannot connect to daemon" in done.stderr or "could not connect" in done.stderr
     assert process_of(server) == before
@@ -124,8 +129,8 @@ async def test_a_stranger_s_process_is_neither_taken_for_it_nor_ended(
         ["adb", "-c", "read end", *("fork-server", "server")],
         executable="/bin/sh",
         stdin=subprocess.PIPE,
-        user=STRANGER,
-        group=STRANGER,
+        user=OTHER_UID,
+        group=OTHER_UID,
         extra_groups=[],
         cwd="/",
         env={SERVER_MARKER: str(server.folder)},

@@ -14,17 +14,15 @@ from pathlib import Path
 import pytest
 
 from agents.host.cores import exclusive_cores, free_cores
-from controller.platform import locks
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
+from tests.support.other_user import OTHER_UID, call_as_other_user, needs_other_user
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = needs_stranger
+pytestmark = needs_other_user
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder() -> Iterator[Path]:
     """A folder of root's in which all may write, as /run/lock is."""
-    monkeypatch.setattr(locks, "RETRY_S", 0.01)
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o1777)
@@ -32,12 +30,12 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @contextmanager
-def held_by_stranger(file: Path) -> Iterator[subprocess.Popen[str]]:
+def held_by_other_user(file: Path) -> Iterator[subprocess.Popen[str]]:
     """Have another user hold a file's lock."""
     process = subprocess.Popen(
         ["flock", "--no-fork", str(file), "sh", "-c", "echo held; exec cat"],
-        user=STRANGER,
-        group=STRANGER,
+        user=OTHER_UID,
+        group=OTHER_UID,
         extra_groups=[],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -57,7 +55,7 @@ async def within(folder: Path, cores: set[int], others_s: float = PATIENCE_S) ->
     said: list[str] = []
     async with (
         asyncio.timeout(PATIENCE_S),
-        exclusive_cores(cores, folder, said.append, others_s),
+        exclusive_cores(cores, folder, said.append, others_s, retry_s=0.01),
     ):
         return said
 
@@ -73,20 +71,20 @@ def test_nobody_else_can_hold_a_lock_of_ours(folder: Path) -> None:
     for file in files:
         for call in (file.read_bytes, file.unlink, partial(file.rename, folder / "x")):
             with pytest.raises(PermissionError):
-                call_as_stranger(call)
+                call_as_other_user(call)
 
 
 def test_another_users_farm_waits_for_ours(folder: Path) -> None:
     with free_cores({0, 1}, folder) as free:
         assert free
-        said = call_as_stranger(lambda: asyncio.run(within(folder, {1, 2}, others_s=0.1)))
+        said = call_as_other_user(lambda: asyncio.run(within(folder, {1, 2}, others_s=0.1)))
     assert len(said) == 1
     assert said[0].startswith(f"waiting for core 1, which process {os.getpid()} of user root")
-    assert call_as_stranger(lambda: asyncio.run(within(folder, {1, 2}))) == []
+    assert call_as_other_user(lambda: asyncio.run(within(folder, {1, 2}))) == []
 
 
 async def test_ours_waits_for_another_users_and_tells_who_it_is(folder: Path) -> None:
-    with held_by_stranger(folder / f"benchfarm-core-1.{STRANGER}") as theirs:
+    with held_by_other_user(folder / f"benchfarm-core-1.{OTHER_UID}") as theirs:
         waiting = asyncio.create_task(within(folder, {0, 1}))
         with free_cores({1}, folder) as free:
             assert not free
@@ -100,7 +98,7 @@ async def test_ours_waits_for_another_users_and_tells_who_it_is(folder: Path) ->
 
 
 async def test_who_never_lets_go_stalls_nobody(folder: Path) -> None:
-    with held_by_stranger(folder / f"benchfarm-core-0.{STRANGER}"):
+    with held_by_other_user(folder / f"benchfarm-core-0.{OTHER_UID}"):
         assert len(await within(folder, {0, 1}, others_s=0.2)) == 1
 
 
@@ -120,7 +118,7 @@ async def test_a_name_that_somebody_has_taken_is_done_without(folder: Path, what
             case "link":
                 taken.symlink_to(victim)
 
-    call_as_stranger(take)
+    call_as_other_user(take)
     assert await within(folder, {0}) == []
     async with exclusive_cores({0}, folder):
         with free_cores({0}, folder) as free:

@@ -21,7 +21,7 @@ from tests.integration.farm import (
     farm_up,
     training_sweep,
 )
-from tests.support.planted import PlantedFolder
+from tests.support.shadowing_folder import ShadowingFolder
 from tests.support.waiting import COMMAND_S, eventually
 
 SECRET = "/of-the-caller"
@@ -34,11 +34,11 @@ SET = (
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedFolder:
-    return PlantedFolder.make(tmp_path_factory.mktemp("planted"))
+def planted(tmp_path_factory: pytest.TempPathFactory) -> ShadowingFolder:
+    return ShadowingFolder.make(tmp_path_factory.mktemp("planted"))
 
 
-def run_in(planted: PlantedFolder, home: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def run_in(planted: ShadowingFolder, home: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONSAFEPATH", FARM_MARKER)}
     return subprocess.run(
         command,
@@ -53,7 +53,7 @@ def run_in(planted: PlantedFolder, home: Path, *command: str) -> subprocess.Comp
 
 
 def test_the_folder_catches_a_program_that_is_started_otherwise(tmp_path: Path) -> None:
-    planted = PlantedFolder.make(tmp_path / "planted")
+    planted = ShadowingFolder.make(tmp_path / "planted")
     done = run_in(planted, tmp_path, sys.executable, "-m", "models.mobile", "list")
     assert done.returncode != 0
     assert planted.imported != []
@@ -78,14 +78,14 @@ def test_the_folder_catches_a_program_that_is_started_otherwise(tmp_path: Path) 
     ],
 )
 def test_no_command_imports_from_the_current_folder(
-    planted: PlantedFolder, tmp_path: Path, arguments: str, status: int
+    planted: ShadowingFolder, tmp_path: Path, arguments: str, status: int
 ) -> None:
     done = run_in(planted, tmp_path, str(BENCHFARM), *arguments.split())
     assert (planted.imported, done.returncode) == ([], status), done.stderr
 
 
 def test_no_module_of_ours_does_when_started_by_itself(
-    planted: PlantedFolder, tmp_path: Path
+    planted: ShadowingFolder, tmp_path: Path
 ) -> None:
     for module in ("agents", "agents.joined", "agents.worker", "agents.phone_command"):
         done = run_in(planted, tmp_path, *python_module(module))
@@ -93,7 +93,7 @@ def test_no_module_of_ours_does_when_started_by_itself(
 
 
 @pytest.fixture(scope="module")
-def farm(planted: PlantedFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
+def farm(planted: ShadowingFolder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
     """A farm whose every command is given in the planted folder, in an environment like it."""
     within = ("env", "-C", str(planted.path), *(f"{name}={SECRET}" for name in SET))
     with farm_up(tmp_path_factory.mktemp("farm"), within=within) as farm:
@@ -102,7 +102,7 @@ def farm(planted: PlantedFolder, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.mark.integration
 @pytest.mark.alone
-def test_no_process_of_a_farm_does(farm: TestFarm, planted: PlantedFolder) -> None:
+def test_no_process_of_a_farm_does(farm: TestFarm, planted: ShadowingFolder) -> None:
     sweep = farm.submit(training_sweep("planted"))
     waited = farm.cli("sweep", "watch", sweep)
     assert (planted.imported, waited.status) == ([], 0), waited.err

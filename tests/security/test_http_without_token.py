@@ -31,7 +31,12 @@ from controller.metrics.exporter import (
     listening,
     serve_metrics,
 )
-from controller.metrics.web_server import MAX_PER_CALLER, MAX_WITHOUT_TOKEN, WebServer
+from controller.metrics.web_server import (
+    HEAD_TIMEOUT_S,
+    MAX_PER_CALLER,
+    MAX_WITHOUT_TOKEN,
+    WebServer,
+)
 from controller.runtime.access import Access
 from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
@@ -119,13 +124,16 @@ class Connection:
 
 
 @asynccontextmanager
-async def attacked_api(folder: Path) -> AsyncIterator[Attacked]:
+async def attacked_api(
+    folder: Path, head_timeout_s: float = HEAD_TIMEOUT_S
+) -> AsyncIterator[Attacked]:
     box = FarmBox(folder / "store.sqlite")
     feed = Feed()
     box.on_event = feed.publish
     box.farm.register(builders.registration())
     sweep_id = box.farm.sweeps.submit(builders.sweep(), user="admin").sweep_id
-    options = ApiOptions(access=Access(box.store, TOKEN, box.clock), metrics_token="-", port=0)
+    access = Access(box.store, TOKEN, box.clock)
+    options = ApiOptions(access=access, metrics_token="-", port=0, head_timeout_s=head_timeout_s)
     server = await serve_api(box.farm, feed, list, options)
     yield Attacked(server, f"/v1/sweeps/{sweep_id}", box.farm)
     await server.cleanup()
@@ -133,9 +141,12 @@ async def attacked_api(folder: Path) -> AsyncIterator[Attacked]:
 
 
 @asynccontextmanager
-async def attacked_exporter(_: Path) -> AsyncIterator[Attacked]:
+async def attacked_exporter(
+    _: Path, head_timeout_s: float = HEAD_TIMEOUT_S
+) -> AsyncIterator[Attacked]:
     exposition = Exposition([], CollectorRegistry())
-    server = await serve_metrics(listening(LOOPBACK), TOKEN, lambda: exposition)
+    listener = listening(LOOPBACK)
+    server = await serve_metrics(listener, TOKEN, lambda: exposition, head_timeout_s)
     yield Attacked(server, METRICS_PATH)
     await server.cleanup()
 
@@ -192,13 +203,12 @@ async def test_little_of_what_a_peer_sends_is_parsed_at_once_before_its_token_is
 
 
 async def test_a_half_sent_head_ends_the_connection_also_after_a_whole_one(
-    attacked: Attacked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    attacked: Attacked, tmp_path: Path
 ) -> None:
-    assert web_server.HEAD_TIMEOUT_S <= 30
-    monkeypatch.setattr(web_server, "HEAD_TIMEOUT_S", 0.5)
+    assert HEAD_TIMEOUT_S <= 30
     kind = attacked_api if attacked.path != METRICS_PATH else attacked_exporter
     (tmp_path / "hasty").mkdir()
-    async with kind(tmp_path / "hasty") as hasty:
+    async with kind(tmp_path / "hasty", head_timeout_s=0.5) as hasty:
         silent, slow, second = [await hasty.connect() for _ in range(3)]
         asked = f"GET {hasty.path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
         second.writer.write(asked.encode() + b"GET / HTTP")

@@ -14,7 +14,7 @@ from controller.contracts.errors import UserError
 from controller.runtime.client import FarmClient
 from controller.runtime.home import Home
 from controller.runtime.redis import RedisServer
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
+from tests.support.other_user import OTHER_UID, call_as_other_user, needs_other_user
 
 SECRET = "0123456789abcdef" * 4
 
@@ -109,11 +109,11 @@ def test_a_fifo_is_refused_and_not_waited_for(take: Callable[[Path], str], file:
         take(file)
 
 
-@needs_stranger
+@needs_other_user
 @every_taker
 def test_another_users_file_is_refused(take: Callable[[Path], str], file: Path) -> None:
-    os.chown(file, STRANGER, STRANGER)
-    with pytest.raises(UserError, match=f"it belongs to another user .uid {STRANGER}"):
+    os.chown(file, OTHER_UID, OTHER_UID)
+    with pytest.raises(UserError, match=f"it belongs to another user .uid {OTHER_UID}"):
         take(file)
 
 
@@ -140,24 +140,24 @@ def test_a_home_in_which_others_could_have_put_things_is_refused(mode: int, tmp_
         home.prepare()
 
 
-@needs_stranger
+@needs_other_user
 def test_another_users_home_is_refused_also_behind_a_link(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o700)
-    os.chown(theirs, STRANGER, STRANGER)
+    os.chown(theirs, OTHER_UID, OTHER_UID)
     link = tmp_path / "link"
     link.symlink_to(theirs)
     ours = tmp_path / "ours"
     ours.mkdir(mode=0o700)
     planted = tmp_path / "planted"
     planted.symlink_to(ours)
-    os.chown(planted, STRANGER, STRANGER, follow_symlinks=False)
+    os.chown(planted, OTHER_UID, OTHER_UID, follow_symlinks=False)
     for path in (theirs, link, planted):
         with pytest.raises(UserError, match="it belongs to another user"):
             Home(path).prepare()
 
 
-@needs_stranger
+@needs_other_user
 def test_what_a_stranger_plants_where_a_home_is_to_be_is_not_used() -> None:
     with TemporaryDirectory() as shared:
         Path(shared).chmod(0o1777)  # as /tmp is
@@ -167,6 +167,6 @@ def test_what_a_stranger_plants_where_a_home_is_to_be_is_not_used() -> None:
             path.mkdir(mode=0o777)
             (path / "ray-token").write_text(SECRET)
 
-        call_as_stranger(plant)
+        call_as_other_user(plant)
         with pytest.raises(UserError, match="it belongs to another user"):
             Home(path).prepare()

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import UserError
-from controller.runtime import cluster as clusters
 from controller.runtime.cluster import Head, new_temp_dir, remove_temp_dir, start_head, stop
 from controller.runtime.home import Home
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
+from tests.support.other_user import OTHER_UID, call_as_other_user, needs_other_user
 
 Attack = Callable[[Path], object]
 
@@ -63,7 +62,7 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
-@needs_stranger
+@needs_other_user
 @pytest.mark.integration
 @pytest.mark.alone
 def test_nothing_of_ray_s_is_read_replaced_or_connected_to(folder: Path) -> None:
@@ -75,7 +74,7 @@ def test_nothing_of_ray_s_is_read_replaced_or_connected_to(folder: Path) -> None
 
 def succeeds(attack: Attack, folder: Path) -> bool:
     try:
-        call_as_stranger(lambda: attack(folder))
+        call_as_other_user(lambda: attack(folder))
     except PermissionError:
         return False
     return True
@@ -90,10 +89,10 @@ def shared(place: Path) -> None:
 
 
 def theirs(place: Path) -> None:
-    os.chown(place, STRANGER, STRANGER)
+    os.chown(place, OTHER_UID, OTHER_UID)
 
 
-@needs_stranger
+@needs_other_user
 @pytest.mark.parametrize("spoil", [shared, theirs])
 def test_a_place_where_others_could_replace_the_folder_is_refused(
     spoil: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,10 +109,9 @@ def test_a_place_where_others_could_replace_the_folder_is_refused(
 def test_a_sticky_place_will_do_and_nothing_stays_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "LONGEST_TEMP_DIR", 1000)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tmp_path.chmod(0o1777)
-    temp_dir = Path(new_temp_dir())
+    temp_dir = Path(new_temp_dir(longest=1000))
     assert temp_dir.parent.stat().st_mode & 0o777 == 0o700
     temp_dir.mkdir(mode=0o777)
     (temp_dir / "session").mkdir()

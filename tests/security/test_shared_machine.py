@@ -19,9 +19,9 @@ from controller.platform.processes import FARM_MARKER, marked_processes
 from controller.runtime.phones import adb_key, await_devices, connect_phone, started_phone
 from tests.integration.farm import TestFarm, farm_up
 from tests.support.intruder import RAY, Targets, call_ray, command_lines, made, tokens_in
-from tests.support.stranger import call_as_stranger, needs_stranger
+from tests.support.other_user import call_as_other_user, needs_other_user
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, needs_stranger]
+pytestmark = [pytest.mark.integration, pytest.mark.alone, needs_other_user]
 SERIAL = "SHARED1"
 
 
@@ -84,7 +84,7 @@ def test_a_second_user_gets_nothing_and_changes_no_run(shared: SharedFarm) -> No
     assert len(targets.unix) > 2
     assert len(targets.ports) > 3
     assert any("control.sock" in name for name in targets.unix)
-    got = call_as_stranger(lambda: made(attempts))
+    got = call_as_other_user(lambda: made(attempts))
     # The place itself is everybody's, so that all below it can be tried.
     place = farm.home.path.parent
     got.pop(f"read {place}")
@@ -97,7 +97,7 @@ def test_a_second_user_gets_nothing_and_changes_no_run(shared: SharedFarm) -> No
 def test_command_lines_hold_no_secret(shared: SharedFarm) -> None:
     home = shared.farm.home
     secrets = [f.read_text().strip() for f in (home.ray_token, home.api_token, home.metrics_token)]
-    read = call_as_stranger(lambda: command_lines(shared.targets.processes))
+    read = call_as_other_user(lambda: command_lines(shared.targets.processes))
     assert "raylet" in read
     assert tokens_in(read, secrets) == []
 
@@ -107,5 +107,5 @@ def test_the_calls_that_ray_refuses_are_answered_with_the_token(shared: SharedFa
     token = shared.farm.home.ray_token.read_text().strip()
     port = int(shared.farm.cluster.ray_address.rpartition(":")[2])
     method = RAY[1]
-    assert call_as_stranger(lambda: call_ray(port, method)) is grpc.StatusCode.UNAUTHENTICATED
-    assert call_as_stranger(lambda: call_ray(port, method, token)) is grpc.StatusCode.OK
+    assert call_as_other_user(lambda: call_ray(port, method)) is grpc.StatusCode.UNAUTHENTICATED
+    assert call_as_other_user(lambda: call_ray(port, method, token)) is grpc.StatusCode.OK

@@ -24,9 +24,9 @@ from agents.virtual_phone import wire
 from agents.virtual_phone.daemon import MAX_STRANGERS
 from agents.virtual_phone.wire import Command, Message, encode
 from controller.platform.programs import python_module
-from tests.support.owned_phone import KEY, WAYS
+from tests.support.other_user import OTHER_UID, call_as_other_user, needs_other_user
+from tests.support.phone_of_other_owner import KEY, WAYS
 from tests.support.processes import idle_process
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger
 from tests.support.virtual_phone import (
     PHONE,
     ROOT,
@@ -38,7 +38,7 @@ from tests.support.virtual_phone import (
 )
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, needs_stranger]
+pytestmark = [pytest.mark.integration, needs_other_user]
 TMP = "/data/local/tmp"
 TOKEN = "a-token-of-the-owner"
 OWN = {"benchfarm", "bin", "data", "dev", "etc", "proc", "sdcard", "sys", "system", "usr"}
@@ -87,13 +87,13 @@ def owned(
     place = Path(tempfile.mkdtemp(prefix="owner-"))
     secret = place / "secret"
     secret.write_text(TOKEN)
-    owner = STRANGER if way == "unprivileged" else 0
+    owner = OTHER_UID if way == "unprivileged" else 0
     for path in (place, secret):
         os.chown(path, owner, owner)
     (place / "phone").mkdir()
     os.chown(place / "phone", owner, owner)
     key = public_key(server, tmp_path_factory.mktemp("key"))
-    command = python_module("tests.support.owned_phone", way, "--until-stdin-closes")
+    command = python_module("tests.support.phone_of_other_owner", way, "--until-stdin-closes")
     environment = {"PYTHONPATH": str(ROOT), "A_TOKEN": TOKEN}
     options = (f"--authorized-keys={key}", f"--serial={way.upper()}")
     try:
@@ -209,7 +209,7 @@ def test_commands_have_no_privilege_and_get_none(owned: Owned) -> None:
         assert int(status[name], 16) == 0
     assert status["NoNewPrivs"].strip() == "1"
     (user,) = {p.uids().real for p in owned.processes()}
-    assert user == STRANGER if owned.way == "unprivileged" else user not in (0, STRANGER)
+    assert user == OTHER_UID if owned.way == "unprivileged" else user not in (0, OTHER_UID)
     programs = owned.said("find /usr/bin -perm /6000 -type f").split()
     assert programs, "the system has setuid programs, which this attack needs"
     for attempt in (
@@ -294,7 +294,7 @@ def test_without_the_key_nothing_is_served(owned: Owned, tmp_path: Path) -> None
     hello = Message(Command.CNXN, wire.VERSION_NO_CHECKSUM, wire.MAX_PAYLOAD, b"host::\0")
     signed = [Message(Command.AUTH, 2, 0, os.urandom(256)) for _ in range(20)]
     for talk in ([hello, asked], [asked], [hello, *signed], [hello, Message(Command.AUTH, 9, 0)]):
-        heard = call_as_stranger(_conversation(owned.phone.port, talk))
+        heard = call_as_other_user(_conversation(owned.phone.port, talk))
         assert set(heard) <= {Command.AUTH}, heard
     with adb_server(tmp_path / "other") as other:
         said = other("connect", owned.phone.address, check=False).stdout
@@ -315,7 +315,7 @@ def test_a_second_user_reaches_nothing_of_the_phone(server: Adb, tmp_path: Path)
                 family = psutil.Process(phone.pid)
                 processes = [family.pid, *(p.pid for p in family.children(recursive=True))]
                 assert len(processes) > 3
-                tried = call_as_stranger(lambda: _tried(phone.folder, processes))
+                tried = call_as_other_user(lambda: _tried(phone.folder, processes))
                 client.kill()
             server("disconnect", phone.address)
         assert {name for name, (_, got) in tried.items() if got} == set()

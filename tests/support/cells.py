@@ -1,8 +1,14 @@
-"""Real cells of the real catalogue, run by a real worker without a farm."""
+"""Real cells of the real catalogue, run by a real worker without a farm.
+
+`python -m tests.support.cells FOLDER < SWEEP` runs a sweep's only cell within 100 s, and prints its
+outcome as JSON.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +18,9 @@ from controller.contracts.catalog import load_catalog
 from controller.contracts.facts import undeclared
 from controller.contracts.result import Outcome
 from controller.contracts.sweep import Cell
+from controller.contracts.sweep_file import parse_sweep
 from controller.contracts.wire import WorkerSpec
+from controller.scheduling.expansion import cells_of
 from controller.scheduling.program import program_of
 from tests.support import builders
 from tests.support.processes import OWNER
@@ -52,3 +60,15 @@ async def run_cell(
     outcome = await worker.run(spec, lambda _: None)
     assert undeclared(outcome.environment, CATALOG.own_facts) == []
     return outcome
+
+
+def main() -> None:
+    """Run the cell of standard input."""
+    folder = Path(sys.argv[1])
+    (cell,) = cells_of(parse_sweep(sys.stdin.buffer.read(), "example"), CATALOG)
+    outcome = asyncio.run(run_cell(cell, folder, folder, 100, scenario=cell.scenario))
+    sys.stdout.write(outcome.model_dump_json() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -18,8 +18,14 @@ TTL_S = FarmSettings().lease_ttl_s
 class FarmBox:
     """What a controller is made of, without Ray."""
 
-    def __init__(self, path: Path, store: type[SqliteStore] = SqliteStore) -> None:
+    def __init__(
+        self,
+        path: Path,
+        store: type[SqliteStore] = SqliteStore,
+        settings: FarmSettings | None = None,
+    ) -> None:
         self._path = path
+        self._settings = settings or FarmSettings()
         self.clock = builders.FakeClock()
         self.events: list[RunEvent] = []
         self.on_event: Callable[[RunEvent], None] = self.events.append
@@ -30,7 +36,7 @@ class FarmBox:
     def _build(self) -> Farm:
         catalog, version = builders.catalog(), builders.VERSION
         return Farm(
-            *(self.store, catalog, version, FarmSettings(), self.clock.both(), self._publish),
+            *(self.store, catalog, version, self._settings, self.clock.both(), self._publish),
             lambda run, change: self.observe(run, change),
         )
 

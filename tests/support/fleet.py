@@ -14,7 +14,7 @@ from controller.platform.atomic import write_private
 from controller.runtime.home import Home
 from controller.runtime.watch import runs_of
 from controller.store.sqlite import SqliteStore
-from tests.support.hosts import Host, Program
+from tests.support.namespaced_hosts import Host, Program
 
 BENCHFARM = str(Path(sys.executable).with_name("benchfarm"))
 HOME = Path("/root/.benchfarm")

@@ -28,8 +28,8 @@ from controller.platform.ports import free_ports
 from controller.store.integrity import check
 from tests.integration.farm import training_sweep
 from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
-from tests.support.hosts import Host, Program, lab
-from tests.support.killed_kinds import (
+from tests.support.namespaced_hosts import Host, Program, lab
+from tests.support.process_kinds import (
     AGENT,
     ANSWERING,
     CONTROLLER,

@@ -23,10 +23,10 @@ from agents.health.phone import PhoneProbe
 from agents.host.cores import exclusive_cores
 from agents.inference.content import Content, cache_folder
 from agents.phone_command import connected
-from agents.phones.discovery import Phones
+from agents.phones.discovery import PAUSES, Pauses, Phones
 from agents.phones.recovery.power_cycle import PowerCycle
 from agents.remotes.adb.addresses import Address, parse_address
-from agents.remotes.adb.programs import Link
+from agents.remotes.adb.programs import QUICK_S, Link
 from agents.remotes.adb.server import PrivateServer
 from agents.remotes.remote import Remote
 from controller.contracts.adb_status import ADB_FOLDER, STATUS_FILE, AdbStatus
@@ -40,7 +40,7 @@ from controller.runtime.farm import Farm, FarmSettings
 from controller.runtime.home import Cluster, Home
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.virtual_phone import RunningPhone
 from tests.support.waiting import until
 
@@ -75,8 +75,8 @@ class LoopFarm:
         return run
 
 
-def impatient(server: Address, serial: str) -> Link:
-    return Link(server, serial, CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S)
+def impatient(server: Address, serial: str, quick_s: float = QUICK_S) -> Link:
+    return Link(server, serial, CLEAN_UP_S, PATIENCE_OF_SYNC_S, RETURN_S, quick_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,8 @@ async def serving_phones(
     content: Content | None = None,
     through: Callable[[Remote], Remote] = lambda remote: remote,
     power_cycle: PowerCycle | None = None,
+    pauses: Pauses = PAUSES,
+    link_to: Callable[[Address, str], Link] = impatient,
 ) -> AsyncIterator[LoopAgent]:
     """Let an agent serve for a while; `through` may stand between a run and its phone."""
     home.prepare()
@@ -146,7 +148,8 @@ async def serving_phones(
     async def announce(devices: Sequence[Device]) -> None:
         await agent.announce(devices)
 
-    phones = Phones(f"{name}@{home.path}", folder, announce, impatient, power_cycle=power_cycle)
+    owner = f"{name}@{home.path}"
+    phones = Phones(*(owner, folder, announce, link_to), power_cycle=power_cycle, pauses=pauses)
     content = content or Content(folder / "content", cache_folder())
     run = LoadGenRunner(lambda device: through(phones.remote_of(device)), content)
     link = MemoryLink(farm)

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from tests.support.hosts import HOME, REPOSITORY, Host, Program
+from tests.support.namespaced_hosts import HOME, REPOSITORY, Host, Program
 from tests.support.waiting import eventually
 
 UNPACKED = REPOSITORY / ".deps/redis"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hosts import HOME, REPOSITORY, Host
+from tests.support.namespaced_hosts import HOME, REPOSITORY, Host
 
 UNPACKED = REPOSITORY / ".deps/ssh"
 """Where `make test` puts the programs that this machine lacks."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hosts import HOME, Host
+from tests.support.namespaced_hosts import HOME, Host
 
 _SOURCE = Path(__file__).with_suffix(".cc")
 _OFFSET = HOME / "clock-offset"

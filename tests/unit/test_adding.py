@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from controller.contracts.result import Result, Validity
-from tests.support.examples import COPIED, ROOT, Project, copy_project, examples
+from tests.support.docs_examples import COPIED, ROOT, Project, copy_project, examples
 
 SECTIONS = ("A training workload", "A stack", "A scenario", "A kernel")
 TASK = "A workload that runs on devices"
@@ -36,7 +36,7 @@ def outcome_of(project: Project, **sweep: object) -> Result:
     """Check a sweep of one cell by the command line, then run the cell by a real worker."""
     text = yaml.safe_dump({"name": "example", "devices": "any", **sweep})
     project.benchfarm("sweep", "validate", "-", given=text)
-    done = project.run("-m", "tests.support.run_cell", str(project.folder / "run"), given=text)
+    done = project.run("-m", "tests.support.cells", str(project.folder / "run"), given=text)
     assert done.returncode == 0, done.stderr
     result = Result.model_validate_json(done.stdout)
     assert result.validity is Validity.VALID, result.reasons

@@ -12,10 +12,10 @@ from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.processes import signal_name
 
 FOLDER: Final = Path(__file__).parent
-COMMON: Final = FOLDER / "common.yaml"
-ARCHS: Final = FOLDER / "architectures"
-RUNTIMES: Final = FOLDER / "runtimes"
-
+COMMON: Final = "common.yaml"
+ARCHS: Final = "architectures"
+RUNTIMES: Final = "runtimes"
+"""In a folder of recipes: what all share, and a file for each architecture and each runtime."""
 
 _Document = TypeVar("_Document", bound=Contract)
 
@@ -171,37 +171,39 @@ class Recipe(Contract):
         return self.debian.packages | headers
 
 
-def recipe_names() -> list[str]:
+def recipe_names(folder: Path = FOLDER) -> list[str]:
     """Return the names of all recipes, `<runtime>-<arch>`."""
-    return sorted(f"{runtime}-{arch}" for runtime in _stems(RUNTIMES) for arch in _stems(ARCHS))
+    runtimes, archs = _stems(folder / RUNTIMES), _stems(folder / ARCHS)
+    return sorted(f"{runtime}-{arch}" for runtime in runtimes for arch in archs)
 
 
-def load_recipe(runtime: str, arch: str) -> Recipe:
+def load_recipe(runtime: str, arch: str, folder: Path = FOLDER) -> Recipe:
     """Put a recipe together; raises BundleUnbuildable if there is none."""
-    return recipe_named(f"{runtime}-{arch}")
+    return recipe_named(f"{runtime}-{arch}", folder)
 
 
-def recipe_named(name: str) -> Recipe:
+def recipe_named(name: str, folder: Path = FOLDER) -> Recipe:
     """Put the recipe `<runtime>-<arch>` together; raises BundleUnbuildable if there is none."""
     runtime, _, arch = name.partition("-")
-    if runtime not in _stems(RUNTIMES) or arch not in _stems(ARCHS):
+    if name not in (known := recipe_names(folder)):
         raise BundleUnbuildable(
             f"build bundle {name}",
             "there is no recipe for it",
-            f"Choose one of {', '.join(recipe_names())}; docs/mobile.md, Runtimes, explains them.",
+            f"Choose one of {', '.join(known)}; docs/mobile.md, Runtimes, explains them.",
         )
     return _put_together(
         runtime,
         arch,
-        _read(COMMON, _Common),
-        _read(ARCHS / f"{arch}.yaml", _Architecture),
-        _read(RUNTIMES / f"{runtime}.yaml", _Runtime),
+        _read(folder / COMMON, _Common),
+        _read(folder / ARCHS / f"{arch}.yaml", _Architecture),
+        _read(folder / RUNTIMES / f"{runtime}.yaml", _Runtime),
     )
 
 
 def files_of(recipe: Recipe) -> tuple[Path, ...]:
     """Return the files that a recipe is put together from."""
-    return (COMMON, ARCHS / f"{recipe.arch}.yaml", RUNTIMES / f"{recipe.runtime}.yaml")
+    parts = (COMMON, f"{ARCHS}/{recipe.arch}.yaml", f"{RUNTIMES}/{recipe.runtime}.yaml")
+    return tuple(FOLDER / part for part in parts)
 
 
 def _put_together(

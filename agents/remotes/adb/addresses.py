@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from controller.contracts.errors import UserError
 
+ANSWER_S: Final = 10.0
 FULL_PAUSE_S = 0.01
 """Between attempts to connect to a Unix socket at which too many wait: nobody tells of room."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -23,6 +24,11 @@ class AddressInvalid(UserError):
 class Address(Protocol):
     """Where an adb server listens; hashable, and `parse_address` reads its text."""
 
+    @property
+    def answer_s(self) -> float:
+        """How long the server may take to answer a question."""
+        ...
+
     async def connect(self, limit: int) -> Streams:
         """Connect, with a reader of so many bytes; raises OSError."""
         ...
@@ -34,6 +40,7 @@ class HostPort:
 
     host: str
     port: int
+    answer_s: float = field(default=ANSWER_S, compare=False)
 
     async def connect(self, limit: int) -> Streams:
         """See Address.connect."""
@@ -48,6 +55,7 @@ class UnixSocket:
     """A Unix socket: open to those whom the modes of its folder and of itself let in."""
 
     path: Path
+    answer_s: float = field(default=ANSWER_S, compare=False)
 
     async def connect(self, limit: int) -> Streams:
         """See Address.connect."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from agents.remotes.remote import FaultKind, Remote, RemoteFault
@@ -82,11 +83,17 @@ def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_
     )
 
 
-async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
-    """Describe the phone behind a remote; raises RemoteFault."""
-    properties = parse_properties(await _said(remote, serial, "getprop"))
-    cores = await _said(remote, serial, "cat", "/sys/devices/system/cpu/present")
-    meminfo = await _said(remote, serial, "cat", "/proc/meminfo")
+async def read_device(
+    remote: Remote, serial: str, *, shell_v2: bool, read_s: float = READ_S
+) -> Device:
+    """Describe the phone behind a remote; each of three answers may take `read_s`.
+
+    Raises RemoteFault.
+    """
+    said = partial(_said, remote, serial, read_s)
+    properties = parse_properties(await said("getprop"))
+    cores = await said("cat", "/sys/devices/system/cpu/present")
+    meminfo = await said("cat", "/proc/meminfo")
     try:
         return device_of(properties, cores, meminfo, shell_v2=shell_v2)
     except ValueError as error:
@@ -94,9 +101,9 @@ async def read_device(remote: Remote, serial: str, *, shell_v2: bool) -> Device:
         raise RemoteFault(serial, FaultKind.UNSUPPORTED, message) from error
 
 
-async def _said(remote: Remote, serial: str, *argv: str) -> str:
+async def _said(remote: Remote, serial: str, read_s: float, *argv: str) -> str:
     """Return all that a command says; raises RemoteFault if it was cut short or failed."""
-    done = await remote.run(argv, READ_S)
+    done = await remote.run(argv, read_s)
     if done.exit_code != 0:
         words = one_line((done.stderr or done.stdout).decode(errors="replace"))
         message = (

@@ -35,6 +35,8 @@ CLEAN_UP_S = 5.0
 """How long a phone may take to answer and to end a program."""
 PATIENCE_S = 30.0
 """How long no byte of a file may move."""
+QUICK_S = 20.0
+"""How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
 _BROKEN = frozenset({FaultKind.OFFLINE, FaultKind.UNAUTHORIZED, FaultKind.ADB_SERVER})
 _NUMBER = re.compile(r"\d{1,10}", re.ASCII)
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Link:
     clean_up_s: float = CLEAN_UP_S
     patience_s: float = PATIENCE_S
     return_s: float = RETURN_S
+    quick_s: float = QUICK_S
 
     @property
     def route(self) -> Route:

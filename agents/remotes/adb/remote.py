@@ -27,9 +27,8 @@ from agents.remotes.remote import (
 from agents.remotes.tree import Tree, differences
 
 FOLDER = PurePosixPath("/data/local/tmp/benchfarm")
-QUICK_S = 20.0
-"""How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
 THOROUGH_S = 600.0
+"""How long a phone may take for what reads or writes a whole tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class AdbRemote(RunsPrograms[Programs]):
         An agent that has not heard of the controller for a while may have lost it to another.
         """
         others = others_tags(self.programs.owner)
-        found = await self._own(device_tree.find_runs(self.folder, others), QUICK_S)
+        found = await self._own(device_tree.find_runs(self.folder, others), self.link.quick_s)
         if device_tree.is_shared(found.exit_code):
             raise self.link.fault(FaultKind.OFFLINE, "another host's run is on it")
         if found.exit_code:
@@ -82,7 +81,7 @@ class AdbRemote(RunsPrograms[Programs]):
         """See Remote.push_tree."""
         path = self.folder / tree.digest
         async with self._pushing:
-            await self._do("make a folder", device_tree.prepare(self.folder), QUICK_S)
+            await self._do("make a folder", device_tree.prepare(self.folder), self.link.quick_s)
             stamps = await self._stamps(path)
             known = stamps is not None and self._verified.pop(path, None) == stamps
             if known or not await self._differences(path, tree):
@@ -116,7 +115,7 @@ class AdbRemote(RunsPrograms[Programs]):
         if not busy:
             others = others_tags(self.programs.owner)
             sweep = device_tree.sweep(self.folder, others)
-            await self._do("clean up and write a file", sweep, QUICK_S)
+            await self._do("clean up and write a file", sweep, self.link.quick_s)
         return ended
 
     async def remove_all(self) -> int:
@@ -127,7 +126,7 @@ class AdbRemote(RunsPrograms[Programs]):
     async def free_bytes(self) -> int:
         """Return how much the phone's storage still takes; raises RemoteFault."""
         df = ("df", str(self.folder.parent))
-        answer = await self._do("read its free storage with df", df, QUICK_S)
+        answer = await self._do("read its free storage with df", df, self.link.quick_s)
         return device_tree.parse_free_bytes(self.link.serial, answer)
 
     async def _stamps(self, path: PurePosixPath) -> str | None:
@@ -166,7 +165,7 @@ class AdbRemote(RunsPrograms[Programs]):
             message = f"pushed files arrived changed: {'; '.join(wrong[:3])}"
             raise self.link.fault(FaultKind.CORRUPT, message)
         await self._check_programs(unpacked, tree)
-        await self._do("rename a folder", device_tree.install(unpacked, path), QUICK_S)
+        await self._do("rename a folder", device_tree.install(unpacked, path), self.link.quick_s)
         self._remember(path, stamps)
         return pushed
 
@@ -174,7 +173,7 @@ class AdbRemote(RunsPrograms[Programs]):
         if tree.programs:
             # One stands for all: their permissions have been compared, the mount is the same.
             unusable = device_tree.unusable(path, tree.programs[:1])
-            refused = await self._do("check a program", unusable, QUICK_S)
+            refused = await self._do("check a program", unusable, self.link.quick_s)
             if refused:
                 message = f"programs in {path} can't be executed: is it mounted noexec?"
                 raise self.link.fault(FaultKind.NO_EXEC, message)

@@ -87,6 +87,8 @@ class PrivateServer:
     """A key, or a folder of keys, that phones already know (ADB_VENDOR_KEYS)."""
     listens: bool = False
     """It hears phones that announce themselves, and has none of its own; see mdns.py."""
+    answer_s: float = ANSWER_S
+    """One that takes longer to answer is ended, and another started."""
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
     """Held while it is looked at and started: the second of two would take the first's socket."""
 
@@ -131,7 +133,7 @@ class PrivateServer:
 
     async def _answers(self) -> bool:
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(self.answer_s):
                 await ask(self.address, "host:version")
         except (RemoteFault, TimeoutError):
             return False
@@ -140,7 +142,7 @@ class PrivateServer:
     async def _listener(self) -> int | None:
         """Return the process that listens on the socket; None if nobody does."""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(self.answer_s):
                 _, writer = await self.address.connect(1)
         except OSError:
             return None

@@ -21,8 +21,6 @@ MAX_REQUEST = 0xFFFF
 """Bytes: its length is told in four hexadecimal digits."""
 MAX_READ = 1 << 20
 """Bytes of one piece of any protocol: whoever tells of more is not read to its end."""
-ANSWER_S = 10.0
-"""How long a server may take to answer a question."""
 _BUFFER = 1 << 20
 _LENGTH = re.compile(rb"[0-9A-Fa-f]{4}")
 
@@ -41,10 +39,10 @@ class Connection:
     async def open(cls, address: Address) -> Self:
         """Connect; raises RemoteFault `adb_server` if no server is there."""
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(address.answer_s):
                 reader, writer = await address.connect(_BUFFER)
         except TimeoutError as error:
-            message = f"the adb server accepted no connection for {ANSWER_S:g} s"
+            message = f"the adb server accepted no connection for {address.answer_s:g} s"
             raise _gone(address, message) from error
         except OSError as error:
             raise _gone(address, f"no adb server answers: {error.strerror or error}") from error
@@ -134,11 +132,12 @@ async def open_service(address: Address, serial: str, name: str) -> Connection:
 async def ask(address: Address, request: str, place: str = "") -> str:
     """Return the server's answer to a question; raises RemoteFault."""
     try:
-        async with asyncio.timeout(ANSWER_S), opened(address) as connection:
+        async with asyncio.timeout(address.answer_s), opened(address) as connection:
             await connection.request(request, place or str(address))
             return (await connection.read_block()).decode(errors="replace")
     except TimeoutError as error:
-        raise _gone(address, f"the adb server did not answer for {ANSWER_S:g} s") from error
+        message = f"the adb server did not answer for {address.answer_s:g} s"
+        raise _gone(address, message) from error
 
 
 def _gone(address: Address, message: str) -> RemoteFault:

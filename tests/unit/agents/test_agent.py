@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import agent as agent_module
-from agents.agent import AgentParts, HostAgent
+from agents.agent import AgentParts, AgentPauses, HostAgent
 from agents.link import ControllerAway
 from agents.metrics import AgentMetrics
 from agents.outbox import Outbox
@@ -32,8 +31,10 @@ from controller.contracts.wire import (
 from controller.metrics.names import RUN_PROGRESS
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S
+
+AT_ONCE = AgentPauses(away_s=0.0, revoked_s=0.0)
 
 
 class Bench:
@@ -70,11 +71,6 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
     box.close()
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_module, "AWAY_PAUSE_S", 0.0)
-
-
 def host_agent(
     link: MemoryLink,
     bench: Bench,
@@ -95,6 +91,7 @@ def host_agent(
             on_refused=on_refused,
             metrics=metrics or AgentMetrics(),
             shortage=shortage,
+            pauses=AT_ONCE,
         )
     )
 
@@ -676,9 +673,8 @@ async def test_a_device_that_is_not_announced_any_more_has_no_conditions(
 
 
 async def test_a_revoked_agent_ends_what_it_runs_and_comes_back_when_admitted(
-    box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: FarmBox, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(agent_module, "REVOKED_PAUSE_S", 0.0)
     link, bench = MemoryLink(box), Bench()
     async with serving(link, bench, tmp_path) as agent:
         ref = (await first_job(link, bench, agent)).job.ref
@@ -692,10 +688,7 @@ async def test_a_revoked_agent_ends_what_it_runs_and_comes_back_when_admitted(
     assert outbox(tmp_path) == []
 
 
-async def test_a_revoked_agent_drains(
-    box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(agent_module, "REVOKED_PAUSE_S", 0.0)
+async def test_a_revoked_agent_drains(box: FarmBox, tmp_path: Path) -> None:
     agent = host_agent(MemoryLink(box), Bench(), tmp_path)
     life = asyncio.create_task(agent.serve())
     async with asyncio.timeout(PATIENCE_S):

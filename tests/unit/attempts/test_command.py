@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agents.attempts import command as command_runs
+from agents.attempts.command import READING_S
 from agents.remotes.local import LocalRemote
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
@@ -22,7 +22,7 @@ from controller.scheduling.expansion import cells_of
 from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.processes import OWNER
-from tests.support.programs import RECORDED, SCRIPT, STACK, add, changed, run_on, spec_of
+from tests.support.user_program import RECORDED, SCRIPT, STACK, add, changed, run_on, spec_of
 from tests.support.waiting import PATIENCE_S
 
 
@@ -35,9 +35,11 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return store
 
 
-async def measured(tmp_path: Path, spec: WorkerSpec) -> Result | Failure:
+async def measured(
+    tmp_path: Path, spec: WorkerSpec, reading_s: float = READING_S
+) -> Result | Failure:
     remote = LocalRemote.of(tmp_path / "device", OWNER)
-    outcome = await run_on(remote, tmp_path, spec)
+    outcome = await run_on(remote, tmp_path, spec, reading_s)
     runs = list((tmp_path / "device").rglob("runs/*"))
     assert runs == [], "nothing of a run is left on the device"
     return outcome
@@ -99,10 +101,7 @@ async def test_a_program_that_takes_too_long_is_ended(store: Store, tmp_path: Pa
     assert "begun" in failure.output
 
 
-async def test_patterns_that_never_end_hold_up_no_agent(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command_runs, "READING_S", 2.0)
+async def test_patterns_that_never_end_hold_up_no_agent(store: Store, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(f"#!/bin/sh\necho took {'a' * 60}; cat $1\n")
     catalogue.add(store, tmp_path / "program", "vendor-bench/files/program")
     endless = {"pattern": "took (a|aa)+b", "kind": "k", "blame": "device", "remedy": "r"}
@@ -115,9 +114,8 @@ async def test_patterns_that_never_end_hold_up_no_agent(
             beats += 1
 
     beating = asyncio.create_task(alive())
-    failure = await measured(
-        tmp_path, changed(spec_of(tmp_path, "vendor-bench"), failures=[endless])
-    )
+    spec = changed(spec_of(tmp_path, "vendor-bench"), failures=[endless])
+    failure = await measured(tmp_path, spec, reading_s=2.0)
     beating.cancel()
     assert isinstance(failure, Failure)
     assert (failure.blame, failure.kind) == (Blame.USER, "patterns")

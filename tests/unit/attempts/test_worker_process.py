@@ -13,8 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agents.attempts import worker_process
-from agents.attempts.worker_process import OUTPUT_BYTES, OUTPUT_LINES, WorkerProcess
+from agents.attempts.worker_process import MAX_LINE_BYTES, OUTPUT_BYTES, OUTPUT_LINES, WorkerProcess
 from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import Progress
 from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, marked_processes
@@ -33,18 +32,29 @@ def say(line): print(line, flush=True)
 FOREVER = "time.sleep(600)"
 
 
-def runner(script: str, owner: str = OWNER) -> WorkerProcess:
+def runner(script: str, owner: str = OWNER, max_line_bytes: int = MAX_LINE_BYTES) -> WorkerProcess:
     command = (sys.executable, "-c", PRELUDE + textwrap.dedent(script))
-    return WorkerProcess(owner, lambda _: command)
+    return WorkerProcess(owner, lambda _: command, max_line_bytes)
 
 
-async def outcome_of(script: str, folder: Path, deadline_s: float = PATIENCE_S) -> Outcome:
+async def outcome_of(
+    script: str,
+    folder: Path,
+    deadline_s: float = PATIENCE_S,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Outcome:
     spec = builders.worker_spec(str(folder), deadline_s)
-    return await runner(script).run(spec, lambda _: None)
+    worker = runner(script, max_line_bytes=max_line_bytes)
+    return await worker.run(spec, lambda _: None)
 
 
-async def failure_of(script: str, folder: Path, deadline_s: float = PATIENCE_S) -> Failure:
-    outcome = await outcome_of(script, folder, deadline_s)
+async def failure_of(
+    script: str,
+    folder: Path,
+    deadline_s: float = PATIENCE_S,
+    max_line_bytes: int = MAX_LINE_BYTES,
+) -> Failure:
+    outcome = await outcome_of(script, folder, deadline_s, max_line_bytes)
     assert isinstance(outcome, Failure)
     return outcome
 
@@ -184,9 +194,8 @@ async def test_garbled_output(tmp_path: Path, line: str) -> None:
     assert len(failure.message) < 1000
 
 
-async def test_a_line_beyond_all_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_process, "MAX_LINE_BYTES", 2**16)
-    failure = await failure_of("say('x' * 2**20); say(RESULT)", tmp_path)
+async def test_a_line_beyond_all_bounds(tmp_path: Path) -> None:
+    failure = await failure_of("say('x' * 2**20); say(RESULT)", tmp_path, max_line_bytes=2**16)
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "protocol")
 
 

@@ -13,7 +13,7 @@ from controller.contracts.errors import NotFound, UserError
 from controller.store.protocol import StoreReader
 from controller.store.sqlite import SqliteStore
 from tests.support.command_line import complaint_of
-from tests.support.stored import AGENT, CPU, PHONE
+from tests.support.store_examples import AGENT, CPU, PHONE
 
 RUN = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "x")
 

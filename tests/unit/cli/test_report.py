@@ -8,7 +8,7 @@ import pytest
 
 from controller.contracts.result import Failure, Result
 from controller.store.sqlite import SqliteStore
-from tests.support import stored
+from tests.support import store_examples
 from tests.support.command_line import benchfarm, complaint_of
 
 
@@ -18,18 +18,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     store = SqliteStore.open(home / "store.sqlite")
     try:
-        store.save_agent(stored.AGENT, [stored.CPU, stored.PHONE])
-        record = stored.sweep_record()
-        runs = store.add_sweep(record, stored.runs_for(record))
-        devices = (stored.CPU, stored.CPU, stored.PHONE)
+        store.save_agent(store_examples.AGENT, [store_examples.CPU, store_examples.PHONE])
+        record = store_examples.sweep_record()
+        runs = store.add_sweep(record, store_examples.runs_for(record))
+        devices = (store_examples.CPU, store_examples.CPU, store_examples.PHONE)
         outcomes: tuple[Result | Failure, ...] = (
-            stored.result(),
-            stored.failure(),
-            stored.result(0.5),
+            store_examples.result(),
+            store_examples.failure(),
+            store_examples.result(0.5),
         )
         for run, device, outcome in zip(runs, devices, outcomes, strict=True):
-            granted = stored.grant(run, device)
-            store.save_runs([granted, stored.report(granted.run, outcome)])
+            granted = store_examples.grant(run, device)
+            store.save_runs([granted, store_examples.report(granted.run, outcome)])
     finally:
         store.close()
     return home
@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sweep_id() -> str:
-    return stored.sweep_record().sweep_id
+    return store_examples.sweep_record().sweep_id
 
 
 def test_a_sweeps_report_is_written_where_asked(home: Path, sweep_id: str, tmp_path: Path) -> None:

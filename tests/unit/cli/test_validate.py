@@ -8,7 +8,7 @@ import pytest
 
 from controller.contracts.device import RegisteredDevice
 from controller.store.sqlite import SqliteStore
-from tests.support import stored
+from tests.support import store_examples
 from tests.support.command_line import benchfarm
 
 SWEEP = b"""
@@ -23,10 +23,10 @@ NAMED = b"phone-1: no runtime for armeabi-v7a (of litert: arm64-v8a, x86_64)"
 
 def known(home: Path, abi: str) -> None:
     """Have the farm of this home know a phone."""
-    device = stored.PHONE.device.model_copy(update={"facts": {"abi": abi}})
-    phone = RegisteredDevice.model_validate({**dict(stored.PHONE), "device": device})
+    device = store_examples.PHONE.device.model_copy(update={"facts": {"abi": abi}})
+    phone = RegisteredDevice.model_validate({**dict(store_examples.PHONE), "device": device})
     store = SqliteStore.open(home / "store.sqlite")
-    store.save_agent(stored.AGENT, [phone])
+    store.save_agent(store_examples.AGENT, [phone])
     store.close()
 
 

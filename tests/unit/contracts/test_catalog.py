@@ -167,9 +167,8 @@ def test_a_broken_manifest_is_named(
     path = tmp_path / "broken_parts" / "manifests" / "stacks" / "x.yaml"
     path.write_bytes(content)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(catalog_module, "MANIFEST_PACKAGES", ("broken_parts",))
     with pytest.raises(SweepInvalid) as caught:
-        load_catalog()
+        catalog_module._by_name(StackManifest, "stacks", ("broken_parts",))
     assert str(path) in caught.value.tried
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,30 +27,30 @@ SWEEP = ROOT / "sweeps/retinanet-precision.yaml"
 COMMAND = "name: mine\ncommand: {}\n"
 
 
-def _sweep(path: Path, _: pytest.MonkeyPatch) -> object:
+def _sweep(path: Path) -> object:
     return parse_sweep(path.read_bytes(), str(path))
 
 
-def _task_or_stack(path: Path, _: pytest.MonkeyPatch) -> object:
+def _task_or_stack(path: Path) -> object:
     return catalogue.add(Store(path.parent / "store"), path, None)
 
 
-def _manifest(path: Path, _: pytest.MonkeyPatch) -> object:
+def _manifest(path: Path) -> object:
     return catalog._read(StackManifest, path)
 
 
-def _profile(path: Path, _: pytest.MonkeyPatch) -> object:
+def _profile(path: Path) -> object:
     return profiles.load(str(path))
 
 
-def _recipe(path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.setattr(recipe, "COMMON", path)
-    return recipe.recipe_named("litert-x86_64")
+def _recipe(path: Path) -> object:
+    folder = shutil.copytree(recipe.FOLDER, path.parent / "recipes")
+    shutil.copy(path, folder / recipe.COMMON)
+    return recipe.recipe_named("litert-x86_64", folder)
 
 
-def _policy(path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    monkeypatch.setattr(policy, "FOLDER", path.parent)
-    return policy.load_policy.__wrapped__(path.stem)
+def _policy(path: Path) -> object:
+    return policy.load_policy(path.stem, path.parent)
 
 
 DOORS = {
@@ -58,23 +59,20 @@ DOORS = {
     "models add, a stack": (_task_or_stack, COMMAND),
     "manifest, also of a user": (_manifest, STACK.read_text()),
     "profile of a virtual phone": (_profile, (profiles.FOLDER / "flagship.yaml").read_text()),
-    "bundle recipe": (_recipe, recipe.COMMON.read_text()),
+    "bundle recipe": (_recipe, (recipe.FOLDER / recipe.COMMON).read_text()),
     "policy": (_policy, (policy.FOLDER / "lab.yaml").read_text()),
 }
 
 
 @pytest.mark.parametrize(("open_door", "text"), DOORS.values(), ids=DOORS)
 def test_a_key_given_twice_is_called_that(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    open_door: Callable[[Path, pytest.MonkeyPatch], object],
-    text: str,
+    tmp_path: Path, open_door: Callable[[Path], object], text: str
 ) -> None:
     path = tmp_path / "mine.yaml"
     key = next(re.finditer(r"^(\w+):", text, re.MULTILINE))[1]
     path.write_text(f"{text}{key}: other\n")
     with pytest.raises((BenchfarmError, DocumentRefused)) as caught:
-        open_door(path, monkeypatch)
+        open_door(path)
     said = str(caught.value)
     line = len(path.read_text().splitlines())
     assert f"line {line}, column 1: key '{key}' is given twice" in said

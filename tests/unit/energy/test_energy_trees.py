@@ -12,8 +12,8 @@ import pytest
 from agents.energy.account import Account
 from agents.energy.readings import Reading
 from agents.energy.sampled import energy_of
-from tests.support.loads import BEGIN_S, CONSTANT, IDLE_W, LOADS, REST, RUN, Load
-from tests.support.sampled_trees import Files, sampled
+from tests.support.fake_sysfs import Files, sampled
+from tests.support.power_loads import BEGIN_S, CONSTANT, IDLE_W, LOADS, REST, RUN, Load
 
 VOLTS = 3.9
 QUERIES = 480

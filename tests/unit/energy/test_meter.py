@@ -17,7 +17,7 @@ from agents.energy.meter_log import MAX_LINE_BYTES, MOST_LINES_A_SECOND, MeterLo
 from agents.energy.trace import EnergyUnknownError
 from controller.contracts.device import Device
 from tests.support import builders, fake_meter
-from tests.support.loads import BEGIN_S, BURSTS, CONSTANT, LOADS, REST, RUN, Load
+from tests.support.power_loads import BEGIN_S, BURSTS, CONSTANT, LOADS, REST, RUN, Load
 from tests.support.processes import is_dead
 from tests.support.waiting import eventually, until
 

@@ -22,7 +22,7 @@ from controller.contracts.result import Measurement, Outcome, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import CandidateJob, OnDeviceProgram, Progress, WorkerSpec
 from tests.support import builders, fake_meter
-from tests.support.loads import IDLE_W, REST, RUN, STEPS
+from tests.support.power_loads import IDLE_W, REST, RUN, STEPS
 from tests.unit.energy.test_meter import MOMENTS, UNIX_S, noisy
 
 SHAPES = load_catalog().workloads["shapes_classifier"]

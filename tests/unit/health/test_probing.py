@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents import agent as agent_module
-from agents.agent import AgentParts, HostAgent
+from agents.agent import AgentParts, AgentPauses, HostAgent
 from agents.health.prober import ProbeResult
 from agents.health.probing import WHY_CHARACTERS, Probing
 from agents.link import ControllerAway
@@ -19,7 +18,7 @@ from controller.contracts.wire import ProbeOrder
 from controller.scheduling.device_life import Failed, ProbeWanted
 from tests.support import builders
 from tests.support.farm import FarmBox
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S
 
 ORDER = ProbeOrder(device_id="cpu-1", number=0)
@@ -56,6 +55,7 @@ async def serving(link: MemoryLink, prober: Prober, folder: Path) -> AsyncIterat
         runners={},
         folder=folder,
         probers={DeviceKind.CPU_HOST: prober},
+        pauses=AgentPauses(away_s=0.0),
     )
     agent = HostAgent(parts)
     life = asyncio.create_task(agent.serve())
@@ -69,9 +69,8 @@ async def serving(link: MemoryLink, prober: Prober, folder: Path) -> AsyncIterat
 
 
 async def test_it_is_done_once_and_told_until_the_controller_has_it(
-    box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box: FarmBox, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(agent_module, "AWAY_PAUSE_S", 0.0)
     link, prober = MemoryLink(box), Prober()
     link.hold_s = 0.01
     async with serving(link, prober, tmp_path):

@@ -6,12 +6,13 @@ import pwd
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agents.host.cores import PLACES, exclusive_cores, free_cores, lock_folder
-from controller.platform import locks
+from agents.host import cores
+from agents.host.cores import PLACES, free_cores, lock_folder
 from controller.platform.locks import flocks
 from tests.support.waiting import PATIENCE_S
 
@@ -29,9 +30,7 @@ asyncio.run(hold())
 """
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "RETRY_S", 0.01)
+exclusive_cores = partial(cores.exclusive_cores, retry_s=0.01)
 
 
 async def test_two_holders_of_a_core_exclude_each_other(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.inference.bundle import recipe as recipes
 from agents.inference.bundle.recipe import (
+    FOLDER,
+    RUNTIMES,
     BundleUnbuildable,
     load_recipe,
     recipe_named,
@@ -56,14 +57,11 @@ def test_an_unknown_one_is_refused_with_those_there_are(name: str) -> None:
         recipe_named(name)
 
 
-def test_a_wheel_that_is_not_pinned_for_an_architecture_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtimes = shutil.copytree(recipes.RUNTIMES, tmp_path / "runtimes")
-    file = runtimes / "litert.yaml"
+def test_a_wheel_that_is_not_pinned_for_an_architecture_is_named(tmp_path: Path) -> None:
+    folder = shutil.copytree(FOLDER, tmp_path / "recipes")
+    file = folder / RUNTIMES / "litert.yaml"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(line for line in lines if "arm64-v8a: 0ab0" not in line))
-    monkeypatch.setattr(recipes, "RUNTIMES", runtimes)
-    assert load_recipe("litert", "x86_64").name == "litert-x86_64"
+    assert load_recipe("litert", "x86_64", folder).name == "litert-x86_64"
     with pytest.raises(BundleUnbuildable, match=r"no wheel of numpy is pinned for it"):
-        load_recipe("litert", "arm64-v8a")
+        load_recipe("litert", "arm64-v8a", folder)

@@ -13,8 +13,7 @@ import pytest
 
 from agents.host import helper_process
 from agents.host.oom import OOM_SCORE_ADJ
-from agents.inference import content
-from agents.inference.content import Content
+from agents.inference.content import DEADLINE_S, Content
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import WorkerFault
 from controller.contracts.mobile import OnDevice
@@ -30,10 +29,13 @@ def task() -> OnDevice:
 
 
 async def fault_of(
-    tmp_path: Path, task: OnDevice, then: Callable[[psutil.Process], None]
+    tmp_path: Path,
+    task: OnDevice,
+    then: Callable[[psutil.Process], None],
+    deadline_s: float = DEADLINE_S,
 ) -> Failure:
     """Return what comes of a run when something happens to what makes its model ready."""
-    making = Content(tmp_path, tmp_path)
+    making = Content(tmp_path, tmp_path, deadline_s=deadline_s)
     waiting = asyncio.create_task(making.task("shapes_classifier", task, "int8", None))
     await until(lambda: _helpers() or waiting.done(), "models.mobile has been started")
     (helper,) = _helpers()
@@ -72,11 +74,8 @@ async def test_killed_for_memory_it_is_the_workloads_fault(
     assert (failure.blame, failure.kind) == (Blame.WORKLOAD, "out_of_memory")
 
 
-async def test_it_has_a_deadline(
-    tmp_path: Path, task: OnDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(content, "DEADLINE_S", 1.0)
-    failure = await fault_of(tmp_path, task, psutil.Process.suspend)
+async def test_it_has_a_deadline(tmp_path: Path, task: OnDevice) -> None:
+    failure = await fault_of(tmp_path, task, psutil.Process.suspend, deadline_s=1.0)
     assert (failure.blame, failure.kind) == (Blame.HARNESS, "deadline")
     assert failure.message == "cannot prepare with models.mobile: no end after 1 s"
 

@@ -15,7 +15,7 @@ from kernels.ops.sigmoid_focal_loss import sigmoid_focal_loss
 from kernels.ops.sigmoid_focal_loss_from_labels import sigmoid_focal_loss_from_labels
 from kernels.reference import focal_loss as reference
 from kernels.reference.focal_loss import Reduction
-from tests.support.focal import true_loss, true_slope
+from tests.support.focal_loss_reference import true_loss, true_slope
 
 DTYPES = [torch.float32, torch.bfloat16]
 REDUCTIONS: list[Reduction] = ["none", "mean", "sum"]

@@ -55,14 +55,10 @@ def test_a_library_that_cannot_be_loaded_is_as_good_as_none(tmp_path: Path) -> N
 
 def test_plain_torch_is_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(build, "LIBRARY", tmp_path / "none.so")
-    capabilities.cache_clear()
-    try:
-        with pytest.warns(RuntimeWarning, match="kernels run in plain torch"):
-            capabilities()
-        capabilities()  # a second warning would be an error here
-    finally:
-        capabilities.cache_clear()
+    missing = tmp_path / "none.so"
+    with pytest.warns(RuntimeWarning, match="kernels run in plain torch"):
+        capabilities(missing)
+    capabilities(missing)  # a second warning would be an error here
 
 
 def test_a_library_of_other_sources_is_refused(

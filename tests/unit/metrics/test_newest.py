@@ -5,7 +5,7 @@ from controller.contracts.result import Measurement, Outcome, Validity
 from controller.contracts.run import Run, RunChange
 from controller.contracts.units import Unit
 from controller.metrics.newest import NewestResults, ResultKey, newest_of
-from tests.support import stored
+from tests.support import store_examples
 
 KEY = ResultKey("host-1", "retinanet", "eager", "training", "fp32")
 
@@ -51,7 +51,7 @@ def test_a_snapshot_does_not_change() -> None:
 
 
 def test_a_result_of_a_run_loses_its_samples() -> None:
-    change = _reported(stored.result(0.25))
+    change = _reported(store_examples.result(0.25))
     assert change.record
     found = newest_of(change.run, change.record)
     assert found
@@ -65,19 +65,19 @@ def test_a_result_of_a_run_loses_its_samples() -> None:
 
 
 def test_a_failure_and_a_late_result_add_nothing() -> None:
-    failed = _reported(stored.failure())
+    failed = _reported(store_examples.failure())
     assert failed.record
     assert newest_of(failed.run, failed.record) is None
 
-    late = stored.report(stored.lose(_leased()).run, stored.result())
+    late = store_examples.report(store_examples.lose(_leased()).run, store_examples.result())
     assert late.record
     assert not late.record.counted
     assert newest_of(late.run, late.record) is None
 
 
 def _leased() -> Run:
-    return stored.grant(stored.runs_for(stored.sweep_record())[0]).run
+    return store_examples.grant(store_examples.runs_for(store_examples.sweep_record())[0]).run
 
 
 def _reported(outcome: Outcome) -> RunChange:
-    return stored.report(_leased(), outcome)
+    return store_examples.report(_leased(), outcome)

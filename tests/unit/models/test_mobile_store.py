@@ -17,7 +17,7 @@ from models.mobile.errors import ContentDiffers, FileUnreadable, ModelUnusable, 
 from models.mobile.preparation import PrepareOrder, prepare
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, pins_of, stored
-from tests.support.altered_model import with_custom_operator, with_newer_operator
+from tests.support.unsupported_models import with_custom_operator, with_newer_operator
 
 CATALOG = load_catalog()
 SURROGATES = {n: w for n, w in CATALOG.workloads.items() if w.on_device and w.on_device.surrogate}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,10 +87,9 @@ async def test_a_phone_that_does_not_answer_is_read_at_the_next_round(
 
 
 async def test_all_phones_there_are_read_again_and_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
 ) -> None:
-    monkeypatch.setattr(idle, "PERIOD_S", 0.0)
-    life = asyncio.create_task(bench.idle.go_on())
+    life = asyncio.create_task(replace(bench.idle, period_s=0.0).go_on())
     while len(bench.read) < 2:
         await asyncio.sleep(0)
     bench.present = []

@@ -10,7 +10,7 @@ import pytest
 
 from controller.platform.programs import python_module
 from controller.profiles.model import Profile
-from tests.support.recorded import recorded_profile
+from tests.support.recorded_profiles import recorded_profile
 
 ROOT = Path(__file__).parents[3]
 

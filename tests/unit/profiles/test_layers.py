@@ -38,7 +38,7 @@ def replayed(profile: Profile, folder: Path) -> Profile:
     tasks = replays_of(profile)
     assert all(isinstance(task, LayerReplay) for task in tasks)
     (folder / "replays.json").write_text(json.dumps([t.model_dump(mode="json") for t in tasks]))
-    run_module("replaying", folder)
+    run_module("replay_kernels", folder)
     done = _REPLAYED.validate_json((folder / "replay-times.json").read_bytes())
     assert [one.refused for one in done] == [None] * len(tasks)
     with (folder / "verbose.log").open("rb") as log:

@@ -7,7 +7,7 @@ from pathlib import Path
 from controller.profiles.capturing import profile_of
 from controller.profiles.files import read, write
 from controller.profiles.model import Profile
-from tests.support.recorded import captured, matched_bodies, true_bodies
+from tests.support.recorded_profiles import captured, matched_bodies, true_bodies
 
 
 def test_every_primitive_is_matched_to_an_op_and_a_module(profile: Profile) -> None:

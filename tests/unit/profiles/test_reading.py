@@ -11,7 +11,7 @@ import pytest
 
 from controller.profiles.capturing import profile_of
 from controller.profiles.importing import import_file
-from tests.support.recorded import captured
+from tests.support.recorded_profiles import captured
 
 VERBOSE = (
     "onednn_verbose,v1,1000000.5,primitive,exec,cpu,reorder,jit:uni,undef,"

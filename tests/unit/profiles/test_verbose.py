@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from controller.profiles import verbose
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.importing import import_file
 from controller.profiles.primitive import primitive_of
@@ -198,10 +197,7 @@ def line_by_line(log: bytes) -> tuple[dict[bytes, list[float]], int]:
 
 
 @pytest.mark.parametrize("chunk_bytes", [1000, 4096, CHUNK_BYTES])
-def test_torn_logs_are_read_as_line_by_line(
-    chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verbose, "CHUNK_BYTES", chunk_bytes)
+def test_torn_logs_are_read_as_line_by_line(chunk_bytes: int) -> None:
     lines = [line for p in sorted(LOGS.glob("*.log")) for line in p.read_bytes().splitlines()]
     assert max(map(len, lines)) < 480, "torn, twice as long at most: a chunk holds it"
     random = Random(0)
@@ -209,7 +205,7 @@ def test_torn_logs_are_read_as_line_by_line(
         chosen = [torn(line, random) for line in random.choices(lines, k=60)]
         log = random.choice([b"\n", b"\r\n"]).join(chosen) + random.choice([b"", b"\n"])
         facts = LogFacts()
-        found = totals(io.BytesIO(log), facts)
+        found = totals(io.BytesIO(log), facts, chunk_bytes)
         expected, others = line_by_line(log)
         assert {body: total.calls for body, total in found.items()} == {
             body: len(times) for body, times in expected.items()

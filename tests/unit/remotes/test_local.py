@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import KILLED
-from tests.support.memory import limited_memory
+from tests.support.memory_limit import limited_memory
 from tests.support.processes import OWNER
 from tests.support.waiting import PATIENCE_S
 

@@ -6,7 +6,7 @@ from controller.contracts.errors import Incomparable, NotFound
 from controller.contracts.records import StoredResult
 from controller.reports.views.comparison import comparison_view
 from controller.reports.views.model import Ranking, ReportView
-from tests.support.measured_sweep import MADE, catalog, repeats
+from tests.support.sweep_examples import MADE, catalog, repeats
 
 
 def compared(subjects: list[str], *results: list[StoredResult]) -> ReportView:

@@ -21,10 +21,10 @@ from controller.reports.html.page import PACKAGE, Page, policy_for, render
 from controller.reports.html.report import report_html
 from controller.reports.views.sweep import sweep_view
 from tests.support.figures import Figure
-from tests.support.measured_sweep import (
+from tests.support.sweep_examples import (
     HOSTILE,
     MADE,
-    MeasuredSweep,
+    SweepExample,
     catalog,
     failure,
     repeats,
@@ -64,7 +64,7 @@ class Tags(HTMLParser):
 
 
 def report_of(results: list[StoredResult] | None = None) -> str:
-    return report_html(sweep_view(MeasuredSweep().data(results), catalog(), MADE))
+    return report_html(sweep_view(SweepExample().data(results), catalog(), MADE))
 
 
 def test_every_text_of_a_report_is_escaped() -> None:
@@ -80,7 +80,7 @@ def test_every_text_of_a_report_is_escaped() -> None:
         result(device="b", knobs={"precision": "x"}, metrics=trained((2.0, 2.1))),
     ]
     failed = failure(device="c", message=HOSTILE, output=HOSTILE, kind=HOSTILE)
-    data = MeasuredSweep().data([broken, *fine], [failed])
+    data = SweepExample().data([broken, *fine], [failed])
     text = report_html(sweep_view(data, catalog(), MADE))
     plain = Tags(report_of([*repeats("b", (1.0, 1.1)), *repeats("c", (2.0, 2.1))]))
     found = Tags(text)
@@ -123,7 +123,7 @@ def test_templates_come_with_the_package(name: str) -> None:
 
 
 def written(devices: int) -> str:
-    data = MeasuredSweep(devices=devices, workloads=10, repeats=3, samples=100).data()
+    data = SweepExample(devices=devices, workloads=10, repeats=3, samples=100).data()
     return report_html(sweep_view(data, catalog(), MADE))
 
 

@@ -13,11 +13,11 @@ from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
 from controller.reports.views.sweep import sweep_view
-from tests.support.measured_sweep import (
+from tests.support.sweep_examples import (
     HOSTILE,
     MADE,
     TARGET,
-    MeasuredSweep,
+    SweepExample,
     catalog,
     failure,
     queried,
@@ -32,7 +32,7 @@ def view_of(
     failures: list[StoredFailure] | None = None,
     baseline: dict[str, Scalar] | None = None,
 ) -> ReportView:
-    data = MeasuredSweep(baseline=baseline or {}).data(results, failures or [])
+    data = SweepExample(baseline=baseline or {}).data(results, failures or [])
     return sweep_view(data, catalog(), MADE)
 
 

@@ -19,9 +19,8 @@ from controller.contracts.administration import (
 )
 from controller.contracts.device import DeviceStatus
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
-from controller.runtime import api
 from controller.runtime.access import Access
-from controller.runtime.api import ApiOptions, serve_api, url_of
+from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
 from controller.runtime.feed import Feed
 from controller.runtime.home import Home
@@ -54,12 +53,12 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(folder: Path, max_streams: int = MAX_STREAMS) -> AsyncIterator[Served]:
     feed, box = Feed(), FarmBox(folder / "store.sqlite")
     box.on_event = feed.publish
     box.farm.register(builders.registration())
     access = Access(box.store, ADMIN_TOKEN, box.clock)
-    options = ApiOptions(access=access, metrics_token="4567", port=0)
+    options = ApiOptions(access=access, metrics_token="4567", port=0, max_streams=max_streams)
     runner = await serve_api(box.farm, feed, list, options)
     try:
         yield Served(box, access, url_of(runner))
@@ -93,10 +92,9 @@ async def test_a_submitter_submits_watches_cancels_and_resumes_own_sweeps(tmp_pa
 
 
 async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(api, "MAX_STREAMS", 1)
-    async with served(tmp_path) as there:
+    async with served(tmp_path, max_streams=1) as there:
         ann, ben = await there.new_user("ann"), await there.new_user("ben")
         ids = [(await asyncio.to_thread(u.submit, builders.sweep())).sweep_id for u in (ann, ben)]
 

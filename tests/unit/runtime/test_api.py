@@ -13,10 +13,10 @@ import pytest
 from controller.contracts.error_payload import ErrorPayload
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
-from controller.runtime import http_json
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
 from controller.runtime.feed import Feed
+from controller.runtime.http_json import BODY_TIMEOUT_S
 from tests.support import builders
 from tests.support.farm import FarmBox
 
@@ -25,12 +25,16 @@ TOKENS = {"api": "0123", "metrics": "4567", "wrong": "89ab", "none": None}
 
 
 @asynccontextmanager
-async def api(folder: Path, port: int = 0) -> AsyncIterator[str]:
+async def api(
+    folder: Path, port: int = 0, body_timeout_s: float = BODY_TIMEOUT_S
+) -> AsyncIterator[str]:
     """Serve a farm of one server for a while; give the URL."""
     box = FarmBox(folder / "store.sqlite")
     box.farm.register(builders.registration())
     access = Access(box.store, "0123", box.clock)
-    options = ApiOptions(access=access, metrics_token="4567", port=port)
+    options = ApiOptions(
+        access=access, metrics_token="4567", port=port, body_timeout_s=body_timeout_s
+    )
     runner = await serve_api(box.farm, Feed(), lambda: TARGETS, options)
     yield url_of(runner)
     await runner.cleanup()
@@ -88,11 +92,8 @@ async def test_an_encoded_body_is_refused_with_one_line(tmp_path: Path, encoding
     assert len(str(error)) < 400
 
 
-async def test_a_body_that_does_not_arrive_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_json, "BODY_TIMEOUT_S", 0.2)
-    async with api(tmp_path) as url:
+async def test_a_body_that_does_not_arrive_is_refused(tmp_path: Path) -> None:
+    async with api(tmp_path, body_timeout_s=0.2) as url:
         host, port = url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         token = f"Authorization: Bearer {TOKENS['api']}"

@@ -14,8 +14,7 @@ import pytest
 
 from controller.contracts.administration import TokenList
 from controller.contracts.errors import FarmUnavailable, UserError
-from controller.runtime import client as client_module
-from controller.runtime.client import TOKEN_VARIABLE, FarmClient, Patience
+from controller.runtime.client import TOKEN_VARIABLE, FarmClient, Patience, Timings
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 
@@ -77,12 +76,9 @@ def test_what_is_no_controller_is_told(other: str, tmp_path: Path) -> None:
         there.resume("s-1")
 
 
-def test_a_controller_that_is_waited_for_is_named_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(client_module, "RETRY_S", 0.0)
+def test_a_controller_that_is_waited_for_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
     away = FarmUnavailable("calling it", "nobody listens", "wait")
-    patience = Patience("at http://h:1")
+    patience = Patience("at http://h:1", timings=Timings(retry_s=0.0))
     patience.wait(away)
     patience.wait(away)
     assert capsys.readouterr().err == "waiting up to 60 s for the controller at http://h:1\n"

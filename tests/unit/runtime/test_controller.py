@@ -12,8 +12,8 @@ import pytest
 
 from controller.contracts.errors import HomeUnusable, StoreUnavailable
 from controller.platform.atomic import write_private
-from controller.runtime import client, controller
 from controller.runtime import cluster as clusters
+from controller.runtime.client import Timings
 from controller.runtime.controller import Controller, keep_time
 from controller.runtime.feed import Feed
 from controller.runtime.home import Cluster, Endpoint, Home
@@ -51,7 +51,6 @@ async def test_a_restart_that_fails_ends_the_process_so_that_there_is_another(
     home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(os, "_exit", exit_)
-    monkeypatch.setattr(controller, "RESTART_PAUSE_S", 0.0)
     options = ControllerOptions(str(home.path), "127.0.0.1", 0, QUARANTINE_AFTER)
     writer = SqliteStore.open(home.store)
     try:
@@ -59,7 +58,7 @@ async def test_a_restart_that_fails_ends_the_process_so_that_there_is_another(
             Controller(options)
         listens_at(home, "http://127.0.0.1:1")
         with pytest.raises(Exited):
-            Controller(options)
+            Controller(options, restart_pause_s=0.0)
     finally:
         writer.close()
     assert "another process writes to it" in caplog.text
@@ -80,16 +79,15 @@ def remains(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
 
 
 def test_a_farm_whose_controller_is_gone_is_not_up(
-    remains: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    remains: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(client, "RESTART_S", 0.1)
-    monkeypatch.setattr(client, "RETRY_S", 0.0)
+    short = Timings(restart_s=0.1, retry_s=0.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         listens_at(remains, url)
-        assert bring_up(remains, UpOptions()).url == url
+        assert bring_up(remains, UpOptions(), short).url == url
     with pytest.raises(AssertionError, match="a farm was begun"):
-        bring_up(remains, UpOptions())
+        bring_up(remains, UpOptions(), short)
     said = f"waiting up to 0 s for the controller of {remains.path}\n"
     assert capsys.readouterr().err == said
 
@@ -97,7 +95,6 @@ def test_a_farm_whose_controller_is_gone_is_not_up(
 async def test_a_full_disk_is_told_once_and_outlasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(controller, "STORE_PAUSE_S", 0.0)
     box = FarmBox(tmp_path / "store.sqlite")
     box.farm.register(builders.registration())
     box.clock.now += TTL_S
@@ -109,7 +106,7 @@ async def test_a_full_disk_is_told_once_and_outlasted(
         save_agent(*args)
 
     monkeypatch.setattr(box.store, "save_agent", save)
-    clock = asyncio.create_task(keep_time(box.farm, Feed()))
+    clock = asyncio.create_task(keep_time(box.farm, Feed(), store_pause_s=0.0))
     async with asyncio.timeout(PATIENCE_S):
         while box.farm.state().agents[0].online and not clock.done():
             await asyncio.sleep(0)

@@ -31,8 +31,8 @@ from controller.runtime.lifetime import UpOptions, wanted
 from controller.runtime.prometheus import running_beside
 from models.mobile.samples import TRUTH_JSON, read_truths
 from models.mobile.store import Store, stored
-from tests.support.damaged_files import DAMAGES
-from tests.support.stored import result
+from tests.support.file_damage import DAMAGES
+from tests.support.store_examples import result
 
 SEEDS = range(90)
 LONGEST_LINE = 2000

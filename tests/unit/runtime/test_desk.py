@@ -309,14 +309,16 @@ def test_a_user_s_open_runs_have_so_many_selectors(box: FarmBox) -> None:
         box.farm.sweeps.submit(builders.sweep(devices=devices), user="ann")
 
 
-def test_a_run_is_not_resumed_for_ever(box: FarmBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "MAX_ATTEMPTS", 3)
+def test_a_run_is_not_resumed_for_ever(tmp_path: Path) -> None:
+    box = FarmBox(tmp_path / "store.sqlite", settings=FarmSettings(max_attempts=3))
+    box.farm.register(builders.registration())
     sweep_id = box.farm.sweeps.submit(builders.sweep(), user="ann").sweep_id
     for _ in range(2):
         assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
         assert box.farm.sweeps.resume(sweep_id, "ann") == 1
     assert box.farm.sweeps.cancel(sweep_id, "ann") == 1
     assert box.farm.sweeps.resume(sweep_id, "ann") == 0
+    box.close()
 
 
 def test_what_a_sweep_has_on_each_device_is_limited_too(tmp_path: Path) -> None:

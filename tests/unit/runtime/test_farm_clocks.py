@@ -14,7 +14,7 @@ from controller.contracts.wire import AttemptRef, Exchange, Orders, Report
 from controller.runtime.fleet import wrong_clocks
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
-from tests.support.link import MemoryLink
+from tests.support.memory_link import MemoryLink
 from tests.support.waiting import PATIENCE_S
 
 HOUR_S = 3600.0

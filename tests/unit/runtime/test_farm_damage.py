@@ -12,7 +12,7 @@ import pytest
 
 from controller.contracts.errors import AgentRevoked, StoreDamaged, UserError
 from controller.contracts.run import RunState
-from tests.support import builders, damage
+from tests.support import builders, sqlite_damage
 from tests.support.farm import FarmBox
 
 DAMAGES = (
@@ -128,13 +128,13 @@ def _strike(box: FarmBox, path: Path, run_id: str) -> set[str]:
 
 def _pages_of(path: Path, table: str) -> dict[int, int]:
     """Return the page that each row of a table is on."""
-    rows = [row for row in damage.rows_of(path) if row.table == table]
-    return {row.row_id: row.needs[-1][0] // damage.PAGE for row in rows}
+    rows = [row for row in sqlite_damage.rows_of(path) if row.table == table]
+    return {row.row_id: row.needs[-1][0] // sqlite_damage.PAGE for row in rows}
 
 
 def _spoil(path: Path, page: int) -> None:
     with path.open("r+b") as file:
-        file.seek(page * damage.PAGE)
+        file.seek(page * sqlite_damage.PAGE)
         file.write(bytes(PAGE_TYPE))
     # A commit of another connection, so that none goes on with the page it remembers.
     _change(path, "UPDATE alembic_version SET version_num = version_num")

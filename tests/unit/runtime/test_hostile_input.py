@@ -36,7 +36,7 @@ from controller.runtime.feed import Feed
 from controller.scheduling.expansion import cells_of
 from tests.support import builders
 from tests.support.farm import FarmBox
-from tests.support.hostile import HOSTILE, Case, corpus
+from tests.support.hostile_inputs import HOSTILE, Case, corpus
 
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "pty.spawn")
 

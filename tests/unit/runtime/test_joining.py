@@ -44,11 +44,10 @@ async def test_what_is_in_the_way_is_told_once_and_tried_again(
         raise next(lives)
 
     monkeypatch.setattr(module._Supervisor, "live_once", live_once)
-    monkeypatch.setattr(module, "RETRY_S", 0.0)
     said: list[str] = []
     joining = Joining(Address("127.0.0.1", 1), {}, None, (), cpu=True, reconnect_timeout_s=10)
     with pytest.raises(FarmUnavailable):
-        await supervise(Home(tmp_path), joining, said.append)
+        await supervise(Home(tmp_path), joining, said.append, retry_s=0.0)
     assert said == [f"this host cannot join now: No space left on device; see {tmp_path}"]
 
 

@@ -85,10 +85,9 @@ def test_a_phone_that_was_refused_is_connected_anew_and_its_new_look_waited_for(
         return PhoneResult()
 
     tell(home, "status.json", AdbStatus(server=ONE))
-    monkeypatch.setattr(phones, "RETRY_S", 0.0)
     monkeypatch.setattr(adb_agents.AdbAgent, "read", read)
     monkeypatch.setattr(adb_agents.AdbAgent, "ask", ask)
-    assert phones.connect_phone(home, address) == "p"
+    assert phones.connect_phone(home, address, retry_s=0.0) == "p"
     assert asked == [("connect", address, "anew")]
 
 

@@ -11,11 +11,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from controller.cli import common
 from controller.cli.device import list_devices
 from controller.contracts.errors import (
     FarmRestarting,
@@ -25,9 +27,9 @@ from controller.contracts.errors import (
 )
 from controller.contracts.sweep import Sweep
 from controller.platform.atomic import write_private
-from controller.runtime import client, health, lifetime
 from controller.runtime import head_supervisor as module
-from controller.runtime.client import FarmClient
+from controller.runtime import lifetime
+from controller.runtime.client import FarmClient, Timings
 from controller.runtime.cluster import Head
 from controller.runtime.head_supervisor import look_after
 from controller.runtime.health import (
@@ -52,6 +54,7 @@ OPTIONS = UpOptions(
     meter=("/bin/meter", "{device}"),
     supervised=True,
 )
+SHORT = Timings(restart_s=0.1, retry_s=0.0, answer_s=0.05)
 
 
 @pytest.fixture
@@ -153,10 +156,9 @@ def test_one_that_is_started_again_is_to_be_waited_for(home: Home) -> None:
 
 
 @pytest.fixture
-def stopped_controller(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+def stopped_controller(home: Home) -> Iterator[Home]:
     """A farm that is whole, but for a controller that takes connections and says nothing."""
-    assert health.ANSWER_S <= 5.0, "what users are promised"
-    monkeypatch.setattr(health, "ANSWER_S", 0.05)
+    assert Timings().answer_s <= 5.0, "what users are promised"
     with socket.create_server(("127.0.0.1", 0)) as stopped:
         url = f"http://127.0.0.1:{stopped.getsockname()[1]}"
         is_up(home, process_of(os.getpid()), url=url)
@@ -165,7 +167,7 @@ def stopped_controller(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controller: Home) -> None:
     assert why_away(stopped_controller) == ""
-    asked = FarmClient(stopped_controller, {})
+    asked = FarmClient(stopped_controller, {}, SHORT)
     said = "the controller has not answered for 0.05 s. Wait, or start the farm anew"
     with pytest.raises(FarmSilent, match=said):
         asked.sweep_status("s")
@@ -174,15 +176,11 @@ def test_a_controller_that_is_stopped_is_said_by_every_request(stopped_controlle
 
 
 def test_who_submits_to_one_that_is_stopped_is_told_and_waits(
-    stopped_controller: Home,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stopped_controller: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(client, "RESTART_S", 0.1)
-    monkeypatch.setattr(client, "RETRY_S", 0.0)
     sweep = Sweep(name="s", workload="w", stack="t", scenario="offline")
     with pytest.raises(FarmSilent):
-        FarmClient(stopped_controller, {}).submit(sweep, again=True)
+        FarmClient(stopped_controller, {}, SHORT).submit(sweep, again=True)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("waiting up to 0 s for the controller of")
     assert line.endswith("; the controller has not answered for 0.05 s")
@@ -192,6 +190,7 @@ def test_the_device_list_says_that_the_controller_is_stopped(stopped_controller:
     SqliteStore.open(stopped_controller.store).close()
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as said:
         patch.setenv("BENCHFARM_HOME", str(stopped_controller.path))
+        patch.setattr(common, "why_silent", partial(why_silent, answer_s=SHORT.answer_s))
         list_devices()
     assert said.getvalue() == "benchfarm: the controller has not answered for 0.05 s\n"
 
@@ -231,7 +230,6 @@ def test_what_up_was_told_is_kept_for_the_next_start(
 async def test_the_end_of_one_process_is_answered_at_once_and_down_ends_it(
     home: Home, raylet: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_S", 1000.0)  # so that only the process's end wakes it
     begun = asyncio.Queue[bool]()
 
     async def keep_standby(_: object) -> None:
@@ -247,7 +245,8 @@ async def test_the_end_of_one_process_is_answered_at_once_and_down_ends_it(
     monkeypatch.setattr(module, "is_listening", lambda _: True)
     is_up(home, process_of(raylet.pid))
     write_private(home.wanted, "{}")
-    life = asyncio.create_task(look_after(home, block=False))
+    # With so long a look, only the process's end wakes it.
+    life = asyncio.create_task(look_after(home, block=False, look_s=1000.0))
     await asyncio.sleep(0)
     assert begun.empty()
     raylet.kill()

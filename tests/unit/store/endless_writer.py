@@ -8,7 +8,16 @@ from pathlib import Path
 
 from controller.contracts.run import RunChange
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import AGENT, CPU, PHONE, grant, report, result, runs_for, sweep_record
+from tests.support.store_examples import (
+    AGENT,
+    CPU,
+    PHONE,
+    grant,
+    report,
+    result,
+    runs_for,
+    sweep_record,
+)
 
 
 def write_for_ever(path: Path) -> None:

@@ -15,7 +15,7 @@ from controller.contracts.errors import HomeUnusable
 from controller.store import tables
 from controller.store.integrity import check, salvage
 from controller.store.sqlite import SqliteStore
-from tests.support.damaged_store import identity, make, see
+from tests.support.sample_store import identity, make, see
 
 NEVER_LEASED = "the never leased runs of sweep demo-"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from controller.cli.main import main
-from tests.support import damage
-from tests.support.damaged_store import make
-from tests.support.stored import sweep_record
+from tests.support import sqlite_damage
+from tests.support.sample_store import make
+from tests.support.store_examples import sweep_record
 
 COMMANDS = (
     *("results list", "results list --failures", "results report SWEEP -o OUT.html"),
@@ -56,7 +56,7 @@ def test_the_commands_do_what_they_say_on_a_sound_store(
 def test_every_command_ends_with_lines(
     tmp_path: Path, sound: bytes, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, strike = bytearray(sound), damage.BY_BYTES[seed % len(damage.BY_BYTES)]
+    data, strike = bytearray(sound), sqlite_damage.BY_BYTES[seed % len(sqlite_damage.BY_BYTES)]
     strike(random.Random(1000 + seed), data)
     (tmp_path / "store.sqlite").write_bytes(data)
     for command in random.Random(seed).sample(COMMANDS, 5):

@@ -17,7 +17,7 @@ from controller.contracts.run import RunChange
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.store import migrate, tables
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import AGENT, CPU, change, grant, runs_for, sweep_record
+from tests.support.store_examples import AGENT, CPU, change, grant, runs_for, sweep_record
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 
 from controller.contracts.records import StoredResult
 from controller.store.sqlite import SqliteStore
-from tests.support import damage
-from tests.support.damage import RowBytes
-from tests.support.damaged_store import Seen, fill, identity, make, see
+from tests.support import sqlite_damage
+from tests.support.sample_store import Seen, fill, identity, make, see
+from tests.support.sqlite_damage import RowBytes
 
 FEW = range(60)
 """Seeds of the damages that every run of the tests does."""
@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     assert all(seen.records.values()), "each has something to lose"
     with closing(sqlite3.connect(path)) as connection:
         owned = [_rows_of(connection, record) for record in seen.records["results"]]
-    return Whole(path.read_bytes(), seen, damage.rows_of(path), owned)
+    return Whole(path.read_bytes(), seen, sqlite_damage.rows_of(path), owned)
 
 
 def _rows_of(connection: sqlite3.Connection, record: object) -> Rows:
@@ -101,13 +101,13 @@ def test_random_damage(tmp_path: Path, whole: Whole, seeds: range) -> None:
     path = tmp_path / "store.sqlite"
     outcomes: Counter[str] = Counter()
     for seed in seeds:
-        strike = damage.BY_BYTES[seed % len(damage.BY_BYTES)]
+        strike = sqlite_damage.BY_BYTES[seed % len(sqlite_damage.BY_BYTES)]
         data = bytearray(whole.data)
         strike(random.Random(seed), data)
         path.write_bytes(data)
         context = f"damage {seed} by {strike.__name__}"
         seen = see(path)
-        where = damage.changed(whole.data, bytes(data))
+        where = sqlite_damage.changed(whole.data, bytes(data))
         _nothing_is_other_or_lost_in_silence(context, whole, seen)
         if "results" in seen.errors:
             outcomes["refused"] += 1
@@ -146,7 +146,7 @@ def test_random_damage_of_the_log(tmp_path: Path, unfinished: dict[str, bytes]) 
     lost = 0
     for seed in FEW[:20]:
         name = FILES[seed % 2]
-        strike = damage.BY_BYTES[seed // 2 % len(damage.BY_BYTES)]
+        strike = sqlite_damage.BY_BYTES[seed // 2 % len(sqlite_damage.BY_BYTES)]
         data = bytearray(unfinished[name])
         strike(random.Random(seed), data)
         path = _put(tmp_path, {**unfinished, name: bytes(data)})

@@ -16,7 +16,7 @@ import pytest
 from controller.contracts.errors import HomeUnusable, StoreUnavailable
 from controller.contracts.run import RunState
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import AGENT, CPU, grant, report, result, runs_for, sweep_record
+from tests.support.store_examples import AGENT, CPU, grant, report, result, runs_for, sweep_record
 
 ROOT = Path(__file__).parents[3]
 

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import HomeUnusable, NotFound, UserError
-from controller.store import connecting, tables
 from controller.store.connecting import make_engine
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import AGENT, CPU
+from tests.support.store_examples import AGENT, CPU
 
 ROOT = Path(__file__).parents[3]
 
@@ -79,14 +78,10 @@ def test_what_is_not_our_store_is_refused_and_left_alone(
     assert before == (path.read_bytes() if path.is_file() else None)
 
 
-def test_a_reader_leaves_an_older_schema_to_the_writer(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_leaves_an_older_schema_to_the_writer(path: Path) -> None:
     SqliteStore.open(path).close()
-    monkeypatch.setattr(tables, "REVISION", "9999")
-    monkeypatch.setattr(connecting, "REVISION", "9999")
     with pytest.raises(HomeUnusable, match="is older than this release's 9999"):
-        SqliteStore.open_reader(path)
+        SqliteStore.open_reader(path, release_revision="9999")
 
 
 def test_a_reader_of_nothing_says_that_nothing_is_stored(path: Path) -> None:

@@ -22,7 +22,7 @@ from controller.store import tables
 from controller.store.packing import MAX_TEXT, pack, state_of, unpack, with_states
 from controller.store.sealing import seal_of_row
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import (
+from tests.support.store_examples import (
     AGENT,
     CPU,
     PHONE,

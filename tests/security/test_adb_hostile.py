@@ -18,7 +18,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from agents.remotes.adb import remote as remote_module
-from agents.remotes.adb import smart_socket, sync
+from agents.remotes.adb import sync
+from agents.remotes.adb.addresses import UnixSocket
 from agents.remotes.adb.connections import state_of
 from agents.remotes.adb.facts import read_device
 from agents.remotes.adb.server import AttachedServer
@@ -26,7 +27,7 @@ from agents.remotes.adb.tracker import track
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
-from tests.support.hostile_adb import (
+from tests.support.hostile_adb_server import (
     SERIAL,
     HostileServer,
     Say,
@@ -257,14 +258,13 @@ async def test_what_is_no_length(length: bytes, tmp_path: Path) -> None:
         assert await kind_of(state_of(server.address, SERIAL)) is FaultKind.ADB_SERVER
 
 
-async def test_an_answer_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smart_socket, "ANSWER_S", 0.3)
-
+async def test_an_answer_that_never_ends(tmp_path: Path) -> None:
     def drip(_: bytes) -> Iterator[bytes]:
         return chain([b"ffff"], repeat(b""))
 
     async with hostile_server(tmp_path, {b"host:devices": drip}) as server:
-        assert await kind_of(state_of(server.address, SERIAL)) is FaultKind.ADB_SERVER
+        hasty = UnixSocket(server.path, answer_s=0.3)
+        assert await kind_of(state_of(hasty, SERIAL)) is FaultKind.ADB_SERVER
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from agents.attempts.command import DeviceRunner
+from agents.attempts.command import READING_S, DeviceRunner
 from agents.inference.content import Content
 from agents.remotes.remote import Remote
 from controller.contracts.base import Scalar
@@ -88,7 +88,9 @@ def changed(spec: WorkerSpec, **changes: object) -> WorkerSpec:
     return spec.model_copy(update={"job": spec.job.model_copy(update={"program": program})})
 
 
-async def run_on(remote: Remote, tmp_path: Path, spec: WorkerSpec) -> Result | Failure:
+async def run_on(
+    remote: Remote, tmp_path: Path, spec: WorkerSpec, reading_s: float = READING_S
+) -> Result | Failure:
     """Run a job on a remote."""
     content = Content(tmp_path / "content", tmp_path / "bundles")
-    return await DeviceRunner(lambda _: remote, content).run(spec, lambda _: None)
+    return await DeviceRunner(lambda _: remote, content, reading_s).run(spec, lambda _: None)

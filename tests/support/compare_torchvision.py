@@ -1,4 +1,4 @@
-"""`python -m tests.support.against_torchvision SIZE`: ours and torchvision's RetinaNet, one step.
+"""`python -m tests.support.compare_torchvision SIZE`: ours and torchvision's RetinaNet, one step.
 
 Runs in the environment of stack ipex, where torchvision is. Prints relative differences as JSON.
 """

@@ -1,4 +1,4 @@
-"""Models that no interpreter runs, made of one that runs."""
+"""Models that no interpreter supports, made of one that is supported."""
 
 from __future__ import annotations
 

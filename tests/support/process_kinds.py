@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from tests.support.hosts import Host
+from tests.support.namespaced_hosts import Host
 from tests.support.processes import is_dead
 
 HEAD, NODE = "head", "node"

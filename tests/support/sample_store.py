@@ -15,7 +15,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import RunChange
 from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
-from tests.support.stored import (
+from tests.support.store_examples import (
     AGENT,
     CPU,
     PHONE,

@@ -1,4 +1,4 @@
-"""The agent's line to a Farm in the same process, on which things can go wrong."""
+"""An agent's link to a Farm in the same process, on which things can go wrong."""
 
 from __future__ import annotations
 

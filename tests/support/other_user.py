@@ -1,4 +1,4 @@
-"""A second user of this machine, for tests of what is kept from others: uid 65534, no groups."""
+"""Another user of this machine, for tests of what is kept from others: uid 65534, no groups."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
-STRANGER = 65534
+OTHER_UID = 65534
 """`nobody` of Debian; a process of it may read what everybody may, and nothing of ours."""
 
 
 @functools.cache
-def why_no_stranger() -> str:
+def why_no_other_user() -> str:
     """Return why this process can't become another user; "" if it can."""
     if os.geteuid() != 0:
         return "becoming a second user needs root"
-    done = subprocess.run(["true"], user=STRANGER, group=STRANGER, extra_groups=[], check=False)
-    return "" if done.returncode == 0 else f"`true` as uid {STRANGER} ended with {done.returncode}"
+    done = subprocess.run(["true"], user=OTHER_UID, group=OTHER_UID, extra_groups=[], check=False)
+    return "" if done.returncode == 0 else f"`true` as uid {OTHER_UID} ended with {done.returncode}"
 
 
-needs_stranger = pytest.mark.skipif(bool(why_no_stranger()), reason=why_no_stranger() or "-")
+needs_other_user = pytest.mark.skipif(bool(why_no_other_user()), reason=why_no_other_user() or "-")
 
 
-def run_as_stranger(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_as_other_user(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run a program of the system (not of our environment, which it may not reach) as them."""
     return subprocess.run(
         command,
-        user=STRANGER,
-        group=STRANGER,
+        user=OTHER_UID,
+        group=OTHER_UID,
         extra_groups=[],
         cwd="/",
         env={"PATH": os.defpath},
@@ -46,7 +46,7 @@ def run_as_stranger(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def call_as_stranger(call: Callable[[], T]) -> T:
+def call_as_other_user(call: Callable[[], T]) -> T:
     """Call a function in a child process of theirs; return what it does, raise what it raises.
 
     What it returns is pickled. What it needs must be imported before: they can't read our modules.
@@ -72,8 +72,8 @@ def call_as_stranger(call: Callable[[], T]) -> T:
 def _answer(said: int, call: Callable[[], T]) -> None:
     try:
         os.setgroups([])
-        os.setresgid(STRANGER, STRANGER, STRANGER)
-        os.setresuid(STRANGER, STRANGER, STRANGER)
+        os.setresgid(OTHER_UID, OTHER_UID, OTHER_UID)
+        os.setresuid(OTHER_UID, OTHER_UID, OTHER_UID)
         os.chdir("/")
         try:
             answer = pickle.dumps((call(), None))

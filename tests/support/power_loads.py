@@ -1,4 +1,4 @@
-"""Loads whose energy is known exactly: power that is constant between given moments."""
+"""Electrical loads of exactly known energy: power that is constant between given moments."""
 
 from __future__ import annotations
 

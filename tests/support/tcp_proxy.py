@@ -1,4 +1,4 @@
-"""A cable to a phone: a way over TCP that can be pulled out, plugged in again, and fall silent."""
+"""A TCP proxy in front of a phone, which can be closed, opened again, and fall silent."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 
-class Cable:
-    """Passes on all that comes, until it is pulled; then nobody gets through any more."""
+class TcpProxy:
+    """Passes on all that comes, until it is closed; then nobody gets through any more."""
 
     def __init__(self, to: str) -> None:
         self._to = to
@@ -18,7 +18,7 @@ class Cable:
         self._ends: set[asyncio.StreamWriter] = set()
         self.address = ""
 
-    async def plug(self) -> None:
+    async def open(self) -> None:
         """Listen on a free port of loopback, later on the same again."""
         former = int(self.address.rpartition(":")[2] or 0)
         self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", former)
@@ -29,7 +29,7 @@ class Cable:
         """Let nothing more through, of which neither end hears."""
         self._flows.clear()
 
-    def pull(self) -> None:
+    def close(self) -> None:
         """End what passes, and let nothing more through."""
         self._flows.set()
         if self._server:
@@ -53,11 +53,11 @@ class Cable:
 
 
 @asynccontextmanager
-async def cable(to: str) -> AsyncIterator[Cable]:
-    """Plug a cable to HOST:PORT in for a while."""
-    one = Cable(to)
-    await one.plug()
+async def tcp_proxy(to: str) -> AsyncIterator[TcpProxy]:
+    """Have a proxy of HOST:PORT for a while."""
+    one = TcpProxy(to)
+    await one.open()
     try:
         yield one
     finally:
-        one.pull()
+        one.close()

@@ -50,7 +50,7 @@ def catalog(workloads: int = 10) -> Catalog:
 
 
 @dataclass(frozen=True)
-class MeasuredSweep:
+class SweepExample:
     """A sweep of some workloads on some devices; device n is a bit slower than device n - 1."""
 
     devices: int = 3

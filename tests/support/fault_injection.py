@@ -1,4 +1,4 @@
-"""A way to a phone on which something goes wrong at one moment of a run."""
+"""Injects a fault at one moment of a run on a phone."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ GIVEN_UP_S = 2.0
 
 
 @dataclass
-class Struck:
-    """What a fault strikes in the first attempt, and what is seen of it."""
+class FaultInjection:
+    """A fault in the first attempt of a run, and what is seen of it."""
 
     moment: str
     """`push`, `start`, `run` or `pull`."""
     hangs: bool
-    strike: Callable[[], Awaitable[None]] = field(init=False)
+    inject: Callable[[], Awaitable[None]] = field(init=False)
     attempts: int = 0
     left: Mapping[psutil.Process, str] = field(default_factory=dict)
     """The phone's processes when the first attempt had failed, and their command lines."""
@@ -39,12 +39,12 @@ class Struck:
         if self.attempts > 1:
             self.outlived += [line for process, line in self.left.items() if not is_dead(process)]
             return remote
-        return _Way(remote, self)
+        return _InjectedRemote(remote, self)
 
     async def at(self, moment: str) -> None:
-        """Strike, if this is the moment."""
+        """Inject the fault, if this is the moment."""
         if moment == self.moment:
-            await self.strike()
+            await self.inject()
 
     def deadline_s(self, moment: str, deadline_s: float) -> float:
         """Return when a program is given up."""
@@ -52,11 +52,11 @@ class Struck:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _InjectedRemote:
     """A Remote that tells how far a run is."""
 
     remote: Remote
-    struck: Struck
+    injection: FaultInjection
 
     async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
         return await self.remote.run(argv, deadline_s, stdin)
@@ -68,9 +68,9 @@ class _Way:
         on_line: Callable[[bytes], None],
         environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Ended:
-        await self.struck.at("start")
-        if self.struck.moment != "run":
-            deadline_s = self.struck.deadline_s("start", deadline_s)
+        await self.injection.at("start")
+        if self.injection.moment != "run":
+            deadline_s = self.injection.deadline_s("start", deadline_s)
             return await self.remote.stream(argv, deadline_s, on_line, environment)
         begun = asyncio.Event()
 
@@ -80,18 +80,18 @@ class _Way:
             else:
                 on_line(line)
 
-        deadline_s = self.struck.deadline_s("run", deadline_s)
+        deadline_s = self.injection.deadline_s("run", deadline_s)
         stream = asyncio.create_task(self.remote.stream((*HELD, *argv), deadline_s, take))
         await begun.wait()
-        await self.struck.at("run")
+        await self.injection.at("run")
         return await stream
 
     async def push_tree(self, tree: Tree) -> Pushed:
-        await self.struck.at("push")
+        await self.injection.at("push")
         return await self.remote.push_tree(tree)
 
     async def pull(self, source: PurePosixPath, target: Path) -> None:
-        await self.struck.at("pull")
+        await self.injection.at("pull")
         await self.remote.pull(source, target)
 
     async def clean(self) -> int:

@@ -1,4 +1,4 @@
-"""A folder that lies in wait: a module of every name that a program of ours could import."""
+"""A folder that shadows every module that a program of ours could import."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ OURS = ("agents", "controller", "kernels", "models")
 
 
 @dataclass(frozen=True, slots=True)
-class PlantedFolder:
+class ShadowingFolder:
     """What is imported from it leaves a note."""
 
     path: Path
 
     @classmethod
-    def make(cls, path: Path) -> PlantedFolder:
+    def make(cls, path: Path) -> ShadowingFolder:
         """Plant all of Python's own modules, all that is installed, and ours."""
         (path / "notes").mkdir(parents=True)
         for name in {*sys.stdlib_module_names, *packages_distributions(), *CUSTOM, *OURS}:

@@ -8,11 +8,11 @@ from itertools import cycle
 
 import psutil
 
-TURN_S = 1.0
+SLICE_S = 1.0
 _ENDED = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 
 
-async def turn_about(first: psutil.Process, second: psutil.Process) -> None:
+async def alternate(first: psutil.Process, second: psutil.Process) -> None:
     """Let one run while the other is stopped, until one of them has ended; then the other goes on.
 
     The programs don't notice, but for what was under way at the end of a turn.
@@ -22,7 +22,7 @@ async def turn_about(first: psutil.Process, second: psutil.Process) -> None:
         for now in cycle((0, 1)):
             pair[1 - now].send_signal(signal.SIGSTOP)
             pair[now].send_signal(signal.SIGCONT)
-            await asyncio.sleep(TURN_S)
+            await asyncio.sleep(SLICE_S)
             if not all(map(_lives, pair)):
                 return
     except psutil.NoSuchProcess:

@@ -11,7 +11,7 @@ from agents.remotes.adb.pairing import pair
 from agents.remotes.adb.server import server_environment
 from agents.remotes.remote import RemoteFault
 from controller.contracts.adb_status import Announced, Announcement
-from tests.support.hostile_adb import block, hostile_server
+from tests.support.hostile_adb_server import block, hostile_server
 
 ADDRESS, CODE = "192.168.1.20:40001", "592781"
 NAME = "adb-R58M123-abcdef"

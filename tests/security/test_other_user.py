@@ -7,18 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stranger import STRANGER, call_as_stranger, needs_stranger, run_as_stranger
+from tests.support.other_user import (
+    OTHER_UID,
+    call_as_other_user,
+    needs_other_user,
+    run_as_other_user,
+)
 
-pytestmark = needs_stranger
+pytestmark = needs_other_user
 
 
 def test_a_call_and_a_program_of_a_stranger_have_its_ids_and_no_groups() -> None:
-    assert call_as_stranger(lambda: (os.getresuid(), os.getresgid(), os.getgroups())) == (
-        (STRANGER,) * 3,
-        (STRANGER,) * 3,
+    assert call_as_other_user(lambda: (os.getresuid(), os.getresgid(), os.getgroups())) == (
+        (OTHER_UID,) * 3,
+        (OTHER_UID,) * 3,
         [],
     )
-    assert run_as_stranger(["id", "-u"]).stdout.strip() == str(STRANGER)
+    assert run_as_other_user(["id", "-u"]).stdout.strip() == str(OTHER_UID)
 
 
 def test_a_stranger_reads_what_is_everybodys_and_nothing_of_ours(tmp_path: Path) -> None:
@@ -27,5 +32,5 @@ def test_a_stranger_reads_what_is_everybodys_and_nothing_of_ours(tmp_path: Path)
     secret.chmod(0o600)
     tmp_path.chmod(0o700)
     with pytest.raises(PermissionError):
-        call_as_stranger(secret.read_text)
-    assert call_as_stranger(Path("/etc/hostname").exists)
+        call_as_other_user(secret.read_text)
+    assert call_as_other_user(Path("/etc/hostname").exists)

@@ -1,4 +1,4 @@
-"""`python -m tests.support.replaying FOLDER`: do the replays.json there as a profiling worker does.
+"""`python -m tests.support.replay_kernels FOLDER`: do the replays.json there as a worker does.
 
 Stack torch, fp32, plain layout. Writes verbose.log and replay-times.json.
 """
@@ -18,8 +18,8 @@ def main(folder: Path) -> None:
     """Replay."""
     log = folder / "verbose.log"
     enable_onednn_verbose(log)
-    replay.LONGEST_S = 0.0  # the fewest calls: what is asked is whether they are the same
-    replay.run(TorchEager(KNOBS), folder, log)
+    # The fewest calls: what is asked is whether they are the same.
+    replay.run(TorchEager(KNOBS), folder, log, longest_s=0.0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Be a virtual phone as another owner: `python -m tests.support.owned_phone WAY OPTION…`."""
+"""`python -m tests.support.phone_of_other_owner WAY OPTION…`: a virtual phone of another owner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.virtual_phone import __main__ as program
 from agents.virtual_phone import launch, syscalls
-from tests.support.stranger import STRANGER
+from tests.support.other_user import OTHER_UID
 
 KEY = "benchfarm-secret-key"
 """A key in the session keyring of the phone's owner."""
@@ -25,8 +25,8 @@ def _stay_root() -> None:
 
 def _become_unprivileged() -> None:
     os.setgroups([])
-    os.setresgid(STRANGER, STRANGER, STRANGER)
-    os.setresuid(STRANGER, STRANGER, STRANGER)
+    os.setresgid(OTHER_UID, OTHER_UID, OTHER_UID)
+    os.setresuid(OTHER_UID, OTHER_UID, OTHER_UID)
     # As after the start of a program: a change of ids takes a process's own /proc away from it.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, *map(ctypes.c_ulong, (1, 0, 0, 0)))
 
