@@ -1,4 +1,4 @@
-"""The conditions a phone is to be in, as a named policy: before a run, and while it lasts. Pure."""
+"""Policies: named limits on a phone's conditions before and during a run. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Status = Literal["NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY",
 
 
 class Throttled(Contract):
-    """From where on a phone counts as slowed down by heat."""
+    """Thresholds from which a phone counts as throttled."""
 
     thermal_status: Status
     frequency_share: Annotated[float, Field(gt=0, le=1)]
-    """Of the highest frequency a core may take, against what it might at the run's start."""
+    """Share of a core's maximum allowed frequency at the start of the run."""
     latency_drift: PositiveFloat
-    """By how much latencies lie above those of the run's start, to its end."""
+    """Relative rise of latencies above those of the start, lasting until the end of the run."""
 
 
 class Policy(Contract):
-    """Limits; what is None is not asked for. A phone that doesn't tell a fact isn't held to it."""
+    """Limits on conditions; None: no limit. A fact that a phone doesn't report is not checked."""
 
     name: str
     title: str
@@ -42,21 +42,21 @@ class Policy(Contract):
     airplane_mode: bool = False
     most_brightness: float | None = None
     wait_s: Annotated[float, Field(ge=0)] = 0.0
-    """How long a phone is waited for that may still come into its limits."""
+    """Longest wait in seconds for a phone to come within the limits."""
     ask_every_s: PositiveFloat = 5.0
     throttled: Throttled | None = None
-    """None: throttling is recorded and not judged."""
+    """None: throttling is recorded but doesn't make a result INVALID."""
 
     @property
     def judges(self) -> bool:
-        """Whether it asks for anything; else conditions are recorded only."""
+        """Whether it has any limit; without one, conditions are only recorded."""
         named = {"name", "title", "wait_s", "ask_every_s"}
         return self != Policy.model_validate(self.model_dump(include=named))
 
 
 @cache
 def load_policy(name: str) -> Policy:
-    """Read a policy; the scenarios' knob `policy` names them all."""
+    """Read a policy by name; the knob `policy` of the scenarios lists the names."""
     return Policy.model_validate(load_yaml(read_limited(FOLDER / f"{name}.yaml")))
 
 
@@ -65,23 +65,23 @@ class Verdict:
     """Whether a run may begin."""
 
     hopeless: tuple[str, ...] = ()
-    """What will not change by waiting."""
+    """Objections that waiting doesn't remove."""
     waiting: tuple[str, ...] = ()
-    """What may."""
+    """Objections that waiting may remove."""
 
     @property
     def go(self) -> bool:
-        """Whether nothing is in the way."""
+        """Whether the run may begin."""
         return not (self.hopeless or self.waiting)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Everything in the way, with what was read and the limit."""
+        """All objections, each with the value and the limit."""
         return self.hopeless + self.waiting
 
 
 def preflight(policy: Policy, facts: Facts) -> Verdict:
-    """Return whether a phone in these conditions may be measured."""
+    """Return whether a phone with these conditions may be measured."""
     return Verdict(tuple(_hopeless(policy, facts)), tuple(_waiting(policy, facts)))
 
 
@@ -133,5 +133,5 @@ def _severity(status: str) -> int:
 
 
 def is_throttling(status: str, from_here: str) -> bool:
-    """Tell whether a thermal status is as bad as that from which a phone counts as throttled."""
+    """Return whether a thermal status is at least the status that counts as throttled."""
     return _severity(status) >= _severity(from_here)

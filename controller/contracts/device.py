@@ -88,7 +88,7 @@ class Booking(Contract):
 
     @property
     def words(self) -> str:
-        """Return the user and the times in UTC, for people."""
+        """The user and the times in UTC, as text."""
         begins, ends = (
             datetime.fromtimestamp(at, UTC).isoformat(sep=" ", timespec="minutes")
             for at in (self.begins, self.ends)
