@@ -45,7 +45,7 @@ REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     ("brightness", "Turn the brightness down and automatic brightness off, or use --set."),
     ("load", "Wait, or close what `adb shell top -n 1` shows."),
 )
-"""Start of a policy's objection → remedy."""
+"""Words in a policy's objection → remedy."""
 
 
 def settings_of(text: str) -> dict[str, str]:

@@ -17,6 +17,6 @@ def write_private(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:  # a full disk, say: what it holds already isn't made more
+    except OSError:  # such as a full disk; the old content stays
         temporary.unlink(missing_ok=True)
         raise

@@ -1,4 +1,4 @@
-"""Median of repeated calls and how well it is known."""
+"""Median of repeated calls, with its interval."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from statistics import median
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
-    """Return the median and its 95 % interval by order statistics; the extremes of few samples."""
+    """Return the median and its 95 % interval by order statistics; for few samples, the
+    extremes."""
     ordered = sorted(samples)
     count = len(ordered)
     reach = 1.96 * math.sqrt(count) / 2
@@ -18,6 +19,6 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
 
 
 def is_known(samples: Sequence[float], width: float) -> bool:
-    """Whether the interval is narrower than a share of the median."""
+    """Return whether the interval is narrower than the given fraction of the median."""
     middle, low, high = median_interval(samples)
     return high - low <= width * middle

@@ -1,4 +1,4 @@
-"""`python -m agents.inference.bundle NAME [--refresh]`: build a bundle, say where it lies."""
+"""`python -m agents.inference.bundle NAME [--refresh]`: build a bundle and print its path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.platform.terminal import say
 
 
 def main() -> int:
-    """Do it; exit status 2 with one line if it can't be built."""
+    """Build the bundle; return exit status 2 and print one line if it can't be built."""
     refresh = "--refresh" in sys.argv[2:]
     try:
         bundle = build_bundle(cache_folder(), recipe_named(sys.argv[1]), refresh)
