@@ -1,7 +1,4 @@
-"""Whether results may be compared: the facts that have to agree, and the first that does not.
-
-Pure.
-"""
+"""Whether results may be compared: the facts that must agree, and the first that differs. Pure."""
 
 from __future__ import annotations
 
@@ -14,28 +11,28 @@ HOST_FACTS = (
     *("sockets", "numa_nodes", "memory_bytes", "hypervisor", "kernel", "os", "governor"),
     *("manufacturer", "model", "soc", "abi", "fingerprint", "android"),
 )
-"""Of the device and its system: equal for all results."""
+"""Facts about the device and its system: must be equal for all results."""
 
 STACK_FACTS = (
     *("python", "torch", "torch_isa", "onednn", "onednn_isa", "ipex_onednn", "ipex_onednn_isa"),
     *("runtime", "litert", "tflite", "loadgen", "numpy", "delegate"),
 )
-"""Of the software: equal for all results of one stack."""
+"""Facts about software: must be equal for all results of one stack."""
 
 KERNELS = "kernels"
-"""The variant of our kernels: the software's, but where a cell names one to measure it."""
+"""The variant of our kernels: a software fact, unless a cell selects a variant to measure it."""
 
 LAUNCH_FACTS = ("threads", "interop_threads", "affinity", "malloc", "openmp", "settings")
-"""Of how a process was started: equal for all results of one side."""
+"""Facts about the start of a process: must be equal for all results of one side."""
 
 Side = Sequence[StoredResult]
 
 
 def difference(a: Side, b: Side = ()) -> str | None:
-    """Return the first fact in which results differ that must not, or None if they are alike.
+    """Return the first fact that differs but must not, or None.
 
-    a, b: results of one side each; paired results are all in `a`. A fact that some results have
-    and others lack differs, too.
+    a, b: results of one side each; paired results are all in `a`. A fact that only some results
+    have counts as different.
     """
     everything = (*a, *b)
     rules: list[tuple[Iterable[str], Callable[[StoredResult, str], Hashable], Side]] = [
@@ -71,7 +68,7 @@ def _stack_facts(results: Side) -> tuple[str, ...]:
 
 
 def _both_sides(names: Sequence[str]) -> list[str]:
-    """Add the names by which a paired result tells its sides' facts where they differ."""
+    """Add the names that a paired result uses for facts that differ between its sides."""
     return [f"{prefix}{name}" for name in names for prefix in ("", "a.", "b.")]
 
 

@@ -150,7 +150,7 @@ def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
-        check_same_thread=False,  # the pool hands a connection to one thread at a time
+        check_same_thread=False,  # else a truncated file is refused
     )
     if mode == "ro":
         connection.execute("PRAGMA writable_schema = ON")  # else a file cut short is refused whole
