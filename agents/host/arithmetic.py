@@ -1,6 +1,6 @@
-"""`python -m agents.host.arithmetic`: compute on all cores what is known, as a worker would.
+"""`python -m agents.host.arithmetic`: check a known computation on all cores, as a worker would.
 
-Exits with 1 if a product of matrices is not exact: of whole numbers so small, fp32 rounds none.
+Exits with 1 if a matrix product is not exact; fp32 rounds no product of such small integers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SIZE, LARGEST, ROUNDS = 512, 8, 20
 
 
 def main() -> int:
-    """Multiply by torch's fp32 routines, and compare with whole numbers."""
+    """Multiply by torch's fp32 routines, and compare with integers."""
     generator = torch.Generator().manual_seed(0)
     matrix = torch.randint(-LARGEST, LARGEST + 1, (SIZE, SIZE), generator=generator)
     exact = matrix @ matrix

@@ -138,7 +138,7 @@ def _last_commas(chunk: bytes, ends: Places) -> Places:
 
 
 def _have_marker(chunk: bytes, lines: Spans) -> npt.NDArray[np.bool_]:
-    """Return which lines begin with a marker; markers have 9 to 16 characters."""
+    """Return which lines begin with a marker; markers have 9 to 15 characters."""
     found = np.zeros(len(lines.starts), dtype=bool)
     for marker in MARKERS:
         begun = _begin_with(chunk, lines.starts, marker[:_WORD])

@@ -153,7 +153,7 @@ def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
         check_same_thread=False,  # else a truncated file is refused
     )
     if mode == "ro":
-        connection.execute("PRAGMA writable_schema = ON")  # else a file cut short is refused whole
+        connection.execute("PRAGMA writable_schema = ON")  # else a truncated file is refused
     return connection
 
 

@@ -133,7 +133,8 @@ class _Rescue:
         return [self._found[number] for number in sorted(self._found)]
 
     def _last(self) -> int:
-        """Return the last row id that the table or one of its indices has, or an upper bound."""
+        """Return the last row id to look for: the highest of the table and its indices, if
+        readable."""
         name = self._table.name
         ways = ["NOT INDEXED", *(f"INDEXED BY [{index}]" for index in self._indices())]
         known = [self._scalar(f"SELECT max(rowid) FROM {name} {way}") for way in ways]
