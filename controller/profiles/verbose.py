@@ -2,7 +2,7 @@
 
 Since 1.0, the line of an execution is
 
-MARKER[,v1][,TIMESTAMP][,primitive],exec,ENGINE,PRIMITIVE,…,PROBLEM,MILLISECONDS
+    MARKER[,v1][,TIMESTAMP][,primitive],exec,ENGINE,PRIMITIVE,…,PROBLEM,MILLISECONDS
 
 with MARKER `mkldnn_verbose` in 1.0, `dnnl_verbose` from 1.1, `onednn_verbose` from 2.7 on,
 `primitive` from 3.3 and `v1` from 3.5 on. The text between `exec,` and the time is the same for

@@ -1,9 +1,9 @@
-"""`python -m models.mobile VERB`: what agents and the command line have done in its own process.
+"""`python -m models.mobile VERB`: work for agents and the command line in a separate process.
 
-`prepare` and `score` read one JSON document from standard input; `list`, `verify` and
-`add PATH [KEY]` take the store's folder from BENCHFARM_MODELS or BENCHFARM_HOME. Each prints one
-JSON document. A model or image that ends the process ends no agent, and torch is loaded where it is
-needed only. Exit status 2: standard output holds an ErrorPayload.
+`prepare` and `score` read one JSON document from standard input; `list`, `verify` and `add PATH
+[KEY]` take the store's folder from BENCHFARM_MODELS or BENCHFARM_HOME. Each prints one JSON
+document. So a model or image that crashes the process crashes no agent, and torch is loaded only
+where it is needed. Exit status 2: standard output holds an ErrorPayload.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADDED = TypeAdapter(list[Added])
 
 
 def main() -> int:
-    """Do what the arguments say."""
+    """Run the verb in the arguments."""
     try:
         sys.stdout.write(_done(sys.argv[1], sys.argv[2:]))
     except UserError as error:

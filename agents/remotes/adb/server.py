@@ -233,7 +233,7 @@ def server_environment(
         "TMPDIR": str(folder),
         "ADB_MDNS": str(int(listens)),
         "ADB_MDNS_AUTO_CONNECT": "0",
-        "ADB_EMU": "0",  # servers before 36 don't know this
+        "ADB_EMU": "0",  # servers before 36 know only the next one
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",
         SERVER_MARKER: str(folder),
     }
