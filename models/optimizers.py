@@ -36,11 +36,11 @@ def build_optimizer(
 
 
 class InMemoryOrder(Optimizer):
-    """A fused optimizer on views of the parameters whose dimensions come as they lie in memory.
+    """A fused optimizer on views of the parameters in the order of their dimensions in memory.
 
-    torch's fused kernels copy what is not contiguous there and back, which takes them longer than
-    the step of channels-last weights does, and read a gradient in the order of its parameter,
-    however it lies.
+    torch's fused kernels copy non-contiguous tensors to and fro, which takes longer than the step
+    itself for channels-last weights, and read a gradient in the order of its parameter, whatever
+    the gradient's own layout is.
 
     Args:
         parameters: any that are contiguous in some order of their dimensions.
@@ -76,8 +76,8 @@ def _in_memory_order(parameter: Tensor) -> tuple[Tensor, Tensor, list[int]]:
 class Lamb(Optimizer):
     """LAMB (You et al. 2020, algorithm 2), by its definition: a loop over the parameters.
 
-    The direction of a step is Adam's plus weight decay; its length is the learning rate times that
-    of the parameter. Where parameter or direction is 0, that factor is left out.
+    The direction of a step is Adam's plus weight decay; its length is the learning rate times the
+    parameter's norm. If the norm of parameter or direction is 0, the direction is not rescaled.
     """
 
     def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:

@@ -1,7 +1,8 @@
 """Makes the surrogates: models of a few kilobytes with the signatures of the suite's.
 
 Their weights are not trained but constructed: they hold the colours, or the rule, from which
-data.py generates the samples. Run once by hand, from the repository's root, in an environment of its own:
+data.py generates the samples. Run once by hand, from the repository's root, in a separate
+environment:
 
     python3.11 -m venv convert
     convert/bin/pip install torch==2.13.0            # first and alone; a CPU build will do
