@@ -1,4 +1,4 @@
-"""`python -m agents.host_facts HOME`: what `benchfarm doctor` asks of this side, as JSON.
+"""`python -m agents.host_facts HOME`: facts for `benchfarm doctor`, as JSON.
 
 HOME is BENCHFARM_HOME.
 """
@@ -28,7 +28,7 @@ from controller.platform.interrupted import quietly_interrupted
 from controller.platform.trial import fault_of
 
 SMALLEST = "#include <vector>\nint main() { return int(std::vector<int>().size()); }\n"
-"""Needs the compiler's own headers, which come in packages apart."""
+"""Needs the compiler's own headers, which are separate packages."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def agents_facts(home: Path) -> AgentsFacts:
-    """Look at this host: starts adb, the compiler and each installed stack once."""
+    """Return this host's facts; starts adb, the compiler and each installed stack once."""
     isa, stacks = read_instruction_sets(), stacks_folder(home)
     manifests = load_catalog().stacks
     statuses = tuple(status_of(stack, stacks) for stack in manifests.values())
@@ -76,7 +76,7 @@ def _compiler() -> Program:
 def _stack_faults(
     ready: Iterable[StackManifest], stacks: Path
 ) -> Iterator[tuple[str, ErrorPayload]]:
-    """Yield stacks that don't start; those of one environment are started once."""
+    """Yield the stacks that don't start; stacks with the same environment are started once."""
     faults: dict[str | None, ErrorPayload | None] = {}
     for stack in ready:
         where = stack.name if stack.environment else None

@@ -1,6 +1,6 @@
 """`python -m agents.machine_peaks HOME STACK KNOBS AGAIN`: this machine's peaks as JSON.
 
-HOME is BENCHFARM_HOME, KNOBS a JSON object of launch settings, AGAIN `again` to measure anew.
+HOME is BENCHFARM_HOME, KNOBS a JSON object of launch settings; AGAIN is `again` to measure again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEADLINE_S = 600.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print them; exit status 2 with one line if they can't be measured."""
+    """Print the peaks; return exit status 2, with one line, if they can't be measured."""
     home, stack, knobs, again = arguments
     try:
         found = asyncio.run(
@@ -49,7 +49,7 @@ async def machine_peaks(
 ) -> Peaks:
     """Return this machine's peaks on a stack; raises NotFound, WrongKnob, WorkerFault.
 
-    If they aren't known, waits until nothing else measures on the cores.
+    If they aren't stored, wait until nothing else measures on the cores.
     """
     manifest = _stack(stack)
     declared = {**load_catalog().launch_knobs(stack), **manifest.knobs}
@@ -87,7 +87,7 @@ async def machine_peaks(
 
 
 class WrongKnob(UserError):
-    """A launch setting that there isn't, or with a value that is not allowed."""
+    """An unknown launch setting, or one with a value that is not allowed."""
 
 
 def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:

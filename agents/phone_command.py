@@ -1,11 +1,12 @@
-"""`python -m agents.phone_command VERB SERVER PHONE …`: what `benchfarm phone` asks of adb.
+"""`python -m agents.phone_command VERB SERVER PHONE …`: the commands of `benchfarm phone` that use
+adb.
 
-Verbs: `connect`, `disconnect` and `pair` a phone's HOST:PORT (its code comes on standard input);
-`look` how adb lists a serial; `clean` an adb serial, and the file by which it is locked while a run
-or a probe is on it; `examine` the same, under a policy, with the file of the settings that were
-changed; `set` the same, with the keys to be set; `restore` a serial, its lock and that file;
-`listen` for phones that announce themselves, by a name or ANY. Prints
-a PhoneResult as JSON and exits with 0, or an ErrorPayload and exits with 1.
+Verbs: `connect`, `disconnect` and `pair` take a phone's HOST:PORT (the pairing code comes on
+standard input); `look` a serial, and reports how adb lists it; `clean` a serial and the file that
+is locked while a run or a probe uses the phone; `examine` the same with a policy and the file of
+changed settings; `set` the same with the keys to set; `restore` a serial, its lock and that file;
+`listen` a name or ANY, and waits for phones that announce themselves. Prints a PhoneResult as JSON
+and exits with 0, or an ErrorPayload and exits with 1.
 """
 
 from __future__ import annotations
@@ -69,11 +70,11 @@ PAUSE_S = 1.0
 
 
 async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
-    """Connect, and wait until the phone may be used; raises RemoteFault.
+    """Connect, and wait until the phone can be used; raises RemoteFault.
 
-    A connection that is of no use is ended first: adb would go on calling it connected, and a phone
-    that has restarted, or was refused before, is asked again by a new one only. `anew`: end it
-    in any case, if it is not empty.
+    A useless connection is closed first: adb would go on listing it as connected, and a phone that
+    has restarted, or was refused before, answers only on a new one. `anew`: if not empty, close any
+    connection first.
     """
     fresh = False
     for left in reversed(range(TRIES)):
@@ -87,8 +88,8 @@ async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
                 return PhoneResult()
             raise fault
         except RemoteFault as refusal:
-            # A server that has just started may refuse at first, and lose what it has just found;
-            # one that the agent restarts for another phone's sake is away for a moment.
+            # A newly started server may refuse at first, and lose the phone again; one that the
+            # agent restarts for another phone is away for a moment.
             if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
@@ -96,14 +97,14 @@ async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
 
 
 async def disconnected(server: Address, phone: str) -> PhoneResult:
-    """Let go of a phone, if it is there; raises RemoteFault."""
+    """Disconnect a phone, if it is connected; raises RemoteFault."""
     for left in reversed(range(TRIES)):
         try:
             if await state_of(server, phone) is not None:
                 await disconnect(server, phone)
             return PhoneResult()
         except RemoteFault as refusal:
-            # It has gone meanwhile, or its server is being restarted for another phone's sake.
+            # It is gone meanwhile, or its server is being restarted for another phone.
             if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
@@ -111,9 +112,9 @@ async def disconnected(server: Address, phone: str) -> PhoneResult:
 
 
 async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
-    """Remove all that agents have put on a phone; no run begins meanwhile.
+    """Remove all files of agents from a phone, while no run can begin.
 
-    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe uses it.
     """
     with _unused("clean", Path(use)):
         remote = AdbRemote.of(Link(server, phone), OWNER)
@@ -122,7 +123,7 @@ async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
 
 @contextmanager
 def _unused(verb: str, lock: Path) -> Iterator[None]:
-    """Let no run and no probe begin on a phone; raises PhoneUnavailable if one is on it."""
+    """Keep runs and probes off a phone; raises PhoneUnavailable if one uses it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(lock) as free:
         if not free:
@@ -132,15 +133,15 @@ def _unused(verb: str, lock: Path) -> Iterator[None]:
 
 
 async def looked(server: Address, phone: str) -> PhoneResult:
-    """Say what the way adb lists a phone tells of it; nothing if it doesn't. Raises RemoteFault."""
+    """Return the checks of a phone's state in adb's list, if it is listed. Raises RemoteFault."""
     state = await state_of(server, phone)
     return PhoneResult(checks=tuple(mode_checks(state)) if state is not None else ())
 
 
 async def examined(server: Address, phone: str, use: str, policy: str, kept: str) -> PhoneResult:
-    """Look at a phone as a run under a policy would; no run begins meanwhile.
+    """Return the checks of a phone for a policy, while no run can begin.
 
-    Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
+    Raises RemoteFault, and PhoneUnavailable if a run or a probe uses it.
     """
     with _unused("examine", Path(use)):
         return await _examined(server, phone, Path(use).name, policy, kept)
@@ -158,7 +159,7 @@ async def _examined(
 async def set_up(
     server: Address, phone: str, use: str, policy: str, kept: str, *keys: str
 ) -> PhoneResult:
-    """Set those keys that a policy still needs set, then look at the phone; as `examined` does."""
+    """Set those of the keys that a policy still needs, then check the phone; see `examined`."""
     with _unused("set up", Path(use)):
         device = Path(use).name
         offers = (await _examined(server, phone, device, policy, kept)).offers
@@ -169,7 +170,7 @@ async def set_up(
 
 
 async def restored(server: Address, phone: str, use: str, kept: str) -> PhoneResult:
-    """Put back what was set; no run begins meanwhile. Raises RemoteFault, PhoneUnavailable."""
+    """Restore changed settings, while no run can begin. Raises RemoteFault, PhoneUnavailable."""
     with _unused("restore", Path(use)):
         settings = _settings(server, phone, kept, Path(use).name)
         return PhoneResult(checks=tuple(await settings.put_back()))
@@ -190,7 +191,7 @@ async def paired_with(server: Address, phone: str) -> PhoneResult:
 
 
 async def heard(_: Address, name: str) -> PhoneResult:
-    """Listen for phones that announce themselves, of any name or until one does.
+    """Return the phones that announce themselves; with a name, stop when that one does.
 
     Raises RemoteFault, AdbUnavailable.
     """
@@ -211,7 +212,7 @@ VERBS: Mapping[str, Callable[..., Awaitable[PhoneResult]]] = {
 
 
 def main() -> int:
-    """Do it."""
+    """Run the verb in the arguments."""
     verb, server, phone, *more = sys.argv[1:]
 
     async def do() -> PhoneResult:
@@ -225,7 +226,7 @@ def main() -> int:
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         if verb == "listen":
-            remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
+            remedy = REMEDY_OF_VERB[verb]  # the adb server isn't the agent's
         error = PhoneUnavailable(f"{TRIED[verb]} {phone}", fault.message, remedy)
     sys.stdout.write(ErrorPayload.of(error).model_dump_json())
     return 1

@@ -53,7 +53,7 @@ class Meter:
     now: Callable[[], Moment] = host_moment
 
     def measures(self, device: Device) -> bool:
-        """Whether it is for a device; a command without the placeholder is only for its own
+        """Return whether it is for a device; a command without the placeholder is only for its own
         host."""
         told = any(PLACEHOLDER in word for word in self.command)
         return told or device.kind is DeviceKind.CPU_HOST

@@ -1,7 +1,6 @@
 """`python -m agents.kernel_bench KERNEL_BENCH`: start a worker for each variant, one by one.
 
-They are started as the workers of runs are, with the default launch settings; what they print is
-passed on.
+They start like the workers of runs, with default launch settings; their output is passed on.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def variants_of(wanted: KernelBench) -> tuple[str, ...]:
 
 
 def require_dtypes(wanted: KernelBench) -> None:
-    """Raise UserError for an operator that has none of the dtypes asked for."""
+    """Raise UserError for an operator with none of the wanted dtypes."""
     for op in wanted.operators:
         dtypes = operators()[op].dtypes
         if wanted.dtypes and not set(wanted.dtypes) & set(dtypes):
@@ -57,9 +56,9 @@ def list_operators() -> int:
 
 
 def main() -> int:
-    """Run all that is asked for; exit status of the first worker that fails, else 0.
+    """Run all variants; return the exit status of the first worker that fails, else 0.
 
-    2 if it can't be run here: standard output holds an ErrorPayload.
+    2 if they can't run here: standard output holds an ErrorPayload.
     """
     wanted = KernelBench.model_validate_json(sys.argv[1])
     try:

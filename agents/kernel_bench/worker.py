@@ -1,4 +1,4 @@
-"""`python -m agents.kernel_bench.worker KERNEL_BENCH`: one variant, in a process launched for it.
+"""`python -m agents.kernel_bench.worker KERNEL_BENCH`: one variant, in a process started for it.
 
 Prints a KernelCheck or a KernelRow a line, as JSON.
 """
@@ -22,7 +22,7 @@ from kernels.library import capabilities
 
 
 def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
-    """Yield the cases asked for, one at a time: their inputs are large."""
+    """Yield the wanted cases, one at a time, since their inputs are large."""
     for op, operator in operators().items():
         for dtype in operator.dtypes:
             if op in (wanted.operators or (op,)) and dtype in (wanted.dtypes or (dtype,)):
@@ -32,7 +32,7 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
 
 
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
-    """Check or measure what is asked for."""
+    """Yield the checks or measurements."""
     plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
     for identity, case in cases(wanted):
         if wanted.verb == "check":
@@ -43,7 +43,7 @@ def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
 
 
 def measurable(case: Case) -> list[str]:
-    """Return a case's baselines, without those to be compiled where there is no compiler."""
+    """Return a case's baselines, without compiled ones if there is no compiler."""
     compiles = compiler() is not None
     return [name for name in case.baselines if compiles or not name.startswith(COMPILED)]
 
@@ -60,7 +60,7 @@ def check(identity: Identity, case: Case) -> KernelCheck:
 
 
 def main() -> int:
-    """Do what the argument asks for; exit status 0."""
+    """Run what the argument asks for; return exit status 0."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     for row in found(KernelBench.model_validate_json(sys.argv[1])):
         sys.stdout.write(row.model_dump_json() + "\n")

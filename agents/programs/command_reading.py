@@ -1,8 +1,7 @@
-"""`python -m agents.programs.command_reading read`: what a program printed, as data.
+"""`python -m agents.programs.command_reading read`: parse what a program printed.
 
-A process of its own: a pattern of anybody's may take for ever on what a program prints, and an
-agent that waits for it would lose its leases. Reads a ReadOrder from standard input, prints a
-Reading.
+A separate process, because a user's pattern may take forever on an output, and a blocked agent
+would lose its leases. Reads a ReadOrder from standard input, prints a Reading.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from controller.contracts.result import Failure, Measurement
 PRINTED: Final = {STDOUT: "stdout.txt", STDERR: "stderr.txt"}
 """Files of a run's artefacts."""
 MAX_KEPT: Final = 32 * 2**20
-"""Bytes of standard output that are kept, and characters of any file that are read."""
+"""Bytes kept of standard output, and characters read of any file."""
 
 
 class ReadOrder(Contract):
-    """What is to be read."""
+    """An order to parse a program's output."""
 
     command: Command
     folder: Path
-    """With what the program printed, and what it wrote in `output`."""
+    """Folder with the program's printed output, and its files in `output`."""
 
 
 class Reading(Contract):
-    """What the output of a run says, whatever its exit status was."""
+    """The parsed output of a run, whatever its exit status is."""
 
     known: Failure | None
-    """By a failure line."""
+    """The failure from a failure line."""
     unreadable: Failure | None
     """Why there are no metrics."""
     metrics: dict[str, Measurement] = {}
@@ -54,7 +53,7 @@ class Reading(Contract):
 
 
 def read(order: ReadOrder) -> Reading:
-    """Read it."""
+    """Parse the output."""
     command, source = order.command, _sources(order.folder)
     text = "\n".join((source(STDOUT), source(STDERR)))
     if known := failure_in(command, text):
@@ -74,7 +73,8 @@ def read(order: ReadOrder) -> Reading:
 
 
 def _sources(folder: Path) -> Callable[[str], str]:
-    """Return what gives each source's text; raises OutputUnreadable for a file that isn't there."""
+    """Return a function that returns a source's text; it raises OutputUnreadable for a missing
+    file."""
 
     @cache
     def text_of(name: str) -> str:

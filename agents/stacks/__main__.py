@@ -1,6 +1,6 @@
-"""`python -m agents.stacks HOME list | show STACK | install STACK`: stacks of this host.
+"""`python -m agents.stacks HOME list | show STACK | install STACK`: the stacks of this host.
 
-`list` and `show` print JSON, `install` what it does. HOME is BENCHFARM_HOME.
+`list` and `show` print JSON, `install` its progress. HOME is BENCHFARM_HOME.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from controller.platform.terminal import say
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do it; exit status 2 with one line if it can't be done."""
+    """Run the verb; return exit status 2, with one line, if it fails."""
     home, verb, *names = arguments
     stacks = stacks_folder(Path(home))
     try:

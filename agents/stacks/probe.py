@@ -1,4 +1,5 @@
-"""`python -m agents.stacks.probe STACK`: print what a worker of a stack would record, as JSON.
+"""`python -m agents.stacks.probe STACK`: print the environment that a stack's worker records, as
+JSON.
 
 Runs in the stack's own interpreter.
 """
@@ -14,7 +15,7 @@ from controller.contracts.catalog import load_catalog
 
 
 def main() -> int:
-    """Build the stack's backend with default knobs, and ask it."""
+    """Build the stack's backend with default knobs, and print its environment."""
     stack = load_catalog().stacks[sys.argv[1]]
     backend = resolve(str(stack.backend))({name: k.default for name, k in stack.knobs.items()})
     packages = sorted(f"{d.name}=={d.version}" for d in distributions())

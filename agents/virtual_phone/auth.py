@@ -87,7 +87,7 @@ def load_keys(path: Path) -> list[RSAPublicKey]:
 
 
 def verifies(key: RSAPublicKey, token: bytes, signature: bytes) -> bool:
-    """Tell whether the signature is the key's, over the token taken as a SHA-1 digest."""
+    """Return whether the signature is the key's, over the token taken as a SHA-1 digest."""
     try:
         key.verify(signature, token, padding.PKCS1v15(), Prehashed(hashes.SHA1()))
     except InvalidSignature:
@@ -107,7 +107,7 @@ class Gate:
         """Whether the phone's user lets nobody in, known or not."""
 
     def knows(self, token: bytes, signature: bytes) -> bool:
-        """Tell whether one of the known keys has signed the token."""
+        """Return whether one of the known keys has signed the token."""
         return not self.refusing and any(verifies(k, token, signature) for k in self._keys)
 
     @property

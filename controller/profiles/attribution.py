@@ -148,7 +148,7 @@ class _Folding:
         return self.result
 
     def _in_step(self, event: Event) -> bool:
-        """Whether an event on its own thread falls into the current step."""
+        """Return whether an event on its own thread falls into the current step."""
         return self._step is None or event.start_s < self._step.end_s
 
     def _take_primitive(self, event: Event) -> None:
