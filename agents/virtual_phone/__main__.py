@@ -1,4 +1,4 @@
-"""`python -m agents.virtual_phone --profile NAME`: be a virtual phone until a signal comes.
+"""`python -m agents.virtual_phone --profile NAME`: run a virtual phone until a signal comes.
 
 Prints one JSON line when adb can connect to it (`adb connect 127.0.0.1:PORT`).
 """
@@ -24,9 +24,9 @@ from controller.platform.terminal import say
 
 
 def main() -> int:
-    """Start the phone; a UserError is one line and exit status 2.
+    """Start the phone; a UserError gives one line and exit status 2.
 
-    The line is an ErrorPayload on standard output for who has it end with its starter.
+    If the phone ends with its starter, the line is an ErrorPayload on standard output.
     """
     options = _options()
     try:
@@ -34,7 +34,7 @@ def main() -> int:
         lifeline = options.until_stdin_closes
         return launch.run(setup, options.folder, options.port, until_stdin_closes=lifeline)
     except UserError as error:
-        if options.until_stdin_closes:  # a process has started it, and hears
+        if options.until_stdin_closes:  # started by a process, which reads standard output
             sys.stdout.write(ErrorPayload.of(error).model_dump_json() + "\n")
         else:
             say(f"{error}", err=True)
