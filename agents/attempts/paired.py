@@ -23,8 +23,8 @@ OpenSide = Callable[[WorkerSpec, str, str], MeasuredSide]
 
 @dataclass(frozen=True, slots=True)
 class PairedRunner:
-    """Attempt runner that compares the two sides of a job; a job without candidate runs as it
-    is."""
+    """Attempt runner that compares the two sides of a job; runs jobs without a candidate
+    unchanged."""
 
     single: AttemptRunner
     open_side: OpenSide

@@ -86,7 +86,7 @@ class WorkerSide:
 
 @dataclass(slots=True)
 class WholeRuns:
-    """A program that is started anew for each batch, which is one whole run."""
+    """A program that is started again for each batch, which is one whole run."""
 
     runner: AttemptRunner
     spec: WorkerSpec

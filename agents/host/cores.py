@@ -76,8 +76,7 @@ async def exclusive_cores(
         give_up = give_up or time.monotonic() + others_s
         for core, holder in others.items():
             tell.waiting_for(core, holder)
-        # Unlike theirs, so that two agents that saw each other's locks don't collide again and
-        # again.
+        # A random time: agents that saw each other's locks must not collide again and again.
         await asyncio.sleep(locks.RETRY_S * random.uniform(1, 2))
 
 

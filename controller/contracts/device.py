@@ -43,17 +43,17 @@ class DeviceState(StrEnum):
     READY = "ready"
     BUSY = "busy"
     COOLING = "cooling"
-    """Its run waits until the device is within the limits of its policy."""
+    """The device's run waits until the device is within the limits of its policy."""
     OFFLINE = "offline"
-    """Its agent is connected but can't use it: unplugged, switched off or broken."""
+    """The device's agent is connected but can't use it: unplugged, switched off or broken."""
     UNAUTHORIZED = "unauthorized"
-    """Its agent sees it, but the phone has not authorised this host."""
+    """The device's agent sees the phone, but the phone has not authorised this host."""
     QUARANTINED = "quarantined"
     """Excluded until a person releases it, or a probe if no person quarantined it."""
     RESERVED = "reserved"
     """Kept for one user, or for nobody during maintenance."""
     LOST = "lost"
-    """Its agent is silent or revoked."""
+    """The device's agent is silent or revoked."""
 
 
 class DeviceStatus(Contract):

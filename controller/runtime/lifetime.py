@@ -312,7 +312,7 @@ def start_agent(
 def bring_down(home: Home) -> int | None:
     """End all of a home's farm; return the number of its processes, None if it was down.
 
-    Raises FarmUnavailable while a person's `up` is at work.
+    Raises FarmUnavailable while another `up` is running.
     """
     if not home.path.exists():
         return None

@@ -28,12 +28,12 @@ from controller.scheduling.policy import QuarantinePolicy
 
 @dataclass(frozen=True, slots=True)
 class Appeared:
-    """Its agent is connected to it."""
+    """The device's agent is connected to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Its agent lost it or can't use it, or the agent is silent."""
+    """The device's agent lost it or can't use it, or the agent is silent."""
 
     state: DeviceState
     who: str
@@ -42,19 +42,19 @@ class Vanished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt on it failed with blame device."""
+    """An attempt on the device failed with blame device."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An attempt on it ended in a result."""
+    """An attempt on the device ended in a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A person quarantines it."""
+    """A person quarantines the device."""
 
     who: str
     why: str
@@ -62,7 +62,7 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A person ends its quarantine and all its bookings."""
+    """A person ends the device's quarantine and all its bookings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ProbeWanted:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Its agent has probed it."""
+    """The device's agent has probed it."""
 
     number: int
     """Number of the probe, from its order."""
@@ -81,7 +81,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """A person reserves it for a user, or for maintenance."""
+    """A person reserves the device for a user, or for maintenance."""
 
     booking: Booking
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from kernels.bench.case import DTYPES
 
 IOU, CANDIDATES = 0.5, 5000
-"""Of both cases of suppression."""
+"""IoU threshold and number of candidates for both cases of suppression."""
 
 IMAGES, CHANNELS = 2, 256
 MAPS = [(32, 32), (16, 16), (8, 8), (4, 4), (2, 2)]

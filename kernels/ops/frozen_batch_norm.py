@@ -18,7 +18,7 @@ def frozen_batch_norm(
 
     Computed in fp32 and rounded once. x in fp32 or bf16 on a CPU runs compiled, whether its
     channels are its second dimension or (channels-last) its innermost; with other dtypes, a scale
-    or shift that wants a gradient or is not fp32, it runs in plain torch.
+    or shift that requires a gradient or is not fp32, it runs in plain torch.
 
     Args:
         x: [N, C, …].

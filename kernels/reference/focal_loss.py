@@ -49,7 +49,7 @@ def sigmoid_focal_loss_from_labels(
     ignore_index: int = -1,
     background: int | None = None,
 ) -> Tensor:
-    """Return the focal loss of rows that have one class each, or none, or don't count.
+    """Return the focal loss of rows with one class, without a class, or to be ignored.
 
     Args:
         logits: [N, C].

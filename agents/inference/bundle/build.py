@@ -195,7 +195,7 @@ def _compile(recipe: Recipe, bundle: Path) -> None:
     loader: tuple[str, ...] = ()
     python = PYTHON
     if f"{sys.version_info.major}.{sys.version_info.minor}" != recipe.python:
-        # Another version's bytecode would be of no use: the bundle's own, if it runs here.
+        # Another version's bytecode is useless: use the bundle's interpreter if it runs here.
         if platform.machine() != recipe.arch:
             raise BundleUnbuildable(
                 f"compile bundle {recipe.name}",

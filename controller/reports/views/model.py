@@ -176,7 +176,7 @@ class DelegateRow:
     kind: tuple[str, str, str, str]
     """Task, stack, delegate, number format."""
     outcomes: tuple[Capability | None, ...]
-    """In the order of the columns; None if it was not tried."""
+    """Outcomes in the order of the columns; None if it was not tried."""
 
 
 @dataclass(frozen=True, slots=True)
