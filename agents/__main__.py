@@ -1,7 +1,7 @@
 """`python -m agents ADDRESS`: start this host's agent on its Ray node.
 
-A process of its own, so that the controller's side need not import the agents'. Options come as
-one JSON object on standard input; the answer is one JSON object on standard output.
+A separate process, so that the controller's side need not import the agents'. Options come as one
+JSON object on standard input; the answer is one JSON object on standard output.
 """
 
 from __future__ import annotations

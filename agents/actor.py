@@ -1,5 +1,5 @@
-"""The agent of a host with all it is made of: a detached, async actor beside the controller, the
-main object of a process of its own (agents/joined.py) on every other host."""
+"""The agent of a host with all its parts: a detached, async actor on the controller's host, and the
+main object of a separate process (agents/joined.py) on every other host."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """What `agent start` was told; kept by Ray for every restart of the actor."""
+    """Options of `agent start`; Ray keeps them for restarts of the actor."""
 
     home: str
     labels: dict[str, str]
     metrics_address: str
-    """IP address of this host on which Prometheus finds its metrics."""
+    """IP address of this host where Prometheus scrapes its metrics."""
     metrics_token: str
-    """File of the token that it has to show."""
+    """File of the token that Prometheus must send."""
     adb_servers: tuple[str, ...] = ()
-    """HOST:PORT or Unix socket of adb servers that others run; without any, the agent has one of
-    its own."""
+    """HOST:PORT or Unix socket of adb servers started by others; without any, the agent starts its
+    own."""
     cpu: bool = True
-    """Whether the host itself is a device, too."""
+    """Whether the host itself is a device."""
     phone_power_cycle: Sequence[str] = ()
-    """Words of the user's command for a phone that nothing else brings back; see PowerCycle."""
+    """Words of the user's power-cycle command; see PowerCycle."""
     meter: Sequence[str] = ()
-    """Words of the user's power meter; see Meter."""
+    """Words of the user's power-meter command; see Meter."""
 
     @property
     def machine(self) -> str:
@@ -70,22 +70,22 @@ class AgentOptions:
 
     @property
     def folder(self) -> Path:
-        """What the agent keeps on this host."""
+        """The agent's folder on this host."""
         return Path(self.home) / "agent" / agent_id(self.machine)
 
     @property
     def owner(self) -> str:
-        """What marks the processes that the agent starts, here and on phones."""
+        """The marker of processes that the agent starts, here and on phones."""
         return f"{agent_id(self.machine)}@{self.home}"
 
 
 class AgentActor:
-    """Builds the host's agent and keeps it serving; an agent that can't go on ends the process."""
+    """Builds the host's agent and keeps it serving; ends the process if the agent can't go on."""
 
     def __init__(
         self, options: AgentOptions, connect: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """connect: as of RayLink."""
+        """connect: see RayLink."""
         make_visible()
         loop = asyncio.get_running_loop()
         machine = options.machine
@@ -139,9 +139,10 @@ class AgentActor:
         )
 
     async def ready(self) -> str:
-        """Return once the controller has answered: with "", or why it has shut this agent out.
+        """Wait until the controller has answered; return "", or why the agent is revoked.
 
-        A revoked agent waits to be let in again. Raises what ended the agent before.
+        A revoked agent waits until it is admitted again. Raises the error that ended the agent
+        before.
         """
         answered = asyncio.ensure_future(self._agent.answered.wait())
         await asyncio.wait({answered, self._life}, return_when=asyncio.FIRST_COMPLETED)
@@ -155,7 +156,7 @@ class AgentActor:
         return self._agent.id
 
     async def drain(self) -> None:
-        """Finish what runs and take no more; returns when all is handed in."""
+        """Finish the current runs and take no more; return when all outcomes are handed in."""
         await self._agent.drain()
         await asyncio.wait({self._life})
 
@@ -168,8 +169,9 @@ class AgentActor:
         return Exposition(self._metrics.gauges(), CollectorRegistry())
 
     def _end(self, life: asyncio.Task[Any]) -> None:
-        # What ends the agent before it is answered, `ready` raises; of all else nobody hears, and
-        # an actor that no longer serves would sit on its leases: Ray starts another.
+        # Before the first answer, `ready` raises the agent's error. Later nobody would notice it,
+        # and an actor that no longer serves would keep its leases; so end, and let Ray start
+        # another.
         unheard = self._agent.answered.is_set() or life is not self._life
         if unheard and not life.cancelled() and life.exception():
             log.critical("the agent can't go on", exc_info=life.exception())

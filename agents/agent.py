@@ -1,7 +1,7 @@
 """The agent of one host: registers, asks for work, runs it, hands in outcomes.
 
-It waits by awaiting: while a run is measured nothing here turns, apart from one question to the
-controller every few seconds, which renews the run's lease.
+While a run is measured, the agent only sends a request to the controller every few seconds, which
+renews the run's lease.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class AgentPauses:
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """What an agent is made of."""
+    """The parts of an agent."""
 
     identity: Agent
     devices: Sequence[Device]
@@ -77,62 +77,62 @@ class AgentParts:
     clock: Callable[[], float] = time.time
     metrics: AgentMetrics = field(default_factory=AgentMetrics)
     on_refused: Callable[[Mapping[str, DeviceRefused]], None] = lambda _: None
-    """Called with what the controller refuses, by device id, each time the agent registers."""
+    """Called at each registration with the refused devices by id."""
     absent: Callable[[], Sequence[AbsentDevice]] = tuple
-    """Asked at each registration for devices that are seen and can't be used."""
+    """Called at each registration; returns the devices that are seen but can't be used."""
     shortage: Callable[[], str] = str
-    """Asked at each exchange why nothing can be measured on this host now; "" if it can."""
+    """Called at each exchange; returns why this host can't measure anything now, else ""."""
     probers: Mapping[DeviceKind, Prober] = field(default_factory=dict)
     pauses: AgentPauses = field(default_factory=AgentPauses)
 
 
 class HostAgent:
-    """One a host; `serve` is its life."""
+    """The agent of one host; `serve` runs it."""
 
     def __init__(self, parts: AgentParts) -> None:
         self._parts = parts
         self._devices = {device.id: device for device in parts.devices}
         self._known = {*self._devices}
-        """The devices that have ever been there."""
+        """Ids of all devices that were ever announced."""
         self._outbox = Outbox(parts.folder / "outbox")
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
         self._measured: set[AttemptRef] = set()
-        """Running attempts whose outcome is being handed in."""
+        """Running attempts that have ended and whose outcome is being handed in."""
         self._probing = Probing(parts.probers)
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._untold: dict[AttemptRef, Progress | None] = {}
-        """The newest progress of each run of whose progress before the controller is being told."""
+        """Run → newest progress not yet sent, while an earlier one is being sent."""
         self._refused: dict[str, DeviceRefused] = {}
         self._news = False
-        """Whether something has changed since what the controller was told was put together."""
+        """Whether something has changed since the last registration was put together."""
         self._register_at = math.inf
-        """On the monotonic clock: when it is told again, though nothing has changed."""
+        """When to register again without a change, on the monotonic clock."""
         self._shortage = ""
-        """Why the controller has been told of no device; "" if it has."""
+        """Why the controller was told that there is no device, else ""."""
         self._leaving = False
         self._left = False
-        """Whether the controller knows that this agent takes no more."""
+        """Whether the controller knows that this agent takes no more runs."""
         self.registered = asyncio.Event()
         self.answered = asyncio.Event()
-        """Set once the controller has let this agent in, or told it that it is revoked."""
+        """Set once the controller has admitted this agent, or refused it as revoked."""
         self.revoked: AgentRevoked | None = None
-        """The controller's last word, if it was that."""
+        """The controller's refusal, if that was its last answer."""
 
     @property
     def id(self) -> str:
-        """What the controller knows it by."""
+        """The agent's id at the controller."""
         return self._parts.identity.id
 
     async def drain(self) -> None:
-        """Take no more: what runs is finished and handed in, then `serve` returns."""
+        """Take no more runs: current ones are finished and handed in, then `serve` returns."""
         self._leaving = True
         await self._tell_devices()
 
     async def announce(self, devices: Sequence[Device]) -> None:
-        """Tell the controller of the devices there are now; called when phones come and go."""
+        """Announce the present devices to the controller; called when phones come and go."""
         self._devices = {}
         for device in devices:
-            # Of two with one id the first stays what it is: the host itself comes before phones.
+            # Of two devices with one id the first is kept: the host itself comes before phones.
             first = self._devices.setdefault(device.id, device)
             if first != device:
                 log.error("device %s is announced twice: the %s stays", device.id, first.kind)
@@ -141,7 +141,7 @@ class HostAgent:
         await self._tell_devices()
 
     async def _tell_devices(self) -> None:
-        self._news = True  # `_converse` tells it, unless this does
+        self._news = True  # sent by `_converse`, unless it is sent below
         if self.registered.is_set():
             try:
                 await self._register()
@@ -151,8 +151,8 @@ class HostAgent:
     async def serve(self) -> None:
         """Serve until drained or cancelled.
 
-        Raises VersionMismatch or SharedMachineId if the controller turns this agent away. One that
-        is revoked ends what it runs, and asks again once in a while.
+        Raises VersionMismatch or SharedMachineId if the controller refuses this agent. A revoked
+        agent ends its runs, and asks again from time to time.
         """
         for runner in self._parts.runners.values():
             if ended := await runner.clean():
@@ -167,7 +167,8 @@ class HostAgent:
             await self._stop(list(self._running))
 
     async def _converse(self) -> bool:
-        """Talk to the controller for as long as it answers; True if there is no more to say."""
+        """Exchange messages while the controller answers; return whether nothing more has to be
+        sent."""
         try:
             await self._register()
             self.revoked = None
@@ -176,12 +177,13 @@ class HostAgent:
             while True:
                 if self._is_due():
                     await self._register()
-                left = self._left  # an answer that was under way before may still bring a run
+                left = self._left  # an answer under way before that may still bring a run
                 question = self._question()
                 orders = await self._parts.link.exchange(question)
                 self._probing.heard(question.probed)
                 if not self._obey(orders) and orders != Orders():
-                    # The controller repeats, without a pause, what is still being done.
+                    # Without a pause, the controller would repeat orders that are still being
+                    # carried out.
                     await asyncio.sleep(self._parts.pauses.away_s)
                 if left and not self._running:
                     return True
@@ -196,12 +198,12 @@ class HostAgent:
             self.answered.set()
             await self._stop(list(self._running))
             if self._leaving:
-                return True  # nothing runs here, and nobody hears of it
+                return True  # nothing runs here, and nobody waits for an answer
             await asyncio.sleep(self._parts.pauses.revoked_s)
         return False
 
     def _is_due(self) -> bool:
-        """Whether the controller is to be told again of what there is."""
+        """Return whether the agent should register again."""
         changed = self._news or self._parts.shortage() != self._shortage
         return changed or time.monotonic() >= self._register_at
 
@@ -242,13 +244,13 @@ class HostAgent:
         )
 
     def _obey(self, orders: Orders) -> bool:
-        """Start and stop what is ordered; False if all of it was under way already."""
+        """Start and stop what is ordered; return whether anything was new."""
         probing = self._probing.begin(orders.probe, self._devices)
         new = [j for j in orders.run if j.ref not in self._running and not self._has_left(j)]
         for job in new:
             self._running[job.ref] = asyncio.create_task(self._attempt(job))
             self._running[job.ref].add_done_callback(partial(self._ended, job.ref))
-        # An outcome on its way is not stopped, nor twice a worker whose end is being waited for.
+        # Don't stop a run whose outcome is being handed in, nor stop a worker twice.
         measuring = self._running.keys() - self._measured
         tasks = [self._running[ref] for ref in orders.stop if ref in measuring]
         stopped = [task for task in tasks if not task.cancelling()]
@@ -257,9 +259,10 @@ class HostAgent:
         return bool(new or stopped or probing)
 
     def _has_left(self, job: Job) -> bool:
-        """Tell whether a job's device has left while the order was under way.
+        """Return whether a job's device has left while the order was under way.
 
-        It isn't begun: the order is repeated until the device is back or the lease has run out.
+        The job isn't begun: the order is repeated until the device is back or the lease has
+        expired.
         """
         return job.device_id in self._known - self._devices.keys()
 
@@ -287,7 +290,7 @@ class HostAgent:
         await self._hand_in(report)
 
     async def _measure(self, job: Job) -> Outcome:
-        device = self._devices.get(job.device_id)  # it may be described anew meanwhile
+        device = self._devices.get(job.device_id)  # a later registration may change it
         outcome = await self._run(job)
         if device and isinstance(outcome, Failure):
             outcome = outcome.model_copy(update={"environment": dict(device.facts)})
@@ -310,12 +313,12 @@ class HostAgent:
             self._parts.metrics.ended(job.ref)
 
     async def _hand_in(self, report: Report) -> None:
-        """Repeat until the controller has the report, or says it never asked for it."""
+        """Repeat until the controller has the report, or says that it never gave this attempt."""
         while True:
             try:
                 await self._parts.link.report(report)
                 return self._outbox.drop(report.ref)
-            except StoreDamaged as damage:  # of this run: others are reported meanwhile
+            except StoreDamaged as damage:  # only this run's record: other reports go on
                 return log.error("an outcome is sent again at the next start: %s", damage)
             except (ControllerAway, StoreUnavailable):
                 await asyncio.sleep(self._parts.pauses.away_s)
@@ -333,7 +336,8 @@ class HostAgent:
         task.add_done_callback(self._side_tasks.discard)
 
     async def _send(self, ref: AttemptRef, progress: Progress) -> None:
-        """Tell a run's progress, and the newest of what has come meanwhile: a run may say a lot."""
+        """Send a run's progress, then the newest that has come meanwhile; older ones are
+        skipped."""
         following: Progress | None = progress
         try:
             while following:

@@ -25,7 +25,7 @@ from controller.platform.helper_main import Replies, serve
 from controller.platform.trial import fault_of
 
 SMALLEST = "#include <vector>\nint main() { return int(std::vector<int>().size()); }\n"
-"""Needs the compiler's own headers, which come in packages apart."""
+"""Needs the compiler's own headers, which are separate packages."""
 
 
 def handle(request: HostRequest, replies: Replies) -> None:
@@ -34,7 +34,7 @@ def handle(request: HostRequest, replies: Replies) -> None:
 
 
 def agents_facts(home: Path) -> AgentsFacts:
-    """Look at this host: starts adb, the compiler and each installed stack once."""
+    """Return this host's facts; starts adb, the compiler and each installed stack once."""
     isa, stacks = read_instruction_sets(), stacks_folder(home)
     manifests = load_catalog().stacks
     statuses = tuple(status_of(stack, stacks) for stack in manifests.values())
@@ -71,7 +71,7 @@ def _compiler() -> Program:
 def _stack_faults(
     ready: Iterable[StackManifest], stacks: Path
 ) -> Iterator[tuple[str, ErrorPayload]]:
-    """Yield stacks that don't start; those of one environment are started once."""
+    """Yield the stacks that don't start; stacks with the same environment are started once."""
     faults: dict[str | None, ErrorPayload | None] = {}
     for stack in ready:
         where = stack.name if stack.environment else None

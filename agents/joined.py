@@ -1,9 +1,9 @@
-"""`python -m agents.joined HEAD ADDRESS`: the agent of a host that has joined another one's farm.
+"""`python -m agents.joined HEAD ADDRESS`: the agent of a host that has joined another host's farm.
 
-A process of its own on the host's Ray node, started anew by its supervisor: an actor would be bound
-to a node that never comes back under its name. Options come as a line of JSON on standard input,
-whose end says that the node is up: until then all is got ready. A line of JSON on standard output
-tells of the registration, or why there is none. SIGTERM drains.
+A separate process on the host's Ray node, restarted by its supervisor; an actor would be bound to a
+node that never returns under its name. Options come as a line of JSON on standard input, which
+closes when the node is up: until then the agent only prepares. A line of JSON on standard output
+reports the registration, or why there is none. SIGTERM drains.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from controller.platform.programs import away_from_current_folder
 from controller.platform.terminal import log_visibly
 
 REFUSED = 2
-"""Exit status when the controller doesn't want this agent: no use in starting it again."""
+"""Exit status if the controller refuses this agent, so that a restart is useless."""
 
 
 def main() -> int:
-    """Join the cluster as a driver, and be the agent until SIGTERM."""
+    """Join the cluster as a driver, and run the agent until SIGTERM."""
     options = AgentOptions(**json.loads(sys.stdin.readline()))
     log_visibly()
     return asyncio.run(_live(options))
 
 
 async def _connect() -> None:
-    """Become a driver once this host's node is up."""
+    """Connect as a driver once this host's node is up."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(sys.stdin.fileno(), ended.set)
@@ -61,7 +61,7 @@ async def _live(options: AgentOptions) -> int:
 
     async def connect() -> None:
         await _connect()
-        drain_on_sigterm()  # Ray has put a handler of its own there
+        drain_on_sigterm()  # replaces the handler that Ray has installed
 
     agent = AgentActor(options, connect)
     ready = loop.create_task(agent.ready())

@@ -1,4 +1,4 @@
-"""The agent's line to the controller."""
+"""The interface from the agent to the controller."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ log = logging.getLogger(__name__)
 
 
 class ControllerAway(BenchfarmError):
-    """The controller can't be reached now; it will be back, or the agent will be ended."""
+    """The controller can't be reached now; it will return, or the agent will be ended."""
 
 
 class ControllerLink(Protocol):
-    """What an agent says to the controller; every call may raise ControllerAway."""
+    """Requests of an agent to the controller; every call may raise ControllerAway."""
 
     async def register(self, registration: Registration) -> Admission:
-        """Announce the agent and its devices; called at start and when they have changed.
+        """Register the agent and its devices; called at the start and when devices have changed.
 
-        Also when the controller doesn't know the agent, and as often as it says while it refuses a
-        device. Raises VersionMismatch, SharedMachineId.
+        Also called when the controller doesn't know the agent, and repeatedly, at the interval it
+        gives, while it refuses a device. Raises VersionMismatch, SharedMachineId.
         """
         ...
 
     async def exchange(self, question: Exchange) -> Orders:
-        """Ask what to do; called again as soon as it has returned. Raises UnknownAgent."""
+        """Send the held runs and return orders; called again as soon as it returns. Raises
+        UnknownAgent."""
         ...
 
     async def report(self, report: Report) -> None:
@@ -37,14 +38,15 @@ class ControllerLink(Protocol):
         ...
 
     async def progress(self, progress: RunProgress) -> None:
-        """Tell how far a run is; called at most once a second a run."""
+        """Send a run's progress; called at most once a second a run."""
         ...
 
 
 async def admitted(link: ControllerLink, registration: Registration) -> Admission:
-    """Register; a refusal that this host's former boot may have brought about is outlasted once.
+    """Register; on SharedMachineId, which this host's previous boot may have caused, wait and retry
+    once.
 
-    Raises SharedMachineId if the other one is still there then.
+    Raises SharedMachineId if the other host is still there then.
     """
     try:
         return await link.register(registration)

@@ -78,7 +78,7 @@ async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) 
 
 
 class WrongKnob(UserError):
-    """A launch setting that there isn't, or with a value that is not allowed."""
+    """An unknown launch setting, or one with a value that is not allowed."""
 
 
 def _check(knobs: Mapping[str, Scalar], declared: Mapping[str, Knob]) -> None:

@@ -1,4 +1,4 @@
-"""What an agent exports: the runs that go on, and its devices' conditions as last read."""
+"""The metrics of an agent: its current runs, and its devices' last conditions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ EXPORTED = (
     *(names.RUN_PROGRESS, names.RUN_STEPS, names.RUN_QUERIES, names.RUN_LOSS),
     *(names.DEVICE_TEMPERATURE, names.DEVICE_BATTERY, names.DEVICE_THERMAL_STATUS),
 )
-"""Everything an agent exports, with or without a series now."""
+"""All metrics of an agent, also those without a series now."""
 _CELSIUS = "celsius_"
 Conditions = Mapping[str, Scalar]
 """Facts by name, as agents/phones/conditions.py reads them."""
 
 
 def live_values(progress: Progress) -> dict[names.Metric, float]:
-    """Return what a run's progress says as gauges; what it doesn't say is left out."""
+    """Return the gauges in a run's progress."""
     said = progress.values
     values = {names.RUN_PROGRESS: progress.done / progress.total} if progress.total > 0 else {}
     if said.get("step_time", 0.0) > 0:
@@ -36,7 +36,7 @@ def live_values(progress: Progress) -> dict[names.Metric, float]:
 
 
 def condition_samples(device: str, facts: Conditions) -> Iterator[tuple[names.Metric, Sample]]:
-    """Yield a device's conditions as gauges; what it doesn't tell is left out."""
+    """Yield a device's conditions as gauges; missing ones are left out."""
     for name, value in facts.items():
         if isinstance(value, str):
             if name == "thermal_status" and value in THERMAL_STATUS:
@@ -57,14 +57,14 @@ class _LiveRun:
 
 
 class AgentMetrics:
-    """Filled as things happen; nothing is computed before somebody scrapes."""
+    """The state of the exported metrics; gauges are computed only at a scrape."""
 
     def __init__(self) -> None:
         self._runs: dict[AttemptRef, _LiveRun] = {}
         self._conditions: dict[str, Conditions] = {}
 
     def progressed(self, job: Job, progress: Progress, *, emulated: bool = False) -> None:
-        """Take a run's newest progress; of an emulated device, only how far it is."""
+        """Set a run's newest progress; for an emulated device, only its share done."""
         labels = (job.device_id, job.workload, job.stack, job.scenario)
         values = live_values(progress)
         if emulated:
@@ -76,15 +76,15 @@ class AgentMetrics:
         self._runs.pop(ref, None)
 
     def read(self, device: str, facts: Conditions) -> None:
-        """Take a device's conditions."""
+        """Set a device's conditions."""
         self._conditions[device] = facts
 
     def keep(self, devices: Collection[str]) -> None:
-        """Forget the conditions of every device that is not among these."""
+        """Forget the conditions of all other devices."""
         self._conditions = {id_: it for id_, it in self._conditions.items() if id_ in devices}
 
     def gauges(self) -> tuple[Gauge, ...]:
-        """Return what is exported now; what happens later doesn't change it."""
+        """Return the gauges to export now; later changes don't affect them."""
         samples: defaultdict[names.Metric, list[Sample]] = defaultdict(list)
         for run in self._runs.values():
             for metric, value in run.values.items():

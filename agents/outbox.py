@@ -1,4 +1,4 @@
-"""Outcomes the controller has not acknowledged yet, on disk: they survive the agent."""
+"""Outcomes that the controller has not acknowledged yet, on disk: they survive the agent."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_REPORT_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """One file a report; kept until the controller has it.
+    """A file for each report, kept until the controller has it.
 
-    Its first line is the report, its second the SHA-256 of that: a measurement that has changed on
-    disk is not sent.
+    The first line is the report, the second its SHA-256, so that a measurement damaged on disk is
+    not sent.
     """
 
     folder: Path
@@ -36,7 +36,7 @@ class Outbox:
         write_private(path, f"{said}\n{_checksum(said.encode())}\n")
 
     def pending(self) -> list[Report]:
-        """Return what still has to be sent, in a stable order; damaged files are put aside."""
+        """Return the reports to send, in a stable order; damaged files are set aside."""
         reports = []
         for path in sorted(self.folder.glob("*.json")):
             try:
@@ -52,7 +52,7 @@ class Outbox:
         self._path(ref).unlink(missing_ok=True)
 
     def refused(self, report: Report, why: BenchfarmError) -> None:
-        """Put a report aside that the controller won't have: it is not sent again by itself."""
+        """Set aside a report that the controller refuses; it is not sent again automatically."""
         path = self._path(report.ref)
         aside = path.with_suffix(".refused")
         try:
@@ -69,7 +69,7 @@ class Outbox:
 
 
 def _report(path: Path) -> Report:
-    """Return what `put` has written; raises one of UNREADABLE."""
+    """Return the report that `put` wrote; raises one of UNREADABLE."""
     said, _, checksum = read_limited(path, MAX_REPORT_BYTES).partition(b"\n")
     if checksum != f"{_checksum(said)}\n".encode():
         raise DocumentRefused("its checksum does not match")

@@ -68,11 +68,11 @@ PAUSE_S = 1.0
 
 
 async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
-    """Connect, and wait until the phone may be used; raises RemoteFault.
+    """Connect, and wait until the phone can be used; raises RemoteFault.
 
-    A connection that is of no use is ended first: adb would go on calling it connected, and a phone
-    that has restarted, or was refused before, is asked again by a new one only. `anew`: end it
-    in any case, if it is not empty.
+    A useless connection is closed first: adb would go on listing it as connected, and a phone that
+    has restarted, or was refused before, answers only on a new one. `anew`: if not empty, close any
+    connection first.
     """
     fresh = False
     for left in reversed(range(TRIES)):
@@ -86,8 +86,8 @@ async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
                 return PhoneResult()
             raise fault
         except RemoteFault as refusal:
-            # A server that has just started may refuse at first, and lose what it has just found;
-            # one that the agent restarts for another phone's sake is away for a moment.
+            # A newly started server may refuse at first, and lose the phone again; one that the
+            # agent restarts for another phone is away for a moment.
             if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
@@ -95,14 +95,14 @@ async def connected(server: Address, phone: str, anew: str = "") -> PhoneResult:
 
 
 async def disconnected(server: Address, phone: str) -> PhoneResult:
-    """Let go of a phone, if it is there; raises RemoteFault."""
+    """Disconnect a phone, if it is connected; raises RemoteFault."""
     for left in reversed(range(TRIES)):
         try:
             if await state_of(server, phone) is not None:
                 await disconnect(server, phone)
             return PhoneResult()
         except RemoteFault as refusal:
-            # It has gone meanwhile, or its server is being restarted for another phone's sake.
+            # It is gone meanwhile, or its server is being restarted for another phone.
             if refusal.kind not in (FaultKind.OFFLINE, FaultKind.ADB_SERVER) or left == 0:
                 raise
         await asyncio.sleep(PAUSE_S)
@@ -110,7 +110,7 @@ async def disconnected(server: Address, phone: str) -> PhoneResult:
 
 
 async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
-    """Remove all that agents have put on a phone; no run begins meanwhile.
+    """Remove all files of agents from a phone, while no run can begin.
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
@@ -121,7 +121,7 @@ async def cleaned(server: Address, phone: str, use: str) -> PhoneResult:
 
 @contextmanager
 def _unused(verb: str, lock: Path) -> Iterator[None]:
-    """Let no run and no probe begin on a phone; raises PhoneUnavailable if one is on it."""
+    """Keep runs and probes off a phone; raises PhoneUnavailable if one uses it."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with exclusive_now(lock) as free:
         if not free:
@@ -131,13 +131,13 @@ def _unused(verb: str, lock: Path) -> Iterator[None]:
 
 
 async def looked(server: Address, phone: str) -> PhoneResult:
-    """Say what the way adb lists a phone tells of it; nothing if it doesn't. Raises RemoteFault."""
+    """Return the checks of a phone's state in adb's list, if it is listed. Raises RemoteFault."""
     state = await state_of(server, phone)
     return PhoneResult(checks=tuple(mode_checks(state)) if state is not None else ())
 
 
 async def examined(server: Address, phone: str, use: str, policy: str, kept: str) -> PhoneResult:
-    """Look at a phone as a run under a policy would; no run begins meanwhile.
+    """Return the checks of a phone for a policy, while no run can begin.
 
     Raises RemoteFault, and PhoneUnavailable if a run or a probe is on it.
     """
@@ -157,7 +157,7 @@ async def _examined(
 async def set_up(
     server: Address, phone: str, use: str, policy: str, kept: str, *keys: str
 ) -> PhoneResult:
-    """Set those keys that a policy still needs set, then look at the phone; as `examined` does."""
+    """Set those of the keys that a policy still needs, then check the phone; see `examined`."""
     with _unused("set up", Path(use)):
         device = Path(use).name
         offers = (await _examined(server, phone, device, policy, kept)).offers
@@ -168,7 +168,7 @@ async def set_up(
 
 
 async def restored(server: Address, phone: str, use: str, kept: str) -> PhoneResult:
-    """Put back what was set; no run begins meanwhile. Raises RemoteFault, PhoneUnavailable."""
+    """Restore changed settings, while no run can begin. Raises RemoteFault, PhoneUnavailable."""
     with _unused("restore", Path(use)):
         settings = _settings(server, phone, kept, Path(use).name)
         return PhoneResult(checks=tuple(await settings.put_back()))
@@ -186,7 +186,7 @@ async def paired_with(server: Address, phone: str, code: str) -> PhoneResult:
 
 
 async def heard(_: Address, name: str) -> PhoneResult:
-    """Listen for phones that announce themselves, of any name or until one does.
+    """Return the phones that announce themselves; with a name, stop when that one does.
 
     Raises RemoteFault, AdbUnavailable.
     """
@@ -219,7 +219,7 @@ def handle(request: PhoneCommand, replies: Replies) -> None:
     except RemoteFault as fault:
         remedy = REMEDIES.get(fault.kind, REMEDY_OF_VERB[verb])
         if verb == "listen":
-            remedy = REMEDY_OF_VERB[verb]  # its adb server isn't the agent's
+            remedy = REMEDY_OF_VERB[verb]  # the adb server isn't the agent's
         raise PhoneUnavailable(f"{TRIED[verb]} {phone}", fault.message, remedy) from fault
 
 

@@ -18,10 +18,11 @@ from controller.contracts.wire import Exchange, Orders, Report, RunProgress
 
 
 class RayLink:
-    """Finds the controller by name; Ray's own retries stay off, since ours know what to repeat."""
+    """Finds the controller by name; Ray's retries are off, since only we know what may be
+    repeated."""
 
     def __init__(self, connect: Callable[[], Awaitable[None]] | None = None) -> None:
-        """connect: waited for before anything is said, where Ray is not connected to yet."""
+        """connect: awaited before the first call if Ray is not connected yet."""
         self._connect = connect
         self._actor: Any = None
         self._looking = asyncio.Lock()
@@ -61,7 +62,8 @@ class RayLink:
     async def _controller(self) -> Any:  # noqa: ANN401 - Ray's handle has the actor's methods
         async with self._looking:
             if self._actor is None:
-                # In a thread, since it waits for a lost head; in one, or all would soon wait.
+                # In a thread, since it waits for a lost head; in a single one, so that threads
+                # don't pile up.
                 find = partial(ray.get_actor, CONTROLLER, namespace=NAMESPACE)
                 self._actor = await asyncio.to_thread(find)
             return self._actor

@@ -1,8 +1,8 @@
 """A worker: one attempt in a fresh process. Job in on standard input, JSON lines out.
 
-If it measures in turns, a further line on standard input orders each of them. Standard output
-carries messages only; whatever libraries print there goes to standard error, which the agent
-keeps. When standard input ends, the agent is gone, and the worker ends too.
+If it measures in batches, each further line on standard input orders one. Standard output carries
+messages only; what libraries print is redirected to standard error, which the agent keeps. When
+standard input closes, the agent is gone, and the worker ends too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PROGRESS_PERIOD_S = 1.0
 
 
 class MessageWriter:
-    """The worker's one way to speak; progress more often than once a second is dropped."""
+    """Writes the JSON lines of a worker; drops progress that comes more than once a second."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._last_progress = 0.0
 
     def progress(self, progress: Progress) -> None:
-        """Say how far the run is, unless that was said less than a second ago."""
+        """Write the progress, unless the last one was less than a second ago."""
         now = time.monotonic()
         if now - self._last_progress >= PROGRESS_PERIOD_S or progress.done == progress.total:
             self._last_progress = now
@@ -49,15 +49,15 @@ class MessageWriter:
 
 
 class Orders:
-    """What the agent says after the job: when to take turns, and by its silence that it is gone."""
+    """The agent's messages after the job: orders for batches; the end of input means it is gone."""
 
     def __init__(self) -> None:
         self._lines: SimpleQueue[bytes] = SimpleQueue()
 
     def listen(self) -> None:
-        """Take lines from standard input until its end, then end the worker's whole group."""
+        """Read lines from standard input until its end, then end the worker's process group."""
         rest = b""
-        # Reads past Python's buffer: a thread inside its lock would abort the interpreter's exit.
+        # Bypasses Python's buffer: a thread that holds its lock would abort the interpreter's exit.
         while data := os.read(sys.stdin.fileno(), 4096):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
@@ -65,13 +65,13 @@ class Orders:
         os.killpg(0, signal.SIGKILL)  # the agent has closed its end, or died
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the steps of each turn as it is ordered; waiting for it uses no CPU."""
+        """Yield the steps of each ordered batch; waiting uses no CPU."""
         while steps := StepOrder.model_validate_json(self._lines.get()).steps:
             yield steps
 
 
 def main() -> int:
-    """Do the job on standard input; exit status 0 if it was measured, 1 if it failed."""
+    """Run the job on standard input; return exit status 0 if it was measured, 1 if it failed."""
     messages = MessageWriter(_claim_stdout())
     spec = WorkerSpec.model_validate_json(sys.stdin.buffer.readline())
     orders = Orders()
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result:
-    """Build the workload and the backend, and hand both to the scenario."""
+    """Build the workload and the backend, and pass both to the scenario."""
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
         message = f"cannot train {job.workload}: it runs in a device's own runtime"
@@ -97,7 +97,7 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
         )
         return watched
     module = import_module(f"agents.scenarios.{job.scenario}")
-    scenario = cast("BatchedScenario", module)  # paired cells are checked when they are submitted
+    scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
@@ -106,7 +106,7 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
 
 
 def failure_of(error: Exception) -> Failure:
-    """Say who is to blame for an exception inside a job."""
+    """Return the failure, with the blame, for an exception in a job."""
     if isinstance(error, WorkerFault):
         return error.failure
     message = " ".join(f"{type(error).__name__}: {error}".split())[:500]

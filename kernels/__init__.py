@@ -1,7 +1,7 @@
-"""Operators of benchfarm; imports torch only, and only once an operator is asked for.
+"""The operators of benchfarm; torch is imported only when an operator is first used.
 
-`kernels.NAME` is the function NAME of kernels/ops/NAME.py, whatever operators that folder has. A
-type checker sees the function's types in `from kernels.ops.NAME import NAME` only.
+`kernels.NAME` is the function NAME of kernels/ops/NAME.py, for every module there. For type
+checkers, import the function with `from kernels.ops.NAME import NAME`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OPERATORS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("ops/[
 
 __all__ = ["capabilities", *OPERATORS]
 
-# transformers asks an installed `kernels` package for its version; "0" tells it that this is not
+# transformers queries the version of an installed package `kernels`; "0" means that this is not
 # Hugging Face's.
 __version__ = "0"
 

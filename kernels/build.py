@@ -1,6 +1,6 @@
-"""Compiles csrc into one plain shared library; `python -m kernels.build` after a change there.
+"""Compiles csrc into one plain shared library; run `python -m kernels.build` after a change there.
 
-Needs nothing but a C++ compiler, so that the package's own build can use it, too.
+Needs only a C++ compiler, so the package's own build can use it, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 SOURCES = Path(__file__).parent / "csrc"
 OPS = "ops"
-"""The folder of SOURCES whose headers export functions; all of them are compiled, by no list."""
+"""Folder of SOURCES; all its headers are compiled and export functions."""
 LIBRARY = Path(__file__).parent / "libbenchfarm_kernels.so"
 
 _AVX2 = ("-mavx2", "-mfma")
@@ -29,33 +29,33 @@ VARIANTS = {
     "avx512": _AVX512,
     "avx512_bf16": (*_AVX512, "-mavx512bf16"),
 }
-"""The compiler's flags for each instruction set, the plainest first."""
+"""Compiler flags for each instruction set, the plainest first."""
 
 RELEASE = ("-O3",)
 SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 _FLAGS = (
     *("-std=c++20", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-fno-exceptions"),
-    # Roundings are the source's own; only tests of errno and of traps are given up.
+    # Rounding follows the source; only errno and floating-point traps are given up.
     *("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
-    # GCC 12 takes its own intrinsics' undefined registers for our variables.
+    # GCC 12 warns about undefined registers in its own intrinsics.
     *("-Wall", "-Wextra", "-Wno-uninitialized", "-Wno-maybe-uninitialized"),
 )
 
 
 class NotBuilt(Exception):
-    """There is no library to be had here, for the reason given; operators run in plain torch."""
+    """No library can be built here, for the given reason; operators run in plain torch."""
 
 
 def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Path:
-    """Compile the library and return its path; raises NotBuilt where that can't be done.
+    """Compile the library and return its path; raises NotBuilt if that is impossible.
 
     The compiler is $CXX, else c++. Takes about 10 s on one core.
     """
     compiler = _compiler()
     with TemporaryDirectory() as folder:
         objects = compile_objects(compiler, Path(folder), optimisation)
-        linked = library.with_suffix(".new")  # a library in use is never written to
+        linked = library.with_suffix(".new")  # never write to a library in use
         _run(
             [compiler, "-shared", *optimisation, "-fopenmp", *map(str, objects), "-o", str(linked)]
         )
@@ -64,13 +64,13 @@ def build(library: Path = LIBRARY, optimisation: Sequence[str] = RELEASE) -> Pat
 
 
 def bring_up_to_date() -> None:
-    """Build the library unless it is that of these sources already; raises NotBuilt."""
+    """Build the library unless it was built from the present sources; raises NotBuilt."""
     if not (LIBRARY.exists() and digest().encode() in LIBRARY.read_bytes()):
         build()
 
 
 def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) -> list[Path]:
-    """Compile cpu.cpp, and what the headers of OPS export once for each variant.
+    """Compile cpu.cpp once, and the exports of OPS once for each variant.
 
     Returns the objects.
     """
@@ -93,7 +93,7 @@ def compile_objects(compiler: str, folder: Path, optimisation: Sequence[str]) ->
 
 
 def digest() -> str:
-    """Return what identifies the sources and how they are compiled: 16 hex digits."""
+    """Return a hash of the sources and compiler options: 16 hex digits."""
     found = hashlib.sha256(repr((VARIANTS, RELEASE, _FLAGS)).encode())
     for path in sorted([*SOURCES.rglob("*.cpp"), *SOURCES.rglob("*.h")]):
         name = path.relative_to(SOURCES).as_posix()
@@ -118,7 +118,8 @@ def _run(command: list[str]) -> None:
 
 
 def main() -> int:
-    """Build what is not up to date; exit status 1 and a line that says why it can't be done."""
+    """Build the library if it is out of date; return exit status 1 and print why if that is
+    impossible."""
     try:
         bring_up_to_date()
     except NotBuilt as error:

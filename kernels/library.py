@@ -1,4 +1,4 @@
-"""The compiled library: found, checked against its sources, called through ctypes.
+"""The compiled library: loaded, checked against its sources, called through ctypes.
 
 The variant is chosen once a process: the best that this CPU can run, or the one named by the
 environment variable BENCHFARM_KERNELS ("reference" is plain torch).
@@ -30,38 +30,39 @@ _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
     "l": c_int64,
     "f": c_float,
 }
-"""What the letters of a signature mean: see letter_of in csrc/export.h."""
+"""Letters of a signature → type: see letter_of in csrc/export.h."""
 
 
 class _Exported(ctypes.Structure):
-    """Exported in csrc/export.h."""
+    """The struct Exported of csrc/export.h."""
 
     _fields_ = (("address", c_void_p), ("signature", c_char_p))
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the operators of this process run on."""
+    """The variant that this process's operators run on."""
 
     variant: str
     """The instruction set in use, or "reference": plain torch."""
 
     supported: tuple[str, ...]
-    """What BENCHFARM_KERNELS may name here."""
+    """The values that BENCHFARM_KERNELS may have here."""
 
     reason: str
     """Why this variant, in a few words."""
 
 
 class KernelsUnusable(RuntimeError):
-    """What was asked for isn't in the library there is; the message says what is, or what to do."""
+    """The library can't do what was requested; the message says what it can do, or how to fix
+    it."""
 
 
 @cache
 def capabilities(library: Path = build.LIBRARY) -> Capabilities:
     """Return what is in use of a library; raises KernelsUnusable as `choose` does.
 
-    Warns once where plain torch has to do although nobody asked for it.
+    Warns once if plain torch is used without being requested.
     """
     chosen = choose(os.environ.get(VARIABLE, ""), library)
     if chosen.supported == (REFERENCE,) and os.environ.get(VARIABLE) != REFERENCE:
@@ -70,10 +71,10 @@ def capabilities(library: Path = build.LIBRARY) -> Capabilities:
 
 
 def choose(wanted: str, path: Path) -> Capabilities:
-    """Choose the variant `wanted`, or the best one if that is empty.
+    """Choose the variant `wanted`, or the best one if it is empty.
 
     Raises:
-        KernelsUnusable: the CPU can't run what is wanted, or the library is older than its sources.
+        KernelsUnusable: the CPU can't run the variant, or the library is older than its sources.
     """
     supported, lack = _supported(path)
     if not wanted:
@@ -86,21 +87,21 @@ def choose(wanted: str, path: Path) -> Capabilities:
 
 @cache
 def function(name: str, variant: str) -> Function:
-    """Return a function of this process's library; pointers are plain addresses."""
+    """Return a function of this process's library; it takes pointers as plain addresses."""
     return bind(_load(build.LIBRARY), name, variant)
 
 
 def bind(library: ctypes.CDLL, name: str, variant: str) -> Function:
-    """Return what a library exports as `name_variant`; the library tells its signature."""
+    """Return the library's function `name_variant` with the types of its exported signature."""
     exported = _Exported.in_dll(library, f"{name}_{variant}")
     result, arguments = exported.signature[:1].decode(), exported.signature[1:].decode()
-    # Of the letters only "v", no result, has no type.
+    # Only "v" (no result) has no type.
     prototype = ctypes.CFUNCTYPE(_TYPES.get(result), *(_TYPES[letter] for letter in arguments))
     return prototype(exported.address)
 
 
 def _supported(path: Path) -> tuple[tuple[str, ...], str]:
-    """Return what can run here, the best last, and what it is that the library lacks."""
+    """Return the variants that can run here, the best last, and what the library lacks."""
     if not path.exists():
         return (REFERENCE,), "they are not compiled; `python -m kernels.build` says why"
     try:
@@ -113,7 +114,7 @@ def _supported(path: Path) -> tuple[tuple[str, ...], str]:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL:
-    # torch brings the OpenMP runtime; loaded first, it serves both.
+    # torch loads the OpenMP runtime; loading torch first makes both share it.
     import torch  # noqa: F401
 
     library = ctypes.CDLL(str(path))

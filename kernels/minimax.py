@@ -1,7 +1,9 @@
-"""Finds the polynomials of csrc/vec_math.h: `python -m kernels.minimax` prints their coefficients.
+"""Computes the polynomials of csrc/vec_math.h: `python -m kernels.minimax` prints their
+coefficients.
 
-Remez's exchange (Remez 1934) finds the polynomial whose largest relative error is the smallest.
-The constant terms of the logarithms are held at what they are at 0, so that small losses are exact.
+Remez's exchange algorithm (Remez 1934) finds the polynomial with the smallest maximum relative
+error. The constant terms of the logarithms are fixed to the values at 0, so that small losses are
+exact.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _EXCHANGES = 10
 
 @dataclass(frozen=True, slots=True)
 class Polynomial:
-    """c[0] + c[1] x + …, and by how much it is off at most, relative to what it stands for."""
+    """c[0] + c[1] x + …, with its maximum relative error."""
 
     coefficients: Tensor
     error: float
@@ -36,7 +38,7 @@ def minimax(
 ) -> Polynomial:
     """Return the best polynomial of a degree for a function without zeros on [low, high].
 
-    constant: what its constant term is held at.
+    constant: fixed value of the constant term.
     """
     first = 0 if constant is None else 1
     held = torch.full((first,), constant or 0.0, dtype=torch.float64)
@@ -65,7 +67,7 @@ def evaluate(coefficients: Tensor, x: Tensor) -> Tensor:
 
 
 def _alternating_extremes(error: Tensor, wanted: int) -> list[int]:
-    """Return where the error is largest between each two of its zeros; the outermost give way."""
+    """Return where the error is largest between its zeros; surplus outermost ones are dropped."""
     zeros = (torch.diff(error.sign()) != 0).nonzero()[:, 0] + 1
     found, start = [], 0
     for part in torch.tensor_split(error.abs(), zeros.tolist()):
@@ -88,7 +90,7 @@ def twice_atanh_over(v: Tensor) -> Tensor:
 
 
 def polynomials() -> dict[str, Polynomial]:
-    """Return what csrc/vec_math.h holds, by `precision::name`."""
+    """Return the polynomials of csrc/vec_math.h, by `precision::name`."""
     half = math.log(2) / 2
     return {
         "Fine::exp": minimax(torch.exp, -half, half, 6),

@@ -1,4 +1,4 @@
-"""The optimizers that training workloads offer, each as torch operators and fused."""
+"""The optimizers of training workloads, each as torch operators and fused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build_optimizer(
 ) -> Optimizer:
     """Return the optimizer `adam`, `sgd` or `lamb`; raises ValueError for another name.
 
-    Not fused is a loop of operators over the parameters, torch's own default on a CPU; fused reads
+    Unfused is a loop of operators over the parameters, torch's own default on a CPU; fused reads
     and writes each parameter and its state as few times as torch can.
     """
     learning = list(parameters)
@@ -36,11 +36,11 @@ def build_optimizer(
 
 
 class InMemoryOrder(Optimizer):
-    """A fused optimizer on views of the parameters whose dimensions come as they lie in memory.
+    """A fused optimizer on views of the parameters in the order of their dimensions in memory.
 
-    torch's fused kernels copy what is not contiguous there and back, which takes them longer than
-    the step of channels-last weights does, and read a gradient in the order of its parameter,
-    however it lies.
+    torch's fused kernels copy non-contiguous tensors to and fro, which takes longer than the step
+    itself for channels-last weights, and read a gradient in the order of its parameter, whatever
+    the gradient's own layout is.
 
     Args:
         parameters: any that are contiguous in some order of their dimensions.
@@ -57,7 +57,7 @@ class InMemoryOrder(Optimizer):
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update every parameter that has a gradient."""
         if self._fused is None:
-            # Not before: what optimizes a model may lay its parameters out anew.
+            # Not in the constructor, since the model's layout may still change after it.
             parameters = [p for group in self.param_groups for p in group["params"]]
             self._views = [_in_memory_order(parameter) for parameter in parameters]
             self._fused = self._build([view for _, view, _ in self._views])
@@ -68,7 +68,7 @@ class InMemoryOrder(Optimizer):
 
 
 def _in_memory_order(parameter: Tensor) -> tuple[Tensor, Tensor, list[int]]:
-    """Return a parameter, a view of it, and the order of its dimensions in that."""
+    """Return a parameter, a view of it in memory order, and the order of dimensions of the view."""
     order: list[int] = sorted(range(parameter.dim()), key=parameter.stride, reverse=True)
     return parameter, parameter.detach().permute(order).requires_grad_(), order
 
@@ -76,8 +76,8 @@ def _in_memory_order(parameter: Tensor) -> tuple[Tensor, Tensor, list[int]]:
 class Lamb(Optimizer):
     """LAMB (You et al. 2020, algorithm 2), by its definition: a loop over the parameters.
 
-    The direction of a step is Adam's plus weight decay; its length is the learning rate times that
-    of the parameter. Where parameter or direction is 0, the direction is taken as it is.
+    The direction of a step is Adam's plus weight decay; its length is the learning rate times the
+    parameter's norm. If the norm of parameter or direction is 0, the direction is not rescaled.
     """
 
     def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
@@ -109,10 +109,10 @@ class Lamb(Optimizer):
 
 
 class FusedLamb(Optimizer):
-    """The same, with torch's fused Adam doing most of a step in one pass.
+    """LAMB with torch's fused Adam doing most of a step in one pass.
 
-    Adam with learning rate 1 takes its step from -decay * parameter, and so leaves there the whole
-    direction, negated.
+    Adam with learning rate 1, applied to -decay * parameter, leaves the whole direction there,
+    negated.
     """
 
     def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
@@ -135,7 +135,7 @@ class FusedLamb(Optimizer):
 
 
 def _move(parameter: Tensor, direction: Tensor, learning_rate: float) -> None:
-    """Step against a direction, as far as LAMB's trust ratio says."""
+    """Move a parameter against a direction, scaled by LAMB's trust ratio."""
     length, stride = (torch.linalg.vector_norm(x).item() for x in (parameter, direction))
     trust = length / stride if length > 0 and stride > 0 else 1.0
     parameter.add_(direction, alpha=-learning_rate * trust)

@@ -13,16 +13,16 @@ STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 """Inner channels and blocks of each stage."""
 EXPANSION = 4
 LEARNING_RATE = 0.1 / 256
-"""Of each image in a batch (Goyal et al. 2017, section 2.1)."""
+"""Per image in a batch (Goyal et al. 2017, section 2.1)."""
 DISTINCT_BATCHES = 4
-"""More would only cost memory: a step of any batch computes the same."""
+"""More would only cost memory: steps of all batches compute the same."""
 
 Labelled = tuple[Tensor, Tensor]
 """Images [B, 3, H, W] and classes, int64 [B]."""
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions, each normalised, beside a shortcut."""
+    """1x1, 3x3 and 1x1 convolutions, each normalised, plus a shortcut."""
 
     def __init__(self, channels: int, inner: int, stride: int) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Resnet50Training:
         return build_optimizer(self._optimizer, self._fused_optimizer, model.parameters(), rate)
 
     def batch(self, step: int) -> Labelled:
-        """Return the batch of a step; steps 4 apart share theirs."""
+        """Return the batch of a step; every fourth step has the same one."""
         return self._batches[step % DISTINCT_BATCHES]
 
     def forward(self, model: nn.Module, batch: Labelled) -> Tensor:

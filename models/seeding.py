@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Let torch draw from a seed on the CPU; leave its global random state alone."""
+    """Seed torch's random numbers on the CPU; restore its global random state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -1,4 +1,4 @@
-"""What a training workload offers to the training scenario."""
+"""The interface of training workloads for the training scenario."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Outputs = TypeVar("Outputs")
 
 
 class TrainingWorkload(Protocol[Batch, Outputs]):
-    """A model with all that one training step needs; one instance serves one run."""
+    """A model and everything that a training step needs; one instance serves one run."""
 
     @property
     def batch_size(self) -> int:
@@ -24,7 +24,7 @@ class TrainingWorkload(Protocol[Batch, Outputs]):
         ...
 
     def build_optimizer(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer of the model; called once, when the weights have their layout."""
+        """Return the optimizer of the model; called once, when the weights' layout is final."""
         ...
 
     def batch(self, step: int) -> Batch:

@@ -1,4 +1,4 @@
-"""The chain of attempt runners of each kind of device, assembled in one place."""
+"""The chain of attempt runners for each kind of device, assembled in one place."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 @dataclass(frozen=True, slots=True)
 class RunnerByProgram:
-    """Chooses the runner that a job's program is for."""
+    """Chooses a runner by the kind of the job's program."""
 
     training: AttemptRunner
     on_device: AttemptRunner
     remote: Remote
-    """Where the second runs."""
+    """Cleaned by `clean`, in place of `on_device`."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
@@ -55,11 +55,11 @@ def attempt_runners(
     on_conditions: Callable[[str, Mapping[str, Scalar]], None],
     meter: Meter | None,
 ) -> dict[DeviceKind, AttemptRunner]:
-    """Return the runner of each kind of device; each is made of others, from the outside in.
+    """Return the runner for each kind of device; each wraps others, listed from the outside in.
 
-    owner: the agent, whose processes are marked so. folder: the agent's own. stacks: where the
-    stacks' environments are. on_conditions: called with a phone's id and its conditions.
-    meter: the user's own, beside each run.
+    owner: the agent's id, which marks its processes. folder: the agent's folder. stacks: folder
+    with the stacks' environments. on_conditions: called with a phone's id and conditions. meter:
+    the user's power meter, which runs beside each run.
     """
     host = LocalRemote.of(folder / "device", owner)
     workers = WorkerProcess(owner, partial(stack_worker, stacks))

@@ -1,7 +1,7 @@
-"""A run of a user's program on a device: push its files, run it, read what it printed.
+"""A run of a user's program on a device: push its files, run it, parse its output.
 
-The same on a phone over adb and on this host: only the Remote differs. LoadGen has no part in it,
-so a result says by which rules it is valid.
+Works on a phone over adb and on this host: only the Remote differs. LoadGen takes no part, so the
+result names the rules by which it is valid.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from models.mobile.preparation import MODEL as MODEL_FILE
 
 READER: Final = "agents.programs.command_reading"
 READING_S = 120.0
-"""For the patterns of a stack on what its program printed."""
+"""Seconds for matching a stack's patterns against its program's output."""
 TABLE: Final = "op_profile.json"
 LAST_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRunner:
-    """An AttemptRunner for a device's own programs: a runtime under LoadGen, or one of a user's."""
+    """Attempt runner for programs on a device: LoadGen runs and users' programs."""
 
     remote_of: Callable[[Device], Remote]
-    """Raises RemoteFault if the device can't be reached."""
+    """Returns a device's Remote; raises RemoteFault if the device can't be reached."""
     content: Content
     reading_s: float = READING_S
 
@@ -57,13 +57,13 @@ class DeviceRunner:
             return fault.failure
 
     async def clean(self) -> int:
-        """See AttemptRunner.clean; a Remote cleans up before anything else is done on it."""
+        """See AttemptRunner.clean; a Remote cleans up before its first use."""
         return 0
 
 
 @dataclass(slots=True)
 class _Stdout:
-    """What a program prints, as it comes."""
+    """The standard output of a program, as it comes."""
 
     lines: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -85,7 +85,7 @@ async def _run(
     content: Content,
     reading_s: float,
 ) -> Result:
-    """Do it; raises RemoteFault, UserError, WorkerFault."""
+    """Run the program; raises RemoteFault, UserError, WorkerFault."""
     began, command, ref = time.monotonic(), program.command, spec.job.ref
     needed = command.needed(spec.job.knobs)
     pushed = await remote.push_tree(await content.files(program.stack, command, spec.job.knobs))
@@ -117,7 +117,7 @@ async def _run(
 
 
 async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:
-    """Fetch what a program wrote; one that has removed even its folder has written nothing."""
+    """Fetch the files that a program wrote; a missing folder counts as empty."""
     try:
         await remote.pull(source, target)
     except RemoteFault as fault:
@@ -126,7 +126,7 @@ async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:
 
 
 async def _read(command: Command, folder: Path, reading_s: float) -> Reading:
-    """Read what was printed; raises WorkerFault if its patterns don't come to an end."""
+    """Parse the output; raises WorkerFault if the patterns exceed the deadline."""
     order = ReadOrder(command=command, folder=folder)
     try:
         return await ask_process(READER, "read", order, Reading, reading_s)
@@ -143,11 +143,11 @@ async def _read(command: Command, folder: Path, reading_s: float) -> Reading:
 async def _model(
     spec: WorkerSpec, program: CommandProgram, remote: Remote, content: Content
 ) -> dict[str, str]:
-    """Have the workload's model there, if the program takes one."""
+    """Push the workload's model, if the program takes one; return its placeholder."""
     if program.workload is None:
         return {}
     name, workload, numerics, _ = task_of(spec.job, program.workload)
-    ready = await content.task(name, workload, numerics, None)  # it brings inputs of its own
+    ready = await content.task(name, workload, numerics, None)  # the program brings its own inputs
     files = await remote.push_tree(ready.tree)
     return {MODEL: str(files.path / MODEL_FILE)}
 
@@ -155,7 +155,8 @@ async def _model(
 def _failure(
     reading: Reading, ended: Ended, limit_s: float, stdout: _Stdout, program: str
 ) -> Failure | None:
-    """Return why a run has measured nothing: in the program's words where they are known."""
+    """Return why a run measured nothing, with the program's own message if there is a pattern for
+    it."""
     if reading.known:
         return reading.known
     if begun := _not_started(ended, stdout, program):
@@ -166,17 +167,17 @@ def _failure(
 
 
 def _not_started(ended: Ended, stdout: _Stdout, program: str) -> Failure | None:
-    """Return the failure of a device that could not start the program; None if that has spoken."""
+    """Return the failure to start the program, or None if the program has printed anything."""
     reader = MessageReader(lambda _: None)
     for line in stdout.lines:
-        if not (ended.merged and program.encode() in line):  # else a shell complains of it
+        if not (ended.merged and program.encode() in line):  # else the shell's message
             return None
         reader.take(line)
     return not_started(ended, reader)
 
 
 def _exit_failure(ended: Ended, text: str, limit_s: float) -> Failure | None:
-    signalled = ended.exit_code > 128  # as a shell gives a signal
+    signalled = ended.exit_code > 128  # a shell reports a signal as 128 + its number
     outcome = outcome_of(
         WorkerExit(
             returncode=128 - ended.exit_code if signalled else ended.exit_code,
@@ -199,7 +200,7 @@ def _said(text: str, ended: Ended) -> list[str]:
 
 
 def _keep(folder: Path, stdout: _Stdout, ended: Ended) -> None:
-    """Keep what a program printed, whatever it came to."""
+    """Save what a program printed, however the run ended."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PRINTED[STDOUT]).write_text(stdout.text)
     (folder / PRINTED[STDERR]).write_bytes(ended.stderr)

@@ -1,4 +1,4 @@
-"""Speaking with a worker that takes turns, while a runner runs it."""
+"""Messages to and from a worker in batches, while a runner runs the worker."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from controller.contracts.wire import StepBatch, StepOrder
 
 
 class Conversation:
-    """The agent's end: orders go out, turns come back."""
+    """The agent's end of the worker protocol: sends orders, receives batches."""
 
     def __init__(self) -> None:
         self._turns: asyncio.Queue[StepBatch] = asyncio.Queue()
         self._stdin: asyncio.StreamWriter | None = None
 
     def attach(self, stdin: asyncio.StreamWriter) -> None:
-        """Take the worker's standard input; called once the job has been handed over."""
+        """Set the worker's standard input; called once the job has been sent."""
         self._stdin = stdin
 
     def take(self, batch: StepBatch) -> None:
-        """Take what the worker said; called for each turn, and first when it is ready."""
+        """Receive a worker's message; called when it is ready and after each batch."""
         self._turns.put_nowait(batch)
 
     async def order(self, steps: int) -> None:
-        """Tell a worker that was heard from to take a turn, or with 0 steps to end.
+        """Order a worker to run a batch, or with 0 steps to end.
 
-        Whether it still lives is for the runner to tell.
+        Doesn't check that the worker is alive; the runner does.
         """
         if self._stdin is None:
             raise ValueError("there is no worker to give orders to yet")
@@ -36,5 +36,5 @@ class Conversation:
             return
 
     async def next_batch(self) -> StepBatch:
-        """Wait for the next turn; without end if the worker dies."""
+        """Wait for the next message; waits forever if the worker dies."""
         return await self._turns.get()

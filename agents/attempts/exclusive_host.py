@@ -1,4 +1,4 @@
-"""Attempt runner of a CPU host: its cores to itself, its conditions recorded."""
+"""The attempt runner that holds a CPU host's cores and records its conditions."""
 
 from __future__ import annotations
 

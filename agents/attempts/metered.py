@@ -1,4 +1,4 @@
-"""Runs beside which the user's own power meter tells the energy, in place of the kernel's word."""
+"""Runs beside which the user's power meter measures energy, in place of the kernel's counters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 READINGS: Final = "meter.txt"
-"""The file of a metered run: its readings, uptime (s) and power (W)."""
+"""File of a metered run with the meter's readings: uptime (s) and power (W)."""
 METRICS: Final = frozenset({"energy", "energy_gross"})
 FACTS: Final = frozenset(
     {
@@ -33,12 +33,12 @@ FACTS: Final = frozenset(
         *("idle_watts", "rested_s"),
     }
 )
-"""What a result says of energy, by whatever source."""
+"""The facts about energy in a result, from any source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """What was measured when, by the device's uptime."""
+    """When something was measured, by the device's uptime."""
 
     span: Span
     rest: Span | None
@@ -49,23 +49,23 @@ class Timed:
 
 @dataclass(slots=True)
 class _Clocks:
-    """What was seen of a device's clock around a run."""
+    """Offsets of a device's clock, read around a run."""
 
     seen: list[Offset] = field(default_factory=list)
     trouble: str = ""
 
     @property
     def offset(self) -> Offset:
-        """Raises EnergyUnknownError."""
+        """Return the offset of the device's clock; raises EnergyUnknownError."""
         if self.trouble:
             raise EnergyUnknownError(self.trouble)
         return throughout(self.seen)
 
 
 def host_rest_s(spec: WorkerSpec) -> float:
-    """Return how long the host is to rest before a training run whose worker won't.
+    """Return the seconds of rest that a training run needs before it, since its worker takes none.
 
-    A worker rests where the kernel counts energy, the runner on a device always does.
+    A worker rests only where the kernel counts energy; the runner on a device always rests.
     """
     program, scenario = spec.job.program, spec.job.scenario
     if not isinstance(program, TrainingProgram) or scenario != "training" or readable_domains():
@@ -75,18 +75,20 @@ def host_rest_s(spec: WorkerSpec) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """An AttemptRunner: a meter runs beside what another measures, unless that is a comparison."""
+    """Attempt runner that reads a meter while another runner measures; comparisons are not
+    metered."""
 
     inner: AttemptRunner
     meter: Meter
     remote_of: Callable[[Device], Remote]
-    """Whose clock a device's times go by, unless it is this host; raises RemoteFault."""
+    """Returns the Remote whose clock a device's times follow, unless it is this host; raises
+    RemoteFault."""
     uptime: Callable[[], float] = host_uptime
     rest_s: Callable[[WorkerSpec], float] = host_rest_s
-    """For how long the host rests before a run."""
+    """Returns the seconds of rest before a run."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """See AttemptRunner.run; whatever befalls the meter, the run goes on."""
+        """See AttemptRunner.run; the run goes on if the meter fails."""
         if spec.job.candidate is not None or not self.meter.measures(spec.device):
             return await self.inner.run(spec, on_progress)
         ref = spec.job.ref
@@ -103,7 +105,8 @@ class Metered:
         return await self.inner.clean() + await self.meter.clean()
 
     async def _rest(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Span | None:
-        """Let the host rest where the run itself won't; return when that was, by its uptime."""
+        """Rest before a run that doesn't rest itself; return the time of rest, by the host's
+        uptime."""
         seconds = self.rest_s(spec)
         if not seconds:
             return None
@@ -114,7 +117,7 @@ class Metered:
 
     @asynccontextmanager
     async def _clocks(self, device: Device) -> AsyncIterator[_Clocks]:
-        """Look at the device's clock before the block and after it."""
+        """Read the device's clock before the block and after it."""
         clocks = _Clocks()
         await self._look(device, clocks)
         yield clocks
@@ -134,7 +137,7 @@ class Metered:
 def _with_energy(
     result: Result, spec: WorkerSpec, log: MeterLog, clocks: _Clocks, rest: Span | None
 ) -> Result:
-    """Return a result with the meter's word on energy, and no other."""
+    """Return a result with the meter's energy in place of any other."""
     timed = timed_of(result, spec)
     if timed is None:
         return result
@@ -151,7 +154,7 @@ def _with_energy(
 
 
 def by_meter(log: MeterLog, timed: Timed, clocks: _Clocks, rest: Span | None) -> Account:
-    """Return what a meter's readings say of a run; `rest` is by this host's uptime."""
+    """Compute a run's energy from a meter's readings; `rest` is by this host's uptime."""
 
     def during() -> Used:
         return of_meter(log, clocks.offset.here(timed.span), clocks.offset.unsure_s)
@@ -167,7 +170,7 @@ def by_meter(log: MeterLog, timed: Timed, clocks: _Clocks, rest: Span | None) ->
 
 
 def timed_of(result: Result, spec: WorkerSpec) -> Timed | None:
-    """Return when a result was measured; None for one without a time, as of an accuracy run."""
+    """Return when a result was measured; None without times, such as an accuracy run's."""
     facts = result.environment
     if isinstance(spec.job.program, TrainingProgram):
         began, ended = (_number(facts, f"timed_{end}_uptime_s") for end in ("from", "until"))
@@ -198,5 +201,5 @@ def _kept(log: MeterLog, folder: Path) -> str:
 def metered(
     inner: AttemptRunner, meter: Meter | None, remote_of: Callable[[Device], Remote]
 ) -> AttemptRunner:
-    """Return a runner with a meter beside it, if there is one."""
+    """Return the runner with a meter beside it, if there is a meter."""
     return Metered(inner, meter, remote_of) if meter else inner

@@ -1,6 +1,6 @@
-"""A run on a device's own runtime: push what is missing, let LoadGen measure there, fetch the logs.
+"""A run on a device's own runtime: push missing files, run LoadGen there, fetch the logs.
 
-The same on a phone over adb and on this host: only the Remote differs.
+Works on a phone over adb and on this host: only the Remote differs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from models.mobile.preparation import MODEL
 
 log = logging.getLogger(__name__)
 PREPARE_S = 20.0
-"""For the short commands around a run."""
+"""Deadline in seconds for the short commands around a run."""
 MODES: Mapping[str, tuple[str, ...]] = {
     "performance": ("performance",),
     "accuracy": ("accuracy",),
@@ -48,34 +48,34 @@ MODES: Mapping[str, tuple[str, ...]] = {
 }
 ANSWERS = "mlperf_log_accuracy.json"
 SAMPLING_S = 2.0
-"""Between samples of a device's conditions while it is measured."""
+"""Seconds between samples of a device's conditions during a measurement."""
 MADE_UP_SAMPLES = 64
-"""How many inputs a device makes up that has none."""
+"""Random samples generated when there is no data set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """Where a run finds its files on the device."""
+    """A run's files on the device."""
 
     remote: Remote
     bundle: PurePosixPath
     ready: Ready
     files: PurePosixPath
-    """Where the task's model and inputs lie."""
+    """Folder with the task's model and inputs."""
     folder: PurePosixPath
     pushed_bytes: int
     untold: tuple[str, ...]
-    """Requirements of the bundle that could not be judged."""
+    """Requirements of the bundle that could not be checked."""
     began: float
-    """When the run did, on the monotonic clock."""
+    """When the run began, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadGenRunner:
-    """An AttemptRunner for programs of the on-device kind."""
+    """The attempt runner that runs MLPerf LoadGen on a device."""
 
     remote_of: Callable[[Device], Remote]
-    """Raises RemoteFault if the device can't be reached."""
+    """Returns a device's Remote; raises RemoteFault if the device can't be reached."""
     content: Content
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
@@ -85,7 +85,7 @@ class LoadGenRunner:
             raise TypeError(f"{spec.job.workload} is for a worker process, not for a device")
         try:
             async with self._site(spec, program) as site:
-                ends_at = time.monotonic() + spec.job.deadline_s  # of all runs of a submission
+                ends_at = time.monotonic() + spec.job.deadline_s  # for all runs of a submission
                 results = [
                     delegated(
                         await _measure(spec, program, site, mode, ends_at, on_progress),
@@ -104,12 +104,12 @@ class LoadGenRunner:
         return with_facts(result, rules_missed(spec.job, program, spec.device, result))
 
     async def clean(self) -> int:
-        """See AttemptRunner.clean; a Remote cleans up before anything else is done on it."""
+        """See AttemptRunner.clean; a Remote cleans up before its first use."""
         return 0
 
     @asynccontextmanager
     async def _site(self, spec: WorkerSpec, program: OnDeviceProgram) -> AsyncIterator[_Site]:
-        """Have everything there for a block; raises RemoteFault, UserError, WorkerFault."""
+        """Push all files for the block; raises RemoteFault, UserError, WorkerFault."""
         began = time.monotonic()
         remote = self.remote_of(spec.device)
         runtime = await self.content.runtime(program.bundle, str(spec.device.architecture))
@@ -133,13 +133,14 @@ async def _measure(
     ends_at: float,
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Do one LoadGen run; raises WorkerFault with what the runner came to, RemoteFault."""
+    """Do one LoadGen run; raises WorkerFault if the runner failed, and RemoteFault."""
     logs = site.folder / mode
     settings = json.dumps(runner_spec(spec.job, site.ready, site.files, logs, mode)).encode()
     path = site.folder / f"{mode}.json"
     await short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     reader = MessageReader(on_progress)
-    # By a shell of the device's choice: the script's own first line names one that may not exist.
+    # Name the shell explicitly: the interpreter in the script's first line may not exist on the
+    # device.
     command = ["sh", str(site.bundle / "run"), str(path)]
     now = time.monotonic()
     ready_s, left_s = now - site.began, max(0.0, ends_at - now)
@@ -154,7 +155,7 @@ async def _measure(
 
 
 async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
-    """Add what the answers of an accuracy run are worth; raises UserError."""
+    """Add the score of an accuracy run's answers; raises UserError."""
     found = await score_answers(ready, folder / ANSWERS)
     reasons = (*result.reasons, *found.objections)
     return result.model_copy(
@@ -167,15 +168,15 @@ async def _scored(result: Result, ready: Ready, folder: Path) -> Result:
 
 
 def task_of(job: Job, workload: OnDevice) -> tuple[str, OnDevice, str, str | None]:
-    """Return what of a workload a job needs: its name, itself, numerics, data set if it has any."""
+    """Return the workload's name, its manifest, the numerics and the data set, if any, of a job."""
     dataset = workload.dataset_of(job.knobs)
     return job.workload, workload, str(job.knobs["numerics"]), dataset
 
 
 def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
-    """Return the LoadGen runs of a job; raises UserError for accuracy that nobody can tell.
+    """Return the modes of a job's LoadGen runs; raises UserError for accuracy without a truth.
 
-    A submission of a data set without truth is a performance run, and does not meet the run rules.
+    A submission of a data set without truth is only a performance run, and breaks the run rules.
     """
     mode = str(job.knobs["mode"])
     if ready.has_truth or mode == "performance":
@@ -192,7 +193,7 @@ def modes_of(job: Job, ready: Ready) -> tuple[str, ...]:
 def runner_spec(
     job: Job, ready: Ready, files: PurePosixPath, logs: PurePosixPath, mode: str
 ) -> dict[str, object]:
-    """Return what the runner on the device is told: see agents/inference/runner/spec.py."""
+    """Return the spec for the runner on the device: see agents/inference/runner/spec.py."""
     workload = ready.workload
     length = run_length(job.scenario, str(job.knobs["length"]), workload.run_lengths)
     held = min(workload.performance_samples, ready.samples or MADE_UP_SAMPLES)
@@ -219,7 +220,7 @@ def runner_spec(
 
 
 def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
-    """Return the failure of a device that could not start the runner; None if it has begun."""
+    """Return the failure to start the runner, or None if it has started."""
     if reader.began or ended.past_deadline or ended.exit_code not in NOT_STARTED:
         return None
     said = ended.stderr.decode(errors="replace").strip() or reader.garbled or ""
@@ -235,7 +236,7 @@ def not_started(ended: Ended, reader: MessageReader) -> Failure | None:
 
 
 def _exit(ended: Ended, reader: MessageReader, deadline_s: float) -> WorkerExit:
-    signalled = ended.exit_code > 128  # as a shell gives a signal
+    signalled = ended.exit_code > 128  # a shell reports a signal as 128 + its number
     return WorkerExit(
         returncode=128 - ended.exit_code if signalled else ended.exit_code,
         last_message=reader.last,
@@ -248,7 +249,7 @@ def _exit(ended: Ended, reader: MessageReader, deadline_s: float) -> WorkerExit:
 
 @asynccontextmanager
 async def run_folder(remote: Remote, folder: PurePosixPath) -> AsyncIterator[None]:
-    """Have a run's folder on a device for a block, unless the device is in trouble after it."""
+    """Make a run's folder on a device and remove it after the block, unless the device fails."""
     await short(remote, "mkdir", "-p", str(folder))
     in_trouble = False
     try:
@@ -262,7 +263,7 @@ async def run_folder(remote: Remote, folder: PurePosixPath) -> AsyncIterator[Non
 
 
 async def _remove(remote: Remote, folder: PurePosixPath) -> None:
-    """Remove a run's folder; if that can't be done, it is when the device is next taken in."""
+    """Remove a run's folder; on failure, it is removed when the device is next taken in."""
     try:
         await short(remote, "rm", "-rf", str(folder))
     except (RemoteFault, WorkerFault) as trouble:
@@ -270,7 +271,7 @@ async def _remove(remote: Remote, folder: PurePosixPath) -> None:
 
 
 async def short(remote: Remote, *argv: str, stdin: bytes = b"") -> bytes:
-    """Return what a short command around a run says; raises RemoteFault, WorkerFault."""
+    """Return the output of a short command around a run; raises RemoteFault, WorkerFault."""
     done = await remote.run(argv, PREPARE_S, stdin)
     if done.exit_code != 0:
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]

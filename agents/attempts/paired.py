@@ -1,4 +1,4 @@
-"""A job with a candidate: both sides in one attempt, on a device held throughout."""
+"""The attempt runner for jobs with a candidate: it measures both sides in one attempt."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from controller.contracts.wire import CandidateJob, Progress, WorkerSpec
 PROGRESS_PERIOD_S = 1.0
 
 OpenSide = Callable[[WorkerSpec, str, str], MeasuredSide]
-"""From a side's job, its name and the metric that is compared."""
+"""Makes a side from its job, its name and the metric to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedRunner:
-    """An AttemptRunner: compares where a job has a candidate, and runs the others as they are."""
+    """Attempt runner that compares the two sides of a job; runs jobs without a candidate
+    unchanged."""
 
     single: AttemptRunner
     open_side: OpenSide
     batch_s: float | None
-    """As Plan.batch_s."""
+    """See Plan.batch_s."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
@@ -78,12 +79,12 @@ class PairedRunner:
 
 
 def paired_workers(process: WorkerProcess) -> PairedRunner:
-    """Return what compares programs that train: both workers stay alive and take turns."""
+    """Return the runner for training comparisons: both workers stay alive and alternate."""
     return PairedRunner(process, lambda job, name, _: WorkerSide(process, job, name), BATCH_S)
 
 
 def paired_runs(runner: AttemptRunner) -> PairedRunner:
-    """Return what compares programs of a device's own runtime: a turn is a whole run."""
+    """Return the runner for comparisons on a device: each batch is a whole run."""
     return PairedRunner(
         runner, lambda job, name, metric: WholeRuns(runner, job, name, metric), None
     )
@@ -91,14 +92,14 @@ def paired_runs(runner: AttemptRunner) -> PairedRunner:
 
 @dataclass(slots=True)
 class ProgressReporter:
-    """Passes on how a comparison stands, at most once a second."""
+    """Reports the state of a comparison, at most once a second."""
 
     candidate: CandidateJob
     on_progress: Callable[[Progress], None]
     last: float = field(default=float("-inf"))
 
     def hear(self, state: ComparisonState) -> None:
-        """Take how it stands after a pair."""
+        """Take the state after a pair."""
         if time.monotonic() - self.last < PROGRESS_PERIOD_S:
             return
         self.last = time.monotonic()
@@ -111,7 +112,7 @@ class ProgressReporter:
 
 
 def _swapped(spec: WorkerSpec, candidate: CandidateJob) -> WorkerSpec:
-    """Return the job of side B as if it were alone."""
+    """Return the job of side B alone."""
     side = {
         "stack": candidate.stack,
         "knobs": candidate.knobs,

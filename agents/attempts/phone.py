@@ -1,4 +1,4 @@
-"""Attempt runner of phones: a virtual one's host cores to itself, conditions recorded."""
+"""The attempt runner that waits for a phone's policy and records the phone's conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from controller.contracts.wire import COOL_DOWN, Progress, WorkerSpec
 
 @dataclass(frozen=True, slots=True)
 class PhoneRunner:
-    """Runs a job on a phone through another runner, and records what state the phone is in."""
+    """Runs a job on a phone through another runner, and records the phone's conditions.
+
+    While a virtual phone is measured, it holds the host cores that the phone uses.
+    """
 
     run_there: AttemptRunner
     phones: Phones
@@ -45,7 +48,7 @@ class PhoneRunner:
         return outcome
 
     async def _run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """Measure once the phone is in its policy's limits, waiting without its host's cores."""
+        """Measure once the phone is within its policy's limits; wait without holding host cores."""
         policy = self.policy_of(str(spec.job.knobs["policy"]))
         began, waited_for = time.monotonic(), Verdict()
         try:
@@ -76,9 +79,9 @@ class PhoneRunner:
         on_progress: Callable[[Progress], None],
         before: Mapping[str, Scalar],
     ) -> Outcome:
-        """Raises RemoteFault if the phone is gone afterwards.
+        """Measure, and read the conditions afterwards; raises RemoteFault if the phone is gone.
 
-        The remote outlives a phone that connects anew, which is not taken in again at once.
+        The remote stays usable if the phone reconnects, before the phone is taken in again.
         """
         outcome = await self.run_there.run(spec, on_progress)
         if not isinstance(outcome, Result):
@@ -101,14 +104,14 @@ class PhoneRunner:
 
 
 def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:
-    """Make a result INVALID whose phone charges after the run, and was not to."""
+    """Make a result INVALID if its phone charges after the run although the policy forbids it."""
     if policy.may_charge or after.get("charging") is not True:
         return result
     return invalid(result, f"policy {policy.name}: the phone was charging after the run")
 
 
 def refused(policy: Policy, verdict: Verdict, waited_s: float) -> Failure:
-    """Return what a run comes to whose phone is not in its policy's limits: nobody can retry it."""
+    """Return the failure of a run whose phone is outside its policy's limits; it is not retried."""
     moment = datetime.now(UTC).isoformat(timespec="seconds")
     waiting = f", after waiting {waited_s:.0f} s" if waited_s >= 1 else ""
     seen = f"{'; '.join(verdict.reasons)} at {moment} by this host's clock{waiting}"
@@ -118,7 +121,7 @@ def refused(policy: Policy, verdict: Verdict, waited_s: float) -> Failure:
 
 
 def waited(outcome: Outcome, waited_s: float, waited_for: Verdict) -> Outcome:
-    """Say with a result how long its phone was waited for, and why."""
+    """Record in a result how long its phone was waited for, and why."""
     if not isinstance(outcome, Result) or not waited_for.reasons:
         return outcome
     facts = {"preflight_waited_s": waited_s, "preflight_waited_for": waited_for.reasons}

@@ -1,4 +1,4 @@
-"""A profiled job: timed as ever, then watched in worker processes of their own, then projected."""
+"""The attempt runner for profiled jobs: it times the job, then profiles it in further workers."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MAX_REPLAYED_BYTES = 2**26
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRunner:
-    """An AttemptRunner: profiles what another one has timed, where the job asks for it."""
+    """Attempt runner that profiles what another runner has timed, if the job asks for it."""
 
     timed: AttemptRunner
     workers: WorkerProcess
     peaks: Path
-    """Where the machine's peaks are kept, by stack and launch settings."""
+    """Folder of the machine's peaks, by stack and launch settings."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
@@ -74,7 +74,7 @@ class ProfiledRunner:
             traced_step_s=traced.metrics["step_time"].value,
             verbose_step_s=verbose.metrics["step_time"].value,
         )
-        # In a thread: the agent's loop goes on telling the controller that it is alive.
+        # In a thread, so that the agent's event loop keeps renewing its leases.
         profile = await asyncio.to_thread(profile_of, captured)
         profile = with_allocators(profile, plain, traced)
         profile = await self._replay(spec, profile, on_progress)
@@ -95,7 +95,7 @@ class ProfiledRunner:
             return projected(profile, await asyncio.to_thread(samples_of, log, replayed))
 
     async def machine_peaks(self, spec: WorkerSpec, *, again: bool = False) -> Peaks:
-        """Return the peaks under a job's launch settings, measured if they aren't known yet.
+        """Return the peaks under a job's launch settings, measured unless they are stored.
 
         Raises WorkerFault.
         """
@@ -107,10 +107,10 @@ class ProfiledRunner:
         return known
 
     def known_peaks(self, spec: WorkerSpec) -> Peaks | None:
-        """Return the peaks under a job's launch settings; None if they weren't measured yet."""
+        """Return the stored peaks under a job's launch settings, or None."""
         try:
             return read_json(Peaks, self._kept(spec))
-        except UNREADABLE:  # none, another release's, or damaged
+        except UNREADABLE:  # missing, damaged, or of another release
             return None
 
     def _keep(self, spec: WorkerSpec, known: Peaks) -> None:
@@ -133,7 +133,7 @@ class ProfiledRunner:
 
 
 def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
-    """Note in a profile that its steps were watched with another malloc than the timed ones."""
+    """Note in a profile that its steps ran with another malloc than the timed ones."""
     timed, watched = (result.environment.get("malloc") for result in (plain, traced))
     if timed == watched:
         return profile
@@ -143,7 +143,7 @@ def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
 
 
 def with_profile(plain: Result, summary: ProfileSummary, folder: Path) -> Result:
-    """Return the timed result with what its profile says beside."""
+    """Return the timed result with its profile's summary and files."""
     said = {
         "explained": (summary.explained, Unit.FRACTION),
         "matched": (summary.matched, Unit.FRACTION),
@@ -170,6 +170,6 @@ _LAUNCH = ("threads", "cores", "numa", "openmp", "thread_binding", "malloc", "hu
 
 
 def _settings_of(spec: WorkerSpec) -> str:
-    """Return a file's name for a stack and how its worker is started."""
+    """Return a file name for a stack and its launch settings."""
     settings = {name: spec.job.knobs[name] for name in _LAUNCH if name in spec.job.knobs}
     return f"{spec.job.stack}-{digest(settings)}"

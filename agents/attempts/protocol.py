@@ -1,4 +1,4 @@
-"""How an agent reaches what it measures on."""
+"""The interface of attempt runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AttemptRunner(Protocol):
     """Runs jobs on one kind of device."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        """Do one attempt to its end; called once an attempt, after its lease was granted.
+        """Run one attempt to its end; called once an attempt, after its lease was granted.
 
         Leaves no process of the attempt behind, however it ends. Cancelling stops the attempt.
         Failures are returned, not raised.
@@ -21,8 +21,9 @@ class AttemptRunner(Protocol):
         ...
 
     async def clean(self) -> int:
-        """End what a former self of this agent left running; called once, at the agent's start.
+        """End processes that an earlier incarnation of this agent left; called once, at the agent's
+        start.
 
-        Returns how many processes there were.
+        Returns the number of processes.
         """
         ...

@@ -1,4 +1,4 @@
-"""What can be compared: a worker that takes turns, or whole runs of a program on a device."""
+"""The sides of a comparison: a worker that stays alive, or whole runs of a program on a device."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from controller.contracts.wire import Progress, StepBatch, WorkerSpec
 
 
 class MeasuredSide(Side, Protocol):
-    """A Side with a beginning, a result and an end."""
+    """A Side that can be started, finished and ended."""
 
     async def ready(self) -> None:
-        """Return when the first turn may be taken; called once, first. Raises WorkerFault."""
+        """Wait until the first batch may run; called once, first. Raises WorkerFault."""
         ...
 
     async def finish(self) -> Result:
-        """Return what all turns came to; called once, after the last. Raises WorkerFault."""
+        """Return the result of all batches; called once, after the last. Raises WorkerFault."""
         ...
 
     async def end(self) -> None:
-        """Leave nothing running; called once, last, however the comparison ended."""
+        """End all processes; called once, last, however the comparison ended."""
         ...
 
     @property
     def rest_cpu_s(self) -> float | None:
-        """CPU seconds it has used so far when it should have rested; None: it could not."""
+        """CPU seconds used so far between batches, when it should be idle; None: nothing stays
+        alive."""
         ...
 
 
 class WorkerSide:
-    """A worker process that stays alive between its turns, waiting on its standard input."""
+    """A worker process that stays alive between its batches, waiting on its standard input."""
 
     def __init__(self, process: WorkerProcess, spec: WorkerSpec, name: str) -> None:
         self._name = name
@@ -70,7 +71,7 @@ class WorkerSide:
         await asyncio.wait({self._life})
 
     async def _heard(self) -> StepBatch:
-        """Wait for a turn, or for the worker's end before one."""
+        """Wait for a batch; raises if the worker ends before."""
         hearing = asyncio.ensure_future(self._talk.next_batch())
         try:
             await asyncio.wait({hearing, self._life}, return_when=asyncio.FIRST_COMPLETED)
@@ -85,7 +86,7 @@ class WorkerSide:
 
 @dataclass(slots=True)
 class WholeRuns:
-    """A program that is started anew for each turn, which is one whole run of it."""
+    """A program that is started again for each batch, which is one whole run."""
 
     runner: AttemptRunner
     spec: WorkerSpec
@@ -93,7 +94,7 @@ class WholeRuns:
     metric: str
     results: list[Result] = field(default_factory=list)
     rest_cpu_s: None = None
-    """Nothing of it is left between turns."""
+    """No process stays alive between batches."""
 
     async def ready(self) -> None:
         """See MeasuredSide.ready."""
@@ -110,11 +111,11 @@ class WholeRuns:
         return merged(self.results)
 
     async def end(self) -> None:
-        """See MeasuredSide.end; a runner leaves nothing."""
+        """See MeasuredSide.end; the runner leaves nothing behind."""
 
 
 def part_of(spec: WorkerSpec, name: str) -> WorkerSpec:
-    """Return a job for a part of an attempt, with an identity and a folder of its own."""
+    """Return a job for a part of an attempt, with its own identity and folder."""
     ref = spec.job.ref.model_copy(update={"run_id": f"{spec.job.ref.run_id}-{name}"})
     folder = Path(spec.artefact_dir) / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +124,7 @@ def part_of(spec: WorkerSpec, name: str) -> WorkerSpec:
 
 
 def merged(results: list[Result]) -> Result:
-    """Return one result for several runs of one program: values become samples."""
+    """Merge the results of several runs of one program: each value becomes a sample."""
     reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
     found: dict[str, list[Measurement]] = {}
     for result in results:
@@ -157,4 +158,4 @@ def _measured(outcome: Outcome, name: str) -> Result:
 
 
 def _unheard(_: Progress) -> None:
-    """Sides don't tell how far they are: the comparison does."""
+    """Ignore a side's progress; the comparison reports its own."""

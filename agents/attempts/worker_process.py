@@ -1,4 +1,4 @@
-"""A worker as a fresh process on this host: own session, JSON lines, deadline, nothing left."""
+"""A worker as a fresh process on this host: own session, JSON lines, deadline, full cleanup."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from controller.contracts.wire import AttemptRef, Progress, WorkerSpec
 from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 MAX_LINE_BYTES = 64 * 2**20
-"""A result carries its raw samples: a million of them fit."""
+"""Longest line from a worker: a result with a million raw samples fits."""
 OUTPUT_LINES = 30
 OUTPUT_BYTES = 16 * 2**10
 LAST_WORDS_S = 5.0
-"""How long an ended worker's pipe is emptied."""
+"""Seconds to drain the pipe of a worker that has ended."""
 
 Started = tuple[tuple[str, ...], Mapping[str, str]]
-"""A worker's command and its environment."""
+"""A worker's command and environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class WorkerProcess:
     """Attempt runner of CPU hosts."""
 
     owner: str
-    """Marks this agent's workers, so that the agent's next incarnation can find and end them."""
+    """Marks this agent's workers, so that its next incarnation can find and end them."""
     worker: Callable[[WorkerSpec], tuple[str, ...]]
-    """Returns the command of a job's worker; raises WorkerFault if its stack is not there."""
+    """Returns the command of a job's worker; raises WorkerFault if its stack is not installed."""
     max_line_bytes: int = MAX_LINE_BYTES
 
     async def run(
@@ -47,14 +47,14 @@ class WorkerProcess:
         on_progress: Callable[[Progress], None],
         batches: Conversation | None = None,
     ) -> Outcome:
-        """See AttemptRunner.run; `batches` speaks with a worker that takes turns."""
+        """See AttemptRunner.run; `batches`: the conversation with a worker in batches."""
         try:
             launch = self._launch(spec)
         except WorkerFault as fault:
             return fault.failure
         kills = oom_kills()
         said = MessageReader(on_progress, batches.take if batches else None)
-        # A pipe of our own: asyncio's would make wait() wait for whoever inherited the pipe.
+        # A pipe of our own: with asyncio's, wait() would wait for every process that inherited it.
         heard, speech = os.pipe()
         listener = asyncio.create_task(_listen(heard, said, self.max_line_bytes))
         try:
@@ -81,7 +81,8 @@ class WorkerProcess:
     async def _work(
         self, spec: WorkerSpec, launch: Started, speech: int, batches: Conversation | None
     ) -> tuple[int, bool]:
-        """Run the worker and its process group; return its status, and whether it was late."""
+        """Run the worker and its process group; return its status, and whether the deadline
+        passed."""
         command, environ = launch
         try:
             with _log(spec).open("wb") as output:
@@ -104,7 +105,7 @@ class WorkerProcess:
         return returncode, late
 
     def _launch(self, spec: WorkerSpec) -> Started:
-        """Return how the worker is started; raises WorkerFault."""
+        """Return the worker's command and environment; raises WorkerFault."""
         worker = self.worker(spec)
         tools = read_host_tools(Path(worker[0]).parent.parent)
         watched = spec.profile_pass in ("trace", "verbose", "replay")
@@ -120,7 +121,7 @@ class WorkerProcess:
 async def _converse(
     process: asyncio.subprocess.Process, spec: WorkerSpec, batches: Conversation | None
 ) -> bool:
-    """Hand over the job and wait until the worker is gone; True if the deadline came first."""
+    """Send the job and wait for the worker's end; return whether the deadline came first."""
     try:
         async with asyncio.timeout(spec.job.deadline_s):
             await _hand_over(process, spec)
@@ -133,7 +134,7 @@ async def _converse(
 
 
 async def _listen(heard: int, said: MessageReader, max_line_bytes: int) -> None:
-    """Take the worker's messages until nobody is left who could send one."""
+    """Read the worker's messages until no process can send any."""
     reader = asyncio.StreamReader(limit=max_line_bytes)
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb")
@@ -148,12 +149,12 @@ async def _listen(heard: int, said: MessageReader, max_line_bytes: int) -> None:
 async def _read_line(reader: asyncio.StreamReader, max_bytes: int) -> bytes:
     try:
         return await reader.readline()
-    except ValueError:  # asyncio's word for a line beyond the limit, which it has dropped
+    except ValueError:  # asyncio's error for a line over the limit, which it has dropped
         return b"a line of more than %d bytes\n" % max_bytes
 
 
 async def _finish(listener: asyncio.Task[None]) -> None:
-    # A process that dropped the marker may still hold the pipe: it is not waited for.
+    # A process that dropped the marker may still hold the pipe: don't wait for it.
     await asyncio.wait({listener}, timeout=LAST_WORDS_S)
     if not listener.cancel():
         listener.result()
@@ -164,10 +165,10 @@ async def _hand_over(process: asyncio.subprocess.Process, spec: WorkerSpec) -> N
         return
     process.stdin.write(spec.model_dump_json().encode() + b"\n")
     try:
-        # Stays open: the worker takes its end as the death of the agent.
+        # Stays open: the worker takes its closing as the death of the agent.
         await process.stdin.drain()
     except ConnectionError:
-        return  # it died at once; its exit status tells why
+        return  # it ended at once; its exit status tells why
 
 
 def _kill_group(process: asyncio.subprocess.Process) -> None:

@@ -1,4 +1,4 @@
-"""Listening to whatever does a job: JSON lines in, progress passed on, the outcome kept."""
+"""Parsing of a worker's JSON-lines output."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from controller.contracts.result import Failure, Result
 from controller.contracts.wire import MESSAGE, Progress, StepBatch
 
 GARBLED_BYTES = 2**10
-"""So much of a line that is no message is kept."""
+"""Bytes kept of a line that is not a message."""
 
 
 @dataclass(slots=True)
 class MessageReader:
-    """What has been said so far."""
+    """Parses a worker's messages: passes progress on, and keeps the outcome."""
 
     on_progress: Callable[[Progress], None]
     on_batch: Callable[[StepBatch], None] | None = None
-    """None where no turns are taken: a turn is no message then."""
+    """Receives batches; if None, a StepBatch is not a valid message."""
     last: Result | Failure | None = None
     began: bool = False
     """Whether a message has come."""
     garbled: str | None = None
-    """The first line that was no message."""
+    """The first line that was not a message."""
 
     def take(self, line: bytes) -> None:
-        """Take one line."""
+        """Parse one line."""
         try:
             message = MESSAGE.validate_json(checked_json(line, len(line)))
         except (DocumentRefused, ValidationError):

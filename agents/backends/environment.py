@@ -1,4 +1,4 @@
-"""What a worker of any torch stack ran on, as the process itself sees it."""
+"""The environment of a worker on any torch stack, as the process itself sees it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SETTINGS = ("OMP_", "KMP_", "GOMP_", "MALLOC_", "GLIBC_TUNABLES", "ONEDNN_")
 
 
 def torch_environment() -> Environment:
-    """Return the facts that go with every result of a torch stack."""
+    """Return the facts for every result of a torch stack."""
     onednn, isa = onednn_said(_call_onednn)
     loaded = _loaded_libraries()
     kernels = capabilities()
@@ -48,9 +48,9 @@ def torch_environment() -> Environment:
 
 
 def onednn_said(call: Callable[[], None]) -> tuple[str | None, str | None]:
-    """Return version and instruction set as oneDNN tells them in a call that is verbose.
+    """Return oneDNN's version and instruction set, from the verbose output of a call.
 
-    Catches standard output: oneDNN prints with the C library.
+    Captures standard output, since oneDNN prints with the C library.
     """
     kept = os.dup(1)
     with tempfile.TemporaryFile() as file:
@@ -74,13 +74,13 @@ def _call_onednn() -> None:
 
 
 def _packages() -> tuple[str, ...]:
-    """Return NAME==VERSION of the packages that are loaded."""
+    """Return NAME==VERSION of the imported packages."""
     found = []
     for name in {module.partition(".")[0] for module in sys.modules}:
         try:
             found.append(f"{name}=={version(name)}")
         except PackageNotFoundError:
-            continue  # Python's own, ours, or named unlike its package
+            continue  # Python's own, ours, or named differently from its package
     return tuple(sorted(found))
 
 
@@ -99,7 +99,7 @@ def _numa_policy() -> str | None:
 
 
 def _huge_page_bytes() -> int | None:
-    """Return how much of the process lies in transparent huge pages."""
+    """Return the bytes of the process in transparent huge pages."""
     try:
         text = Path("/proc/self/smaps_rollup").read_text()
     except OSError:

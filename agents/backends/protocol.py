@@ -1,4 +1,4 @@
-"""What a training stack does with a model; the scenario does the rest."""
+"""The interface of training stacks."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class TrainingBackend(Protocol):
         ...
 
     def environment(self) -> Environment:
-        """Return what ran: versions, instruction set, threads; called once, after the steps."""
+        """Return versions, instruction set and threads; called once, after the steps."""
         ...

@@ -1,1 +1,1 @@
-"""Energy, one definition: joules a query or a step, above those of the same time at rest."""
+"""Energy in joules a query or step, above the energy of the same time at rest."""

@@ -1,7 +1,7 @@
-"""What a result says of energy: joules a query or step, above those of the same time at rest. Pure.
+"""The energy of a result: joules a query or step, above the same time at rest. Pure.
 
-`energy` is that difference, `energy_gross` is all that was used. What isn't known is left out, and
-the fact `energy_unknown` says why.
+`energy` is that difference, `energy_gross` the total. An unknown value is left out, and the fact
+`energy_unknown` gives the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from controller.contracts.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Energy of a stretch of time, and by what it is known."""
+    """The energy of a time span, and its source."""
 
     joules: Joules
     seconds: float
@@ -24,19 +24,19 @@ class Used:
 
 
 Metered = Callable[[], Used]
-"""Raises EnergyUnknownError."""
+"""Returns the energy of a span; raises EnergyUnknownError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What to add to a result."""
+    """Metrics and facts to add to a result."""
 
     metrics: Mapping[str, Measurement]
     facts: Environment
 
 
 def account(during: Metered, at_rest: Metered, count: int, unit: Unit) -> Account:
-    """Return the energy of each of so many queries or steps."""
+    """Return the energy of each query or step."""
     try:
         used = during()
         if count < 1:

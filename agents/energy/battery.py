@@ -1,4 +1,4 @@
-"""What a phone took from its battery, by what the kernel says of it in sysfs. Pure.
+"""Energy from a phone's battery, by the kernel's sysfs values. Pure.
 
 Current in µA, of either sign; voltage in µV; charge in µAh (Linux, power_supply class).
 """
@@ -24,27 +24,27 @@ from agents.energy.trace import (
 )
 
 _LEAST_UA: Final = 10_000.0
-"""A phone that is awake draws more; whoever says less counts in mA."""
+"""Least current in µA of an awake phone; a smaller value must be in mA."""
 _VOLTS: Final = (2.5, 25.0)
-"""Of one lithium cell to five in series."""
+"""Plausible voltages: one lithium cell to five in series."""
 _JOULES_OF_UAH_V: Final = 3600e-6
 
 
 def of_current(readings: Sequence[Reading], span: Span) -> Used:
-    """Return what was used in a span by current and voltage; raises EnergyUnknownError."""
+    """Return the energy of a span from current and voltage; raises EnergyUnknownError."""
     require_no_charger(readings)
     return Used(_by_current(readings, span), span.seconds, "battery current")
 
 
 def of_charge(readings: Sequence[Reading], span: Span) -> Used:
-    """Return what was used in a span by the charge counter; raises EnergyUnknownError."""
+    """Return the energy of a span from the charge counter; raises EnergyUnknownError."""
     require_no_charger(readings)
     return Used(_by_charge(readings, span), span.seconds, "battery charge")
 
 
 def require_no_charger(readings: Sequence[Reading]) -> None:
-    """Raise EnergyUnknownError if a charger was there."""
-    # Then the battery gives what the charger doesn't, or nothing.
+    """Raise EnergyUnknownError if a charger was connected."""
+    # With a charger, the battery delivers only a part of the energy, or none.
     if any(r.values.get("battery_status") in ("Charging", "Full") for r in readings):
         raise EnergyUnknownError("the phone was being charged")
 
@@ -88,7 +88,7 @@ def _by_charge(readings: Sequence[Reading], span: Span) -> Joules:
 
 
 def _used(charges: Samples, volts: Sequence[float]) -> list[tuple[float, float]]:
-    """Return joules since the first reading: what was taken, at the voltage it was taken at."""
+    """Return joules since the first reading, each charge at its mean voltage."""
     used, joules = [(charges[0][0], 0.0)], 0.0
     for place in range(1, len(charges)):
         (_, before), (at_s, now) = charges[place - 1], charges[place]
@@ -99,7 +99,8 @@ def _used(charges: Samples, volts: Sequence[float]) -> list[tuple[float, float]]
 
 
 def _volts(reading: Reading) -> float | None:
-    """Return the battery's voltage; None if it isn't told, raises where it can't be one."""
+    """Return the battery's voltage; None if not reported, raises EnergyUnknownError if
+    implausible."""
     told = reading.number("battery_voltage_now")
     if told is None:
         return None

@@ -1,4 +1,4 @@
-"""How a device's uptime relates to this host's: asked of the device, with how sure that is."""
+"""The offset of a device's uptime from this host's, with its uncertainty."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ ASK_S: Final = 10.0
 MOST_UNSURE_S: Final = 1.0
 UPTIME: Final = ("cat", "/proc/uptime")
 _TOLD_S: Final = 0.01
-"""/proc/uptime is told to a hundredth of a second, rounded down."""
+"""Resolution of /proc/uptime, which rounds down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """This host's uptime less the device's: somewhere between two figures."""
+    """This host's uptime minus the device's: a lower and an upper bound."""
 
     least_s: float
     most_s: float
 
     @property
     def middle_s(self) -> float:
-        """The likeliest."""
+        """The middle of the bounds."""
         return (self.least_s + self.most_s) / 2
 
     @property
     def unsure_s(self) -> float:
-        """The true one is at most so far from the middle."""
+        """The largest error of the middle."""
         return (self.most_s - self.least_s) / 2
 
     def here(self, span: Span) -> Span:
-        """Return a span of the device's uptime as one of this host's."""
+        """Convert a span of the device's uptime to this host's."""
         return Span(span.began_s + self.middle_s, span.ended_s + self.middle_s)
 
 
@@ -43,9 +43,9 @@ SAME_CLOCK: Final = Offset(0.0, 0.0)
 
 
 async def ask_offset(remote: Remote, clock: Callable[[], float]) -> Offset:
-    """Return a device's offset, by the quickest of a few answers; raises EnergyUnknownError.
+    """Return a device's offset, from the fastest of a few answers; raises EnergyUnknownError.
 
-    clock: this host's uptime. The device has read its own between the question and the answer.
+    clock: this host's uptime. The device reads its own between the request and the answer.
     """
     return min([await _ask(remote, clock) for _ in range(ASKS)], key=lambda o: o.unsure_s)
 
@@ -65,9 +65,9 @@ async def _ask(remote: Remote, clock: Callable[[], float]) -> Offset:
 
 
 def throughout(offsets: Sequence[Offset]) -> Offset:
-    """Return the offset for all the time between several looks; raises EnergyUnknownError.
+    """Return the offset for the time between several readings; raises EnergyUnknownError.
 
-    It holds all of them, so that a drift between the clocks counts as uncertainty.
+    It covers all of them, so that a drift between the clocks counts as uncertainty.
     """
     whole = Offset(min(o.least_s for o in offsets), max(o.most_s for o in offsets))
     if not whole.unsure_s <= MOST_UNSURE_S:

@@ -1,4 +1,4 @@
-"""The user's own power meter: a command beside a run, whose lines tell its power."""
+"""The user's power meter: a command that runs beside a run and prints power readings."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ from controller.platform.inherited import inherited
 from controller.platform.processes import ATTEMPT_MARKER, WORKER_MARKER, end_marked
 
 PLACEHOLDER: Final = "{device}"
-"""In the command's words: the id of the device, for a phone its serial number."""
+"""Placeholder in the command for the device's id; a phone's serial."""
 VARIABLE: Final = "BENCHFARM_DEVICE"
-"""Environment variable of the command: the same."""
+"""Environment variable of the command with the same."""
 NO_METER: Final = 69
-"""Exit status before the first line, by which a command says that it has no meter for a device
-(EX_UNAVAILABLE of sysexits.h)."""
+"""Exit status before the first line if the command has no meter for a device (EX_UNAVAILABLE of
+sysexits.h)."""
 FIRST_LINE_S: Final = 10.0
-"""A meter that has said nothing for so long is not waited for."""
+"""Longest wait for the first line."""
 LAST_WORDS_S: Final = 2.0
-"""How long a meter that has closed its output may take to end."""
+"""Longest wait for the end of a meter that has closed its output."""
 
 
 def host_uptime() -> float:
-    """Return this host's uptime (s), which nobody sets and which goes on while it sleeps."""
+    """Return this host's uptime in seconds, which can't be set and continues during suspend."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def host_moment() -> Moment:
-    """Return this moment by the host's clocks."""
+    """Return the present time by the host's clocks."""
     return Moment(time.time(), host_uptime())
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A command without a shell that measures this agent's devices, one process a run."""
+    """A command, run without a shell, that measures this agent's devices; one process for each
+    run."""
 
     command: Sequence[str]
     owner: str
@@ -52,16 +53,17 @@ class Meter:
     now: Callable[[], Moment] = host_moment
 
     def measures(self, device: Device) -> bool:
-        """Whether it is for a device: one that isn't told which measures its own host only."""
+        """Return whether it is for a device; a command without the placeholder is only for its own
+        host."""
         told = any(PLACEHOLDER in word for word in self.command)
         return told or device.kind is DeviceKind.CPU_HOST
 
     @asynccontextmanager
     async def running(self, device_id: str, attempt: str) -> AsyncIterator[MeterLog | None]:
-        """Give what it says while the block lasts; None where it has no meter for the device.
+        """Yield the log of its readings during the block; None if it has no meter for the device.
 
-        attempt: names the run. The block begins with its first line, or after a while without one.
-        Afterwards its whole process group is killed, and what else carries its marker.
+        attempt: names the run. The block begins with the first line, or after FIRST_LINE_S. After
+        the block its process group is killed, with all other processes that carry its marker.
         """
         log = MeterLog(self.now().uptime_s)
         words = [word.replace(PLACEHOLDER, device_id) for word in self.command]
@@ -85,7 +87,8 @@ class Meter:
                 await _end(process, listener, marker)
 
     async def clean(self) -> int:
-        """End meters that a former self of this agent left; return how many processes."""
+        """End meters that an earlier incarnation of this agent left; return the number of
+        processes."""
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self._mark, grace_s=0.0)
 
     @property
@@ -95,9 +98,9 @@ class Meter:
     async def _start(
         self, words: Sequence[str], device_id: str, marker: str, errors: IO[bytes]
     ) -> tuple[asyncio.subprocess.Process, int]:
-        """Return the process and the end of a pipe on which it is heard; raises OSError.
+        """Return the process and the reading end of a pipe; raises OSError.
 
-        A pipe of our own: asyncio's would make wait() wait until all of it is read.
+        A pipe of our own: with asyncio's, wait() would wait until all of it is read.
         """
         markers = {WORKER_MARKER: self._mark, ATTEMPT_MARKER: marker}
         heard, speech = os.pipe()
@@ -125,13 +128,13 @@ class Meter:
         errors: IO[bytes],
         first: asyncio.Event,
     ) -> None:
-        """Take lines until there are no more, or they are of no use."""
+        """Read lines until the end, or until a line makes the rest useless."""
         reader = asyncio.StreamReader(limit=2 * MAX_LINE_BYTES)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb")
         )
         try:
-            # What has no line break is the rest of a number that was cut off.
+            # Data without a line end is a truncated number.
             while (line := await _line_of(reader)).endswith(b"\n"):
                 log.take(line, self.now())
                 first.set()
@@ -147,12 +150,12 @@ class Meter:
 async def _line_of(stdout: asyncio.StreamReader) -> bytes:
     try:
         return await stdout.readline()
-    except ValueError:  # asyncio's word for a line beyond the limit, which it has dropped
+    except ValueError:  # asyncio's error for a line over the limit, which it has dropped
         return b"a line of more than %d bytes\n" % MAX_LINE_BYTES
 
 
 async def _ending(process: asyncio.subprocess.Process) -> str:
-    """Return how a meter has ended that tells no more lines."""
+    """Return how a meter ended that has closed its output."""
     try:
         return f"it ended, {ending(await asyncio.wait_for(process.wait(), LAST_WORDS_S))}"
     except TimeoutError:
@@ -162,10 +165,10 @@ async def _ending(process: asyncio.subprocess.Process) -> str:
 async def _end(
     process: asyncio.subprocess.Process, listener: asyncio.Task[None], marker: str
 ) -> None:
-    """Stop listening first: what is killed now has not failed."""
+    """End the meter; stops listening first, so that this doesn't count as a failure."""
     listener.cancel()
     await asyncio.wait({listener})
-    if process.returncode is None:  # nobody has reaped it: the group is still its own
+    if process.returncode is None:  # not reaped yet, so the group is still its own
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

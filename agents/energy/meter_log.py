@@ -1,7 +1,7 @@
-"""What a user's power meter has said: lines `SECONDS WATTS`, checked as they come. Pure.
+"""The readings of a user's power meter: lines `SECONDS WATTS`, checked as they come. Pure.
 
-SECONDS is Unix time, or `-` for the moment at which the line arrives. Whatever makes the figures
-doubtful is kept as the reason why energy is unknown.
+SECONDS is Unix time, or `-` for the arrival of the line. Anything that makes readings doubtful is
+stored as the reason why energy is unknown.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ AT_RECEPTION: Final = "-"
 MAX_LINE_BYTES: Final = 256
 MOST_LINES_A_SECOND: Final = 100
 MOST_LINES: Final = 2**22
-"""Eleven hours of a meter at its fastest."""
+"""Eleven hours of the fastest meter."""
 MOST_WATTS: Final = 1e6
 MOST_AGE_S: Final = 1.0
-"""By so much a line's own time may differ from the host's clock when the line arrives."""
+"""Largest difference between a line's time and the host's clock at its arrival."""
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,15})?(?:[eE][+-]?[0-9]{1,3})?"
 _LINE: Final = re.compile(rf"(-|{_NUMBER})[ \t]+({_NUMBER})\s*")
 _SHOWN = 40
-"""Characters of a line that is not understood."""
+"""Characters shown of an invalid line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One moment by two clocks of this host."""
+    """A moment by two clocks of this host."""
 
     unix_s: float
     uptime_s: float
-    """CLOCK_BOOTTIME: nobody sets it."""
+    """CLOCK_BOOTTIME, which can't be set."""
 
 
 @dataclass(slots=True)
@@ -46,18 +46,18 @@ class MeterLog:
     """The readings of one run."""
 
     began_s: float
-    """Uptime when the meter was started."""
+    """Uptime at the start of the meter."""
     at_s: array[float] = field(default_factory=lambda: array("d"))
-    """Uptimes, rising."""
+    """Ascending uptimes."""
     watts: array[float] = field(default_factory=lambda: array("d"))
     most_age_s: float = 0.0
-    """The largest difference between a line's own time and its arrival."""
+    """Largest difference between a line's own time and its arrival."""
     trouble: str = ""
-    """The first reason why its figures can't be trusted; what comes after it is not kept."""
+    """The first reason to distrust the readings; later readings are dropped."""
     _last_told_s: float = 0.0
 
     def take(self, line: bytes, now: Moment) -> None:
-        """Check and keep one line, which has arrived now."""
+        """Check and store a line that has just arrived."""
         if not self.trouble:
             try:
                 self._keep(*self._read(line, now), now)
@@ -65,7 +65,7 @@ class MeterLog:
                 self.trouble = str(unknown)
 
     def _read(self, line: bytes, now: Moment) -> tuple[float, float]:
-        """Return a line's moment (uptime) and power."""
+        """Return the moment (uptime) and the power of a line."""
         text = line.decode("ascii", "replace").rstrip("\r\n")
         matched = _LINE.fullmatch(text)
         if matched is None or len(line) > MAX_LINE_BYTES:
@@ -99,14 +99,14 @@ class MeterLog:
         self.watts.append(watts)
 
     def samples(self) -> Samples:
-        """Return (uptime, watts), rising."""
+        """Return (uptime, watts), ascending."""
         return list(zip(self.at_s, self.watts, strict=True))
 
 
 def of_meter(log: MeterLog, span: Span, clock_s: float) -> Used:
-    """Return what was used in a span of this host's uptime; raises EnergyUnknownError.
+    """Return the energy of a span of this host's uptime; raises EnergyUnknownError.
 
-    clock_s: by how much the span's ends may be off, where another clock has told them.
+    clock_s: error of the span's ends, if they come from another clock.
     """
     if log.trouble:
         raise EnergyUnknownError(f"{SOURCE}: {log.trouble}")

@@ -1,7 +1,7 @@
-"""Energy by power rails, where a kernel lets them be read: hwmon's and the ODPM's of Pixel phones.
+"""Energy by power rails that the kernel exports: hwmon's and the ODPM's of Pixel phones. Pure.
 
-A rail that feeds the whole device tells its energy. Others are parts: rails feed each other, and
-not every one is measured, so that no sum of them is the device's. They are told as facts. Pure.
+A rail that feeds the whole device gives the device's energy. Other rails feed parts. They can't be
+summed, because rails feed each other and not every rail is measured; they are recorded as facts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from controller.contracts.result import Environment
 
 _BATTERY: Final = frozenset({"VBAT", "VBATT", "VSYS_PWR_VBATT"})
 _WHOLE: Final = _BATTERY | {"VSYS", "VDD_IN", "POM_5V_IN", "SYSTEM", "TOTAL SYSTEM POWER"}
-"""Names of rails that feed all of a phone or board: its battery's, a Jetson's input, those of
-OpenPOWER's and Apple's management controllers; compared in capitals."""
+"""Names, in capitals, of rails that feed a whole phone or board: the battery's, a Jetson's input,
+those of OpenPOWER's and Apple's management controllers."""
 MOST_RAILS: Final = 64
 _PLACE: Final = re.compile(r"rail_(u[jw]):([A-Za-z0-9]{1,16}:[A-Za-z0-9]{1,16})")
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+\- ]{1,48}")
@@ -37,12 +37,12 @@ _MICRO: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Rail:
-    """One rail as the sampler tells it."""
+    """A rail in the sampler's readings."""
 
     key: str
     name: str
     counts: bool
-    """It counts microjoules; else it tells microwatts."""
+    """Whether it counts microjoules; otherwise it reports microwatts."""
 
     @property
     def is_whole(self) -> bool:
@@ -50,7 +50,7 @@ class Rail:
         return self.name.upper() in _WHOLE
 
     def used(self, readings: Sequence[Reading], span: Span) -> Joules:
-        """Return what went through it in a span; raises EnergyUnknownError."""
+        """Return its energy in a span; raises EnergyUnknownError."""
         told: Samples = [(r.at_s, n) for r in readings if (n := r.number(self.key)) is not None]
         scaled = [(at_s, value * _MICRO) for at_s, value in told]
         if not self.counts:
@@ -59,7 +59,7 @@ class Rail:
 
 
 def rails_of(readings: Sequence[Reading]) -> tuple[Rail, ...]:
-    """Return the rails of a device that are told with a name, counters first."""
+    """Return a device's named rails, counters first."""
     named: dict[str, Rail] = {}
     for reading in readings:
         for key, place in _keys(reading.values):
@@ -76,7 +76,8 @@ def _keys(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def of_rail(readings: Sequence[Reading], span: Span) -> Used:
-    """Return what a device used in a span, by the rail that feeds it; raises EnergyUnknownError."""
+    """Return a device's energy in a span, from the rail that feeds it; raises
+    EnergyUnknownError."""
     whole = next((rail for rail in rails_of(readings) if rail.is_whole), None)
     if whole is None:
         raise EnergyUnknownError("its power rails feed parts of it, whose sum is not the device's")
@@ -86,12 +87,12 @@ def of_rail(readings: Sequence[Reading], span: Span) -> Used:
 
 
 def rail_facts(readings: Sequence[Reading], span: Span) -> Environment:
-    """Return the mean power of each rail in a span, as a fact of a result; none without rails."""
+    """Return the mean power of each rail in a span, as a fact of a result; empty without rails."""
     told = []
     for rail in rails_of(readings):
         try:
             watts = rail.used(readings, span).value / span.seconds
-        except EnergyUnknownError:  # a part that tells nothing is left out
+        except EnergyUnknownError:  # leave out a rail without usable readings
             continue
         told.append(f"{rail.name} {watts:.4g} W")
     return {"power_rails": tuple(told)} if told else {}

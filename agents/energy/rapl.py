@@ -1,6 +1,6 @@
-"""Energy that processors used, where the kernel lets us read it (RAPL through powercap).
+"""Energy of processors by RAPL, where the kernel lets us read it through powercap.
 
-RAPL counts each package, with all that runs on it; DRAM is a part of its own where there is one.
+RAPL counts each package with everything in it; DRAM has its own domain on some processors.
 """
 
 from __future__ import annotations
@@ -26,33 +26,34 @@ from agents.energy.trace import (
 
 POWERCAP = Path("/sys/class/powercap")
 SAMPLED: Final = "rapl:"
-"""Beginning of a counter's name as the sampler tells it; `range_` before that is where it wraps."""
+"""Prefix of a counter's name in the sampler's output; `range_` before it gives the wrap-around
+value."""
 _COUNTED = ("package", "dram")
-"""Beginnings of the names of domains that add up; core and uncore are inside package, and psys
-contains it."""
+"""Name prefixes of the domains to sum; core and uncore are parts of package, and psys contains
+it."""
 _MOST_UW: Final = 2e9
-"""No package or its memory takes 2 kW; slower than that, a counter can't go round unseen."""
+"""Upper bound of a package's power (2 kW), by which a wrap-around between readings is detected."""
 _UPDATED_S: Final = 0.002
-"""RAPL's counters are brought up to date every millisecond or so (Intel SDM, volume 3, 16.10)."""
+"""Update interval of RAPL's counters (Intel SDM, volume 3, 16.10)."""
 _UJ: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One counter."""
+    """A RAPL counter."""
 
     name: str
     path: Path
     range_uj: int
-    """It counts microjoules up to here, then begins again at 0."""
+    """Value in µJ after which it wraps around to 0."""
 
     def read(self) -> int:
-        """Return microjoules; raises OSError."""
+        """Return the count in µJ; raises OSError."""
         return int((self.path / "energy_uj").read_text())
 
 
 def readable_domains(powercap: Path = POWERCAP) -> tuple[Domain, ...]:
-    """Return the counters that add up to what the processors use; none where they can't be read."""
+    """Return the counters that sum to the processors' energy; none if they can't be read."""
     found = (_domain(path) for path in sorted(powercap.glob("intel-rapl:*")))
     return tuple(domain for domain in found if domain and domain.name.startswith(_COUNTED))
 
@@ -68,9 +69,10 @@ def _domain(path: Path) -> Domain | None:
 
 
 class EnergyMeter:
-    """Adds up the energy of what is timed.
+    """The energy of timed sections.
 
-    A counter's range lasts a busy package some minutes: whoever times for longer looks in between.
+    A busy package's counter wraps around after some minutes; call `look` in between in longer
+    sections.
     """
 
     def __init__(
@@ -78,13 +80,13 @@ class EnergyMeter:
     ) -> None:
         self._domains, self._clock = domains, clock
         self._looks: list[tuple[float, list[int]]] = []
-        """When, and what the domains said then, since the meter runs; empty while it doesn't."""
+        """Time and counts of the last reading; empty while the meter doesn't run."""
         self._joules = self._seconds = 0.0
         self._unknown: EnergyUnknownError | None = None
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count while the context lasts; may be entered again and again."""
+        """Count during this context; may be entered repeatedly."""
         self._looks = [self._read()]
         try:
             yield
@@ -93,7 +95,7 @@ class EnergyMeter:
             self._looks = []
 
     def look(self) -> None:
-        """Add what was used since the last look, if the meter runs; takes microseconds."""
+        """Add the energy since the last reading, if the meter runs; takes microseconds."""
         if not self._looks:
             return
         before, now = self._looks[-1], self._read()
@@ -108,7 +110,7 @@ class EnergyMeter:
 
     @property
     def used(self) -> Used:
-        """All that was used while the meter ran; raises EnergyUnknownError."""
+        """The energy while the meter ran; raises EnergyUnknownError."""
         if not self._domains:
             raise EnergyUnknownError("the kernel lets no counter of energy be read")
         if not self._seconds:
@@ -125,7 +127,7 @@ class EnergyMeter:
 
 
 def rested(domains: tuple[Domain, ...], seconds: float) -> EnergyMeter:
-    """Return what was used while this process rests for so long; nothing without counters."""
+    """Return the meter of a rest of this process for some seconds; no rest without counters."""
     meter = EnergyMeter(domains)
     if domains and seconds:
         with meter.running():
@@ -134,7 +136,8 @@ def rested(domains: tuple[Domain, ...], seconds: float) -> EnergyMeter:
 
 
 def of_rapl(readings: Sequence[Reading], span: Span) -> Used:
-    """Return what a server's processors used in a span, as sampled; raises EnergyUnknownError."""
+    """Return the energy of a server's processors in a span, from samples; raises
+    EnergyUnknownError."""
     names = sorted({name for r in readings for name in r.values if name.startswith(SAMPLED)})
     counted = [name for name in names if name.rpartition(":")[2].startswith(_COUNTED)]
     if not counted:

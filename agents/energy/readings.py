@@ -1,4 +1,4 @@
-"""What the sampler beside a run read of the device. Pure."""
+"""The sampler's readings of a device. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a device said of itself at one moment."""
+    """The values of a device at one moment."""
 
     at_s: float
     """Seconds since the first query; negative before it."""
     values: Mapping[str, str]
-    """As the sampler prints them: see agents/inference/runner/sampler.py."""
+    """In the sampler's format: see agents/inference/runner/sampler.py."""
 
     def number(self, name: str) -> float | None:
-        """Return a value that is a finite number, None if none was read."""
+        """Return a value as a finite number, or None."""
         try:
             value = float(self.values[name])
         except (KeyError, ValueError):
@@ -26,7 +26,7 @@ class Reading:
 
 
 def readings_of(text: str, started_uptime_s: float) -> list[Reading]:
-    """Read what the sampler wrote; a last round that is cut off counts as far as it goes."""
+    """Parse the sampler's output; an incomplete last round counts as far as it goes."""
     found: list[Reading] = []
     values: dict[str, str] = {}
     for line in text.splitlines():

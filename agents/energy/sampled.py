@@ -1,4 +1,4 @@
-"""Energy that a device used, by what the sampler beside a run read of it. Pure."""
+"""Energy of a device from the sampler's readings. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.energy.trace import EnergyUnknownError, Span
 from controller.contracts.units import Unit
 
 Source = Callable[[Sequence[Reading], Span], Used]
-"""Raises EnergyUnknownError."""
+"""Returns the energy of a span; raises EnergyUnknownError."""
 
 
 def energy_of(readings: Sequence[Reading], span: Span, rest: Span | None, queries: int) -> Account:
-    """Return what a result says of energy: by the first source that tells most of it."""
+    """Return a result's energy, from the first source that gives most of it."""
     told = [_account(source, readings, span, rest, queries) for source in _sources(readings)]
     if not told:
         why = "neither a battery nor a counter of energy can be read"

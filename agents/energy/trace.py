@@ -1,4 +1,4 @@
-"""Energy between two moments, as samples of power or of a counter tell it, and how sure. Pure."""
+"""Energy of a span from samples of power or of a counter, with its uncertainty. Pure."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from controller.stats.pairs import CONFIDENCE
 
 LEAST_SAMPLES: Final = 3
 GAP: Final = 3.0
-"""Samples further apart than so many usual periods have a gap between them."""
+"""Samples further apart than this many usual periods have a gap between them."""
 MOST_UNCERTAIN: Final = 0.1
-"""Of what was used: what is less sure than this is not known."""
+"""Largest relative uncertainty; energy that is less certain counts as unknown."""
 ROUNDED: Final = 1e-5
-"""Share by which a reading is off for being told in whole numbers, at the most."""
+"""Largest relative error from rounding to whole numbers."""
 _STANDARD_ERRORS: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 """So many on either side hold 95 %: 1.96."""
 Samples = Sequence[tuple[float, float]]
-"""Moments in seconds, rising, and what was read then."""
+"""Ascending times in seconds, with the values."""
 Floats = NDArray[np.float64]
 
 
 class EnergyUnknownError(ValueError):
-    """What was read doesn't tell how much energy was used; the message says why."""
+    """Energy that can't be derived from the readings; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, in seconds of the clock that the samples go by."""
+    """A time span, in seconds of the samples' clock."""
 
     began_s: float
     ended_s: float
@@ -49,25 +49,25 @@ class Joules:
 
     value: float
     uncertainty: float
-    """By so much the true value may lie above or below, with 95 % confidence."""
+    """The true value lies within this distance, with 95 % confidence."""
 
     def above(self, other: Joules, times: float) -> Joules:
-        """Return what is above another energy taken so many times; their errors are independent."""
+        """Return this minus `times` the other energy; their errors are independent."""
         uncertainty = float(np.hypot(self.uncertainty, times * other.uncertainty))
         return Joules(self.value - times * other.value, uncertainty)
 
     def plus(self, other: Joules) -> Joules:
-        """Return both together, as uncertain as both."""
+        """Return the sum; the uncertainties are added."""
         return Joules(self.value + other.value, self.uncertainty + other.uncertainty)
 
 
 def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
-    """Integrate samples of power (W) over a span, by trapezoids; raises EnergyUnknownError.
+    """Integrate samples of power (W) over a span by trapezoids; raises EnergyUnknownError.
 
-    Uncertain by the scatter of neighbours (von Neumann's mean square successive difference), at
-    either end by a reading as old as readings usually stand, and in gaps by all that was ever used.
-    clock_s: by how much the span may lie elsewhere on the samples' clock; what a shift would change
-    is the difference between its ends, at most that of all samples.
+    The uncertainty includes the scatter of neighbours (von Neumann's mean square successive
+    difference), at either end a reading as old as readings usually stay unchanged, and in gaps the
+    whole range of values. clock_s: possible offset of the span on the samples' clock; such a shift
+    changes the energy by the difference between the span's ends, at most that of all samples.
     """
     at, power = _inside(watts, span)
     grid = np.concatenate(([span.began_s], at, [span.ended_s]))
@@ -81,10 +81,10 @@ def of_power(watts: Samples, span: Span, clock_s: float = 0.0) -> Joules:
 
 
 def of_counter(joules: Samples, span: Span, resolution_j: float) -> Joules:
-    """Return what a rising counter of joules says of a span; raises EnergyUnknownError.
+    """Return the energy of a span from a rising counter of joules; raises EnergyUnknownError.
 
-    What was used before the first look in the span and after the last is taken from the mean
-    power, uncertain by how power varied. A counter that stands is uncertain by its largest step.
+    Before the first sample in the span and after the last, the mean power is assumed, with the
+    variation of power as uncertainty. A counter that stands still adds its largest step.
     """
     at, count = _inside(joules, span)
     steps = np.diff(count)
@@ -100,10 +100,10 @@ def of_counter(joules: Samples, span: Span, resolution_j: float) -> Joules:
 
 
 def unwrapped(counts: Samples, highest: int, most_a_second: float) -> list[tuple[float, float]]:
-    """Return what was counted since the first look, by a counter that begins anew after `highest`.
+    """Return the counts since the first sample, for a counter that wraps around after `highest`.
 
-    Raises EnergyUnknownError where it may have gone round more than once between two looks, or has
-    counted more between them than can be used: it was set back, which looks like going round.
+    Raises EnergyUnknownError if it may have wrapped around more than once between two samples, or
+    rose more than is possible, which means that it was reset.
     """
     at, count = _columns(counts, least=2)
     if (longest := float(np.max(np.diff(at)))) * most_a_second > highest:
@@ -116,7 +116,7 @@ def unwrapped(counts: Samples, highest: int, most_a_second: float) -> list[tuple
 
 
 def resolution(counts: Samples) -> float:
-    """Return what a counter of whole numbers counts in: the greatest that divides all its steps."""
+    """Return the resolution of a counter: the greatest common divisor of its steps."""
     return float(np.gcd.reduce(np.diff([int(count) for _, count in counts])))
 
 
@@ -134,25 +134,25 @@ def _inside(samples: Samples, span: Span) -> tuple[Floats, Floats]:
 
 
 def _edges_s(at: Floats, span: Span) -> float:
-    """Return how much of a span lies before its first sample and after its last."""
+    """Return the time of a span before its first sample and after its last."""
     return float(at[0] - span.began_s + span.ended_s - at[-1])
 
 
 def _stood_s(at: Floats, power: Floats) -> float:
-    """Return for how long a reading usually stands: a gauge may be slower than who reads it."""
+    """Return how long a reading usually stays unchanged: a gauge may be slower than the sampler."""
     changes = at[1:][np.diff(power) != 0]
     return float(np.median(np.diff(changes))) if changes.size > 1 else float(at[-1] - at[0])
 
 
 def _missing_s(grid: Floats) -> float:
-    """Return how much of a span lies in gaps: its samples, with its ends."""
+    """Return the time of a span that lies in gaps between samples, its ends included."""
     between = np.diff(grid)
     usual = float(np.median(np.diff(grid[1:-1])))
     return float(np.sum(between[between > GAP * usual]))
 
 
 def sure_enough(joules: Joules, seconds: float) -> Joules:
-    """Return energy that is known well enough to be told; raises EnergyUnknownError."""
+    """Return energy if it is certain enough; else raises EnergyUnknownError."""
     if joules.value <= 0:
         raise EnergyUnknownError(f"{joules.value:.3g} J were used in {seconds:.1f} s")
     if joules.uncertainty > MOST_UNCERTAIN * joules.value:

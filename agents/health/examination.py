@@ -1,4 +1,4 @@
-"""Looking at a phone for `benchfarm phone doctor`: asks it, and uses it as a run does."""
+"""The checks of `benchfarm phone doctor`: queries the phone, and uses it as a run does."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Patient:
 
 
 Source = Callable[[Patient], Awaitable[Sequence[Check]]]
-"""Makes one kind of check; raises RemoteFault if the phone can't be asked."""
+"""Makes one kind of check; raises RemoteFault if the phone doesn't answer."""
 
 
 async def looked_at(
@@ -54,7 +54,7 @@ async def looked_at(
 ) -> PhoneResult:
     """Return every check of a phone, and the settings that adb can change to pass them.
 
-    kept: the settings changed before. Raises RemoteFault if the phone can't be asked.
+    kept: the settings changed before. Raises RemoteFault if the phone doesn't answer.
     """
     device = await read_device(remote, place, shell_v2=True)
     said = await remote.run(doctor.SETTINGS, ASK_S)

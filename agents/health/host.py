@@ -1,4 +1,4 @@
-"""Whether a server is well that failures have put in quarantine."""
+"""Health probe for quarantined hosts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ DEADLINE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class HostProbe:
-    """Of the agent's own host."""
+    """The prober of the agent's own host."""
 
     remote: LocalRemote
     arithmetic: tuple[str, ...] = ARITHMETIC
-    """Computes what is known in a fresh process; says what, and exits with 0 if it is right."""
+    """Command that computes a known result in a fresh process; it prints the result and exits with
+    0 if that is right."""
 
     async def probe(self, device: Device) -> ProbeResult:
         """See Prober.probe."""

@@ -1,4 +1,4 @@
-"""Whether a phone is well that failures have put in quarantine."""
+"""Health probe for quarantined phones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controller.contracts.device import Device
 
 @dataclass(frozen=True, slots=True)
 class PhoneProbe:
-    """Of one agent's phones."""
+    """The prober of one agent's phones."""
 
     phones: Phones
     content: Content
@@ -37,7 +37,7 @@ class PhoneProbe:
     async def _try_bundles(self, device: Device, remote: Remote, place: str) -> None:
         """Raise RemoteFault if the phone can't start a bundle that was built for it.
 
-        Free space apart: what is enough for one bundle need not be for another.
+        Free space is not checked: bundles differ in size.
         """
         for runtime in await self.content.runtimes_built(str(device.architecture)):
             found = (await look(remote, runtime, place)).unmet

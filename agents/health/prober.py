@@ -1,4 +1,4 @@
-"""The interface of what tells whether a device is well."""
+"""The interface of health probes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from controller.contracts.device import Device
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a look at a device has come to."""
+    """The result of a probe."""
 
     passed: bool
     why: str
-    """What was seen."""
+    """What the probe observed."""
 
 
 class Prober(Protocol):
-    """Looks whether a device of one kind is well."""
+    """Probes devices of one kind."""
 
     async def probe(self, device: Device) -> ProbeResult:
         """Use the device as a run would, for seconds; called while it is in quarantine.
 
-        Holds what a run on it would hold, and leaves nothing there. Faults of the device are
-        returned, not raised.
+        Holds the locks that a run would hold, and leaves nothing on the device. Faults of the
+        device are returned, not raised.
         """
         ...

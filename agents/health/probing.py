@@ -1,4 +1,4 @@
-"""The probes an agent was ordered: done beside everything else, told until they are heard."""
+"""The probes that an agent was ordered to make; each is reported until acknowledged."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WHY_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """Of one agent."""
+    """The probes of one agent."""
 
     probers: Mapping[DeviceKind, Prober]
     _tasks: dict[ProbeOrder, asyncio.Task[ProbeReport]] = field(default_factory=dict)
 
     def begin(self, orders: Sequence[ProbeOrder], devices: Mapping[str, Device]) -> bool:
-        """Begin what is new; False if nothing is."""
+        """Start the probes that are new; return whether there were any."""
         new = [order for order in orders if order not in self._tasks]
         for order in new:
             task = asyncio.create_task(self._probe(order, devices.get(order.device_id)))
@@ -31,20 +31,20 @@ class Probing:
         return bool(new)
 
     def under_way(self) -> tuple[ProbeOrder, ...]:
-        """Return the probes that have not come to an end."""
+        """Return the probes that have not ended."""
         return tuple(order for order, task in self._tasks.items() if not task.done())
 
     def ended(self) -> tuple[ProbeReport, ...]:
-        """Return what came of those that have, until `heard` is called with it."""
+        """Return the reports of ended probes until they are acknowledged."""
         return tuple(task.result() for task in self._tasks.values() if task.done())
 
     def heard(self, reports: Sequence[ProbeReport]) -> None:
-        """Forget what the controller has answered to."""
+        """Forget the reports that the controller has acknowledged."""
         for report in reports:
             self._tasks.pop(report.of, None)
 
     async def stop(self) -> None:
-        """End all probes; nobody is to hear of them."""
+        """Stop all probes without a report."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)

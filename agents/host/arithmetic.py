@@ -1,6 +1,6 @@
-"""`python -m agents.host.arithmetic`: compute on all cores what is known, as a worker would.
+"""`python -m agents.host.arithmetic`: check a known computation on all cores, as a worker would.
 
-Exits with 1 if a product of matrices is not exact: of whole numbers so small, fp32 rounds none.
+Exits with 1 if a matrix product is not exact; fp32 rounds no product of such small integers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This host's clock, by which its agent says when something was."""
+"""This host's clock, which gives the times in an agent's messages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 AHEAD = "BENCHFARM_TEST_CLOCK_AHEAD_S"
-"""For tests: the agent's clock is ahead by so many seconds, or behind; the machine's is not set."""
+"""For tests: seconds by which the agent's clock is ahead (or behind); the machine's clock stays."""
 
 
 def host_clock() -> Callable[[], float]:
-    """Return what gives the time, in seconds since the epoch."""
+    """Return a function that returns seconds since the epoch."""
     if ahead := os.environ.get(AHEAD):
         ahead_s = float(ahead)
         return lambda: time.time() + ahead_s

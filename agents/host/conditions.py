@@ -1,4 +1,4 @@
-"""The conditions a run was measured under, before and after; they go into its environment."""
+"""The conditions of a host before and after a run, for the result's environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """A snapshot of what else the host does and how it is set."""
+    """A snapshot of the host's load and settings."""
 
     load_1min: float
     busy_s: float
-    """CPU seconds spent by anyone since boot."""
+    """CPU seconds used by all processes since boot."""
     steal_s: float
     """CPU seconds taken by the hypervisor for others since boot."""
     total_s: float
@@ -45,13 +45,13 @@ def read_conditions() -> Conditions:
 
 
 def temperatures() -> dict[str, Scalar]:
-    """Return the hottest sensor of each chip, as `celsius_CHIP`; nothing where none can be read."""
+    """Return the hottest sensor of each chip, as `celsius_CHIP`; empty if none can be read."""
     chips = psutil.sensors_temperatures()
     return {f"celsius_{chip}": max(s.current for s in found) for chip, found in chips.items()}
 
 
 def environment_of(before: Conditions, after: Conditions) -> Environment:
-    """Return the facts that tell how quiet the host was between two snapshots."""
+    """Return the facts that show how quiet the host was between two snapshots."""
     elapsed = after.total_s - before.total_s
     return {
         "load_before": before.load_1min,

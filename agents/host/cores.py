@@ -1,9 +1,9 @@
 """The machine-wide lock on cores: two agents on one host never measure on the same core.
 
-The leases already keep one farm's runs apart; this keeps farms apart, those of other users, too.
-Every user has files of their own, which only they can open and so lock. Whether another user's are
-locked, and by whom, the kernel tells without opening them (/proc/locks): nobody can hold a lock of
-ours, and another user's is waited for, but not for ever.
+Leases keep the runs of one farm apart; this lock keeps farms apart, including those of other users.
+Every user has separate files, which no other user can open or lock. The kernel shows whether
+another user's file is locked, and by whom, without opening it (/proc/locks). So nobody can hold a
+lock of ours. We wait for another user's lock, but not forever.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ from controller.platform.locks import (
 
 PLACES = (Path("/run/lock"), Path("/var/tmp"), Path("/tmp"))
 OTHERS_S = 600.0
-"""So long is another user waited for; then it is measured beside them, and the load is recorded."""
+"""Longest wait for other users; afterwards the run is measured beside theirs, and the load is
+recorded."""
 _NAME = "benchfarm-core-{core}.{uid}"
 _log = logging.getLogger(__name__)
 
 
 def lock_folder(places: Collection[Path] = PLACES) -> Path:
-    """Return the folder for every user's files: the first that is root's, and where all may write,
-    but none rename or remove what is another's. No variable of a user's moves it."""
+    """Return the folder for all users' files: the first that root owns, where all may write but
+    nobody may rename or remove another user's files. No environment variable changes it."""
     return next((place for place in places if is_safe(place)), PLACES[-1])
 
 
 def is_safe(place: Path) -> bool:
-    """Whether a folder is root's and all may write to it, but rename or remove only their own."""
+    """Return whether root owns a folder, and all may write to it, but only rename or remove their
+    own files."""
     try:
         found = place.lstat()
     except OSError:
@@ -62,8 +64,8 @@ async def exclusive_cores(
 ) -> AsyncIterator[None]:
     """Hold the lock of every given core; waits until they are free.
 
-    In a fixed order for this user's other farms, however long that takes; for other users at most
-    `others_s`, holding nothing meanwhile. on_wait: told who is waited for, each once.
+    Waits without limit for this user's other farms, in a fixed order; for other users at most
+    `others_s`, holding nothing meanwhile. on_wait: called once with each holder.
     """
     folder = _made(lock_dir)
     tell = _Telling(on_wait)
@@ -82,13 +84,13 @@ async def exclusive_cores(
         give_up = give_up or time.monotonic() + others_s
         for core, holder in others.items():
             tell.waiting_for(core, holder)
-        # Unlike theirs: two that have seen each other's locks must not meet again and again.
+        # A random time: agents that saw each other's locks must not collide again and again.
         await asyncio.sleep(retry_s * random.uniform(1, 2))
 
 
 @contextmanager
 def free_cores(cores: Collection[int], lock_dir: Path | None = None) -> Iterator[bool]:
-    """Hold the lock of every given core if all are free now; gives whether they were."""
+    """Hold the lock of every given core if all are free now; yields whether they were."""
     folder = _made(lock_dir)
     with ExitStack() as held:
         files = (_own_file(folder, core) for core in sorted(cores))
@@ -98,12 +100,12 @@ def free_cores(cores: Collection[int], lock_dir: Path | None = None) -> Iterator
 
 
 def as_progress(on_progress: Callable[[Progress], None]) -> Callable[[str], None]:
-    """Return what tells of a wait as a run's progress."""
+    """Return a callback that reports a wait as a run's progress."""
     return lambda said: on_progress(Progress(phase=said, done=0, total=1))
 
 
 class _Telling:
-    """Tells of each holder once."""
+    """Reports each holder once."""
 
     def __init__(self, on_wait: Callable[[str], None] | None) -> None:
         self._on_wait = on_wait
@@ -127,8 +129,8 @@ def _made(lock_dir: Path | None) -> Path:
 
 
 def _own_file(folder: Path, core: int) -> Path:
-    """Return this user's file for a core, made if need be; where somebody has put theirs under its
-    name, another one."""
+    """Return this user's file for a core, created if necessary; another name if somebody else has a
+    file there."""
     name, number = _NAME.format(core=core, uid=os.geteuid()), 0
     while not is_own(file := folder / (f"{name}.{number}" if number else name)):
         number += 1
@@ -136,7 +138,7 @@ def _own_file(folder: Path, core: int) -> Path:
 
 
 def _held_by_others(folder: Path, cores: Collection[int]) -> dict[int, Holder]:
-    """Return who holds which of the cores by another file than ours."""
+    """Return the cores that others hold, with the holder of each."""
     held, found = flocks(), dict[int, Holder]()
     for core in sorted(cores):
         own = _own_file(folder, core)

@@ -1,4 +1,4 @@
-"""Room on this host's disk: without any, nothing can be measured that is to be kept."""
+"""Free space on this host's disk; without it, no results can be stored."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LEAST_FREE_BYTES: Final = 64 << 20
 
 
 def shortage(folder: Path) -> str:
-    """Return what is to be said of a folder's disk if it has no room for a run; "" if it has.
+    """Return the reason if a folder's disk has no room for a run, else "".
 
-    The same words as long as it lasts, so that they are news only once.
+    The text stays the same while it lasts, so that it is reported once.
     """
     if shutil.disk_usage(folder).free >= LEAST_FREE_BYTES:
         return ""
@@ -23,9 +23,9 @@ def shortage(folder: Path) -> str:
 
 
 def out_of_room(outcome: Outcome, shortage: str) -> Outcome:
-    """Blame a failure on the host whose disk had no room: whatever it was, another may have some.
+    """Blame a failure on the host if its disk was full, so that another host tries the run.
 
-    shortage: what `shortage` says. A result that was measured all the same stays one.
+    shortage: the text of `shortage`. A result stays a result.
     """
     if not isinstance(outcome, Failure):
         return outcome

@@ -1,4 +1,4 @@
-"""How much others used the cores while something was timed, and whether that was too much.
+"""How much other processes used the cores during timed sections, and whether it was too much.
 
 What the kernel says of the cores this process may use (/proc/stat) less what the process has used
 itself. Policies have the bounds: threads that wait for each other are as slow as the slowest, so
@@ -26,19 +26,19 @@ _STEAL: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Seconds, of the cores this process may use."""
+    """CPU times in seconds, of the cores that this process may use."""
 
     elapsed_s: float = 0.0
     cores: int = 0
     busy_s: float = 0.0
-    """CPU time used by anyone."""
+    """CPU time used by all processes."""
     steal_s: float = 0.0
-    """CPU time the hypervisor gave to others."""
+    """CPU time that the hypervisor gave to others."""
     own_s: float = 0.0
-    """CPU time used by this process, all its threads."""
+    """CPU time used by all threads of this process."""
 
     def since(self, start: CpuTimes) -> CpuTimes:
-        """Return what has passed from a start to here."""
+        """Return the times that have passed since `start`."""
         return CpuTimes(
             self.elapsed_s - start.elapsed_s,
             self.cores,
@@ -48,7 +48,7 @@ class CpuTimes:
         )
 
     def plus(self, other: CpuTimes) -> CpuTimes:
-        """Return both together."""
+        """Return the sum."""
         return CpuTimes(
             self.elapsed_s + other.elapsed_s,
             other.cores,
@@ -59,9 +59,9 @@ class CpuTimes:
 
     @property
     def other_cores(self) -> float | None:
-        """How many cores others kept busy on average; None if nothing was timed.
+        """Mean number of cores that others kept busy; None if nothing was timed.
 
-        The kernel counts in ticks of 10 ms, so that others may seem to have used less than none.
+        May be slightly negative, since the kernel counts in ticks of 10 ms.
         """
         if not self.elapsed_s:
             return None
@@ -76,21 +76,21 @@ class CpuTimes:
 
 
 class CpuWatch:
-    """Adds up what the cores did while something was timed."""
+    """The CPU times of all timed sections."""
 
     def __init__(self) -> None:
         self.timed = CpuTimes()
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Watch while the context lasts; may be entered again and again."""
+        """Add the CPU times of this context; may be entered repeatedly."""
         start = read_cpu_times()
         yield
         self.timed = self.timed.plus(read_cpu_times().since(start))
 
 
 def read_cpu_times(stat: Path = Path("/proc/stat")) -> CpuTimes:
-    """Read the clocks now; raises OSError where there is no /proc."""
+    """Read the CPU times now; raises OSError without /proc."""
     cores = os.sched_getaffinity(0)
     busy, steal = cpu_ticks(stat.read_text(), frozenset(cores))
     return CpuTimes(
@@ -103,7 +103,7 @@ def read_cpu_times(stat: Path = Path("/proc/stat")) -> CpuTimes:
 
 
 def cpu_ticks(stat: str, cores: frozenset[int]) -> tuple[int, int]:
-    """Return ticks that were used and ticks that were stolen, of some cores, from /proc/stat."""
+    """Return used and stolen ticks of some cores, from /proc/stat."""
     wanted = {f"cpu{core}" for core in cores}
     busy = steal = 0
     for name, *fields in map(str.split, stat.splitlines()):
@@ -115,7 +115,7 @@ def cpu_ticks(stat: str, cores: frozenset[int]) -> tuple[int, int]:
 
 
 def environment_of(timed: CpuTimes) -> Environment:
-    """Return the facts that tell how much a timed section was disturbed."""
+    """Return the facts that show how much the timed sections were disturbed."""
     return {
         "timed_s": round(timed.elapsed_s, 3),
         "timed_other_cores": timed.other_cores,
@@ -124,7 +124,7 @@ def environment_of(timed: CpuTimes) -> Environment:
 
 
 def objections(timed: CpuTimes, policy: Policy) -> tuple[str, ...]:
-    """Say why a run is INVALID under a policy: others used the cores while it was timed."""
+    """Return why a run is INVALID under a policy because others used the cores."""
     if (limits := policy.host) is None:
         return ()
     found = []

@@ -1,4 +1,4 @@
-"""What a worker's exit means: pure, from exit status and messages to an outcome."""
+"""The outcome of an attempt from a worker's exit status and messages. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class WorkerExit:
     """How a worker process ended."""
 
     returncode: int
-    """As asyncio and subprocess give it: negative for a signal."""
+    """Return code of asyncio and subprocess: negative for a signal."""
     last_message: Result | Failure | None
     garbled: str | None
-    """The first line on its standard output that was no message."""
+    """The first line on its standard output that was not a message."""
     past_deadline_s: float | None
-    """The deadline it was killed at, if it was."""
+    """The deadline at which it was killed, if it was."""
     out_of_memory: bool
-    """The kernel's OOM killer struck on this host while it ran."""
+    """Whether the kernel's OOM killer killed a process on this host while it ran."""
     output: str
     """The last lines it printed."""
 
 
 def outcome_of(ended: WorkerExit) -> Outcome:
-    """Decide what an attempt came to."""
+    """Return the outcome of an attempt."""
     said = ended.last_message
     if isinstance(said, Failure):
         return said if said.output else said.model_copy(update={"output": ended.output})

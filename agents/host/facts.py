@@ -1,4 +1,4 @@
-"""What this server is: facts for selectors and for the environment of every result."""
+"""The facts of this server, for selectors and for the environment of results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from controller.platform.atomic import write_private
 
 
 def machine_id(fallback: Path) -> str:
-    """Return this installation's stable id: /etc/machine-id, else one made and kept at fallback."""
+    """Return this installation's stable id: /etc/machine-id, else one created and stored at
+    `fallback`."""
     try:
         known = Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -30,7 +31,7 @@ def machine_id(fallback: Path) -> str:
 
 
 def boot_id() -> str | None:
-    """Return what is new at each boot, and one for all containers of a host; None if unknown."""
+    """Return an id that is new at each boot and shared by all containers of a host, or None."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() or None
     except OSError:
@@ -38,12 +39,12 @@ def boot_id() -> str | None:
 
 
 def agent_id(machine: str) -> str:
-    """Return the id of a host's agent: a digest, since a machine id is meant to stay private."""
+    """Return the id of a host's agent: a digest, since machine ids should stay private."""
     return f"host-{digest(machine, 8)}"
 
 
 def cpu_device(machine: str, labels: dict[str, str]) -> Device:
-    """Describe this server as a device; it occupies every core this process may use."""
+    """Return this server as a device; it occupies every core that this process may use."""
     return Device(
         id=f"{HOST_PREFIX}{digest(machine, 8)}",
         kind=DeviceKind.CPU_HOST,
@@ -55,7 +56,7 @@ def cpu_device(machine: str, labels: dict[str, str]) -> Device:
 
 
 def host_facts() -> dict[str, Fact]:
-    """Read the host's hardware and system facts; what can't be read is left out."""
+    """Return the host's hardware and system facts; what can't be read is left out."""
     cpu, isa = read_cpuinfo(), read_instruction_sets()
     facts: dict[str, Fact | None] = {
         "hostname": platform.node(),

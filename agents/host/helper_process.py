@@ -1,4 +1,4 @@
-"""Work in a process of its own: what it reads may end it, or never let it end."""
+"""Helper processes for work on untrusted input, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def ask_process(
 ) -> Answer:
     """Have the helper `python -m MODULE VERB` do what an order says; raises UserError.
 
-    Raises WorkerFault, blame harness, if it was killed or is not done by its deadline: trying again
-    can help. Blame workload, if the kernel ended it for memory, or if it crashed.
+    Raises WorkerFault: blame harness if it was killed or exceeded its deadline, which a retry may
+    fix; blame workload if the kernel killed it for memory, or if it crashed.
     """
     kills = oom_kills()
     process = await asyncio.create_subprocess_exec(
@@ -81,7 +81,7 @@ async def _conversation(process: Process, order: Contract) -> tuple[bytes, bytes
 
 
 def harness_fault(kind: str, message: str) -> WorkerFault:
-    """Return what ends an attempt by the harness' fault."""
+    """Return the fault of an attempt that failed because of the harness."""
     return WorkerFault(Failure(blame=Blame.HARNESS, kind=kind, message=message))
 
 

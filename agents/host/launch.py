@@ -1,5 +1,5 @@
-"""How a worker process is started: pure, from knobs and what the host has to a command's beginning
-and an environment."""
+"""How to start a worker process, from knobs and host facts: a command prefix and an environment.
+Pure."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ GLIBC_KEEPS = (
     "glibc.malloc.trim_threshold=8589934592",
 )
 """Keeps freed blocks: by default glibc unmaps every tensor over 32 MiB, and the page faults of
-mapping it anew can double a kernel's time."""
+mapping it again can double a kernel's time."""
 GLIBC_HUGE = ("glibc.malloc.hugetlb=1",)
 JEMALLOC_KEEPS = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0"
-"""The same for jemalloc, which by default gives blocks over 8 MiB back at once."""
+"""The same for jemalloc, which by default returns blocks over 8 MiB at once."""
 JEMALLOC_HUGE = "thp:always"
 KMP_BLOCKTIME_MS = "1"
-"""How long threads of Intel's runtime, which is LLVM's, spin after a parallel region; 200 ms by
-default, 1 ms in Intel's MLPerf Training v3.0 entry."""
+"""Milliseconds that threads of Intel's (LLVM's) OpenMP runtime spin after a parallel region; 200 ms
+by default, 1 ms in Intel's MLPerf Training v3.0 entry."""
 WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16"}
-"""All that CPUs with AMX have but AMX (oneDNN, CPU dispatcher control)."""
+"""Everything that CPUs with AMX have, except AMX (oneDNN, CPU dispatcher control)."""
 SAID_CHARACTERS = 80
-"""So much of a list of CPUs is said back."""
+"""Most characters of a CPU list that an error repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Launch:
     """How to start a worker."""
 
     prefix: tuple[str, ...]
-    """What comes before its command: numactl or taskset with their options, or nothing."""
+    """Prefix of the command: numactl or taskset with options, or nothing."""
     environ: dict[str, str]
 
 
 def launch_of(
     caller: Mapping[str, str], knobs: Mapping[str, Scalar], device: Device, host: HostTools
 ) -> Launch:
-    """Return how a worker starts; what influences speed comes from knobs alone.
+    """Return how a worker starts; only knobs affect its speed.
 
     caller: its environment, of which little is handed down. knobs: every knob of the device's
     launch manifest. Raises WorkerFault, blame user, for settings that this host can't give.
@@ -64,22 +64,22 @@ def launch_of(
 
 
 def onednn_environ(isa_unusable: Collection[str]) -> dict[str, str]:
-    """Return what keeps oneDNN from AMX where it is unusable; where it isn't, nothing."""
+    """Return the environment that keeps oneDNN from using AMX if AMX is unusable, else nothing."""
     return WITHOUT_AMX if "amx_tile" in isa_unusable else {}
 
 
 def while_watched(knobs: Mapping[str, Scalar], host: HostTools) -> Mapping[str, Scalar]:
-    """Return the settings of a worker that profiles: jemalloc for glibc, if it is there.
+    """Return the settings of a profiled worker: jemalloc in place of glibc, if it is installed.
 
-    glibc puts torch.profiler's records into what tensors leave free; then the next tensor no longer
-    fits, and every step maps new pages: 17,000 in RetinaNet's, a fifth of its time.
+    glibc places torch.profiler's records into memory freed by tensors; then the next tensor no
+    longer fits, and every step maps new pages: 17,000 for RetinaNet, a fifth of its time.
     """
     breaks_up = str(knobs["malloc"]).startswith("glibc")
     return {**knobs, "malloc": "jemalloc"} if breaks_up and "jemalloc" in host.libraries else knobs
 
 
 def _cores(wanted: str, device: Device, host: HostTools) -> frozenset[int]:
-    """Return the logical CPUs to run on, among those of the device."""
+    """Return the logical CPUs to run on, a subset of the device's."""
     if wanted == "all":
         return device.host_cores
     if wanted == "physical":
@@ -138,7 +138,7 @@ def _openmp(runtime: str, binding: str) -> dict[str, str]:
 def _placement(
     numa: str, cores: frozenset[int], device: Device, host: HostTools
 ) -> tuple[str, ...]:
-    """Return the command that puts a process on cores and its memory on their NUMA nodes."""
+    """Return the command that binds a process to cores, and its memory to their NUMA nodes."""
     if numa != "none" and len(host.nodes) > 1:
         nodes = format_cpus(node for node, cpus in host.nodes.items() if cpus & cores)
         memory = f"--membind={nodes}" if numa == "bind" else f"--interleave={nodes}"

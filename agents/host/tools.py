@@ -1,5 +1,5 @@
-"""What launch settings depend on: NUMA nodes, libraries to preload, numactl, huge pages, what the
-CPU can run."""
+"""Host facts for launch settings: NUMA nodes, preloadable libraries, numactl, huge pages,
+instruction sets."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agents.host.cpu import read_instruction_sets
 SYSTEM = Path("/sys/devices/system")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 MOST_CPUS = 65536
-"""More than any kernel supports: a list that a user writes can't fill the memory."""
+"""More than any kernel supports; bounds the memory for a list written by a user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library that is preloaded, and how to get it."""
+    """A library to preload, and how to install it."""
 
     soname: str
     remedy: str
@@ -41,24 +41,24 @@ LIBRARIES: Mapping[str, Library] = {
 
 @dataclass(frozen=True, slots=True)
 class HostTools:
-    """What was found on a host."""
+    """The tools and facts of a host."""
 
     nodes: Mapping[int, frozenset[int]]
     """NUMA node → its logical CPUs."""
     physical: frozenset[int]
-    """One logical CPU of each physical core: the first."""
+    """The first logical CPU of each physical core."""
     libraries: Mapping[str, str]
-    """Name in LIBRARIES → path, of those that are there."""
+    """Name in LIBRARIES → path, of installed ones."""
     numactl: str | None
     taskset: str | None
     huge_pages: str | None
-    """Mode of transparent huge pages: always, madvise or never; None if the kernel has none."""
+    """Mode of transparent huge pages: always, madvise or never; None if unsupported."""
     isa_unusable: tuple[str, ...]
-    """Instruction sets that the CPU announces and programs can't use."""
+    """Instruction sets that the CPU reports but programs can't use."""
 
 
 def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
-    """Look at this host; libraries are also looked for in an interpreter's prefix."""
+    """Return this host's tools; also searches an interpreter's prefix for libraries."""
     folders = [prefix / "lib", *_library_folders(os.environ)]
     found = {name: _find(library.soname, folders) for name, library in LIBRARIES.items()}
     return HostTools(
@@ -73,7 +73,7 @@ def read_host_tools(prefix: Path = Path(sys.prefix)) -> HostTools:
 
 
 def read_nodes(system: Path = SYSTEM) -> dict[int, frozenset[int]]:
-    """Return the logical CPUs of each NUMA node; one node of no known CPUs if there are none."""
+    """Return the logical CPUs of each NUMA node; if there are none, one node without known CPUs."""
     lists = sorted((system / "node").glob("node[0-9]*/cpulist"))
     nodes = {int(path.parent.name[4:]): parse_cpus(path.read_text()) for path in lists}
     return nodes or {0: frozenset()}
@@ -95,7 +95,7 @@ def read_huge_pages(path: Path = HUGE_PAGES) -> str | None:
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """Return the CPUs of a list such as `0-3,8`; raises ValueError, also beyond MOST_CPUS."""
+    """Parse a list of CPUs such as `0-3,8`; raises ValueError, also beyond MOST_CPUS."""
     spans = [_span(part) for part in text.strip().split(",")]
     if sum(map(len, spans)) > MOST_CPUS:
         raise ValueError(f"more than {MOST_CPUS} CPUs")
@@ -103,7 +103,7 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 
 def format_cpus(cpus: Iterable[int]) -> str:
-    """Return CPUs as numactl and taskset take them."""
+    """Return CPUs in the format of numactl and taskset."""
     return ",".join(map(str, sorted(cpus)))
 
 

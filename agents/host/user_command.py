@@ -1,4 +1,4 @@
-"""How a user's own command has ended, in words fit to be told."""
+"""How a user's command has ended, in words for a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def ending(status: int | None) -> str:
 
 
 def last_line(output: IO[bytes]) -> str:
-    """Return the last line that says something, what can't be printed replaced; "" for none."""
+    """Return the last non-empty line, with unprintable characters replaced; "" if there is none."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - LINE_BYTES))
     lines = [" ".join(line.split()) for line in output.read().decode(errors="replace").splitlines()]
     line = next((line for line in reversed(lines) if line), "")

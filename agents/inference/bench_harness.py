@@ -1,9 +1,9 @@
-"""What our harness costs a query: the runner under LoadGen against a bare loop of `invoke`.
+"""The overhead of our harness per query: the runner under LoadGen against a bare loop of `invoke`.
 
-Both arms run the same loaded model with the same threads in one process, in pairs; a coin decides
-which goes first in each, so that drift favours neither. A sample is a period, the time from the
-start of one query to the start of the next: it holds all that is ours and LoadGen's, which is
-dispatch, the copy of the input, the answer, the book-keeping and the progress thread.
+Both arms run the same loaded model with the same threads in one process, in pairs; the order within
+a pair is random, so that drift favours neither. A sample is a period, the time from the start of
+one query to the start of the next. So it includes everything that we and LoadGen do: dispatch, the
+copy of the input, the answer, book-keeping and the progress thread.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from controller.platform.helper_main import Replies, serve
 from models.mobile.preparation import DEVICE, MODEL, PrepareOrder, prepare
 
 HELD_SAMPLES: Final = 64
-"""Enough for LoadGen to draw from, few enough to be prepared at once."""
+"""Samples in memory: enough for LoadGen to draw from, few enough to prepare at once."""
 
 
 class _Repeating:
-    """A model made slower by running `times` times a query, that notes when each query starts."""
+    """A model that runs `times` times a query, and records when each query starts."""
 
     def __init__(self, model: TfliteModel, times: int) -> None:
         self._model = model
@@ -55,7 +55,7 @@ class _Repeating:
         return self._model.answer(sample)
 
     def invoke(self) -> None:
-        """The bare path: what a query runs, and nothing else."""
+        """Run the bare path: the same runs of the model, and nothing else."""
         self.starts.append(time.perf_counter_ns())
         for _ in range(self.invokes):
             self._model.invoke()
@@ -66,10 +66,10 @@ def measure_overhead(
     query_s: float = 0.005,
     pairs: int = 48,
 ) -> OverheadSamples:
-    """Measure `pairs` interleaved pairs of the spec's queries, of about `query_s` each.
+    """Measure `pairs` interleaved pairs of the spec's queries, of about `query_s` seconds each.
 
-    Takes about 2 * pairs * queries * query_s seconds. Raises RunnerFault if model or data set
-    can't be used, ValueError for fewer than 10 pairs or 64 queries.
+    Takes about 2 * pairs * queries * query_s seconds. Raises RunnerFault if the model or data set
+    is unusable, ValueError for fewer than 10 pairs or 64 queries.
     """
     queries = spec.min_query_count
     if pairs < 10 or queries < 64:
@@ -111,7 +111,7 @@ def _interleaved(
 
 
 def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunSpec:
-    """Return what to run of a task that lies ready in a folder, whose logs go there, too."""
+    """Return the spec of a task prepared in a folder; the logs go there, too."""
     pixels = workload.input if isinstance(workload.input, ImageInput) else None
     return RunSpec(
         model=str(prepared / DEVICE / MODEL),

@@ -1,4 +1,4 @@
-"""What a device is sent: the runtime's bundle, and a task's model and inputs; checked first."""
+"""What is pushed to a device, checked first: a runtime's bundle, a task's model and inputs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from models.mobile.preparation import DEVICE, Prepared, PrepareOrder, Scored, Sc
 from models.mobile.store import Store, pins_of, stored
 
 DEADLINE_S = 1800.0
-"""For getting a task ready, or scoring it: a whole data set is decoded in minutes."""
+"""Seconds for preparing or scoring a task; decoding a whole data set takes minutes."""
 PREPARER = "models.mobile"
 
 
 def cache_folder() -> Path:
-    """Return where bundles are kept for every farm of this user: it is a build, not a state."""
+    """Return the folder of bundles, shared by all farms of this user: a build cache, not state."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "benchfarm" / "bundles"
 
@@ -50,14 +50,14 @@ class Runtime:
     """`<runtime>-<arch>`."""
     tree: Tree
     starter: Tree
-    """Its dynamic loader and C library alone, 2 MB; neither is executable as it lies there."""
+    """The dynamic loader and C library alone, 2 MB; not executable in this tree."""
     loader: str
     """File name of the loader."""
     requirements: Requirements
 
     @classmethod
     def of(cls, bundle: Bundle, recipe: Recipe, archives: Path) -> Runtime:
-        """Pack a bundle's starter; tars are kept in `archives`. Raises TreeInvalid, OSError."""
+        """Pack a bundle's starter; its tar is kept in `archives`. Raises TreeInvalid, OSError."""
         archives.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=archives) as name:
             for file in (recipe.loader, LIBC):
@@ -69,26 +69,26 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A task that can be pushed."""
+    """A prepared task, which can be pushed."""
 
     tree: Tree
     workload: OnDevice
     folder: Path
-    """With what is true of its samples, which is not pushed."""
+    """The task's folder, including the true answers, which are not pushed."""
     samples: int
-    """0: the device makes its inputs up."""
+    """Number of samples; 0: the device generates random ones."""
     has_truth: bool
 
 
 @dataclass(slots=True)
 class Content:
-    """What is ready to be pushed; each is made once, and in one place at a time."""
+    """Everything that can be pushed; each item is prepared once, and by one task at a time."""
 
     folder: Path
-    """Of this agent: tasks got ready, and tars."""
+    """This agent's folder for prepared tasks and tars."""
     bundles: Path
     store: Path = field(default_factory=lambda: user_tasks().parent)
-    """Of models and data sets."""
+    """The store of models and data sets."""
     deadline_s: float = DEADLINE_S
     """For getting a task ready."""
     _runtimes: dict[str, Runtime] = field(default_factory=dict)
@@ -96,8 +96,8 @@ class Content:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def runtime(self, name: str, arch: str) -> Runtime:
-        """Return a runtime's bundle, built if it isn't yet; raises BundleUnbuildable, WorkerFault
-        if a program that builds it was killed."""
+        """Return a runtime's bundle, built unless it exists; raises BundleUnbuildable, and
+        WorkerFault if the build was killed."""
         recipe = load_recipe(name, arch)
         async with self._making:
             if recipe.name not in self._runtimes:
@@ -109,7 +109,7 @@ class Content:
             return self._runtimes[recipe.name]
 
     async def runtimes_built(self, arch: str) -> list[Runtime]:
-        """Return the bundles of an architecture that have been built; none is built for it."""
+        """Return the bundles of an architecture that exist already, without building any."""
         recipes = [r for r in map(recipe_named, recipe_names()) if r.arch == arch]
         async with self._making:
             for recipe in recipes:
@@ -124,7 +124,8 @@ class Content:
         self._runtimes[recipe.name] = made
 
     async def files(self, stack: str, command: Command, knobs: Mapping[str, Scalar]) -> Tree:
-        """Return what a run needs of a user's program, checked, under its names on a device.
+        """Return the files that a run of a user's program needs, checked, under their names on the
+        device.
 
         Raises UserError, naming the file: NotInStore, ContentDiffers or FileUnreadable.
         """
@@ -148,12 +149,12 @@ class Content:
     async def task(
         self, name: str, workload: OnDevice, numerics: str, dataset: str | None
     ) -> Ready:
-        """Return a task whose model and data set have been checked.
+        """Return a prepared task, whose model and data set have been checked.
 
-        Raises UserError, naming file and field: NotInStore, ContentDiffers, ModelUnusable or
-        DatasetUnusable in the process that does the work. Raises WorkerFault if that was killed.
+        Raises UserError, naming file and field (NotInStore, ContentDiffers, ModelUnusable or
+        DatasetUnusable in the preparing process), and WorkerFault if that process was killed.
         """
-        # Pins are read each time: what was added anew is another task.
+        # Pins are read each time: a file that was added again makes another task.
         pins = pins_of(Store(self.store), name, workload, numerics, dataset)
         key = digest([name, workload.model_dump(mode="json"), numerics, dataset, pins])
         async with self._making:
@@ -174,7 +175,7 @@ class Content:
 
 
 async def score_answers(ready: Ready, answers: Path) -> Scored:
-    """Score an accuracy run by LoadGen's log of it; raises UserError, WorkerFault."""
+    """Score an accuracy run from LoadGen's log; raises UserError, WorkerFault."""
     order = ScoreOrder(
         workload=ready.workload, folder=ready.folder, samples=ready.samples, answers=answers
     )

@@ -1,4 +1,5 @@
-"""What the runs on a device come to: metrics from their files, what the device said of itself."""
+"""The results of runs on a device: metrics from their files, and the device's sampled
+conditions."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ LATENCIES = "latencies_ns.npy"
 
 
 def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = ()) -> Result:
-    """Return one result for the runs of a submission: every metric, every reason.
+    """Merge the results of a submission's runs: all metrics, all reasons.
 
-    untold: requirements of the bundle that could not be judged.
+    untold: requirements of the bundle that could not be checked.
     """
     first = results[0]
     facts = {"pushed_bytes": pushed_bytes} | ({"requirements_untold": untold} if untold else {})
@@ -33,7 +34,7 @@ def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = (
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
         reasons=reasons,
-        # The performance run is the first, and its peak memory is the one that stands.
+        # The performance run is the first; its peak memory is reported.
         metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
         environment={**first.environment, **facts},
         artefacts={n: path for result in results for n, path in result.artefacts.items()},
@@ -41,9 +42,9 @@ def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = (
 
 
 def begun(result: Result, ready_s: float) -> Result:
-    """Say how long it took from the run's start to the first query: pushes, checks, warm-up.
+    """Record the time from the run's start to the first query: pushes, checks, warm-up.
 
-    ready_s: until the runner was ordered to start; what that order takes to arrive is not in it.
+    ready_s: until the runner was ordered to start; the delay of that order is not included.
     """
     runner_s = result.environment.get("runner_to_first_query_s")
     if not isinstance(runner_s, int | float):
@@ -53,13 +54,13 @@ def begun(result: Result, ready_s: float) -> Result:
 
 
 def with_facts(result: Result, missed: tuple[str, ...]) -> Result:
-    """Say whether a result meets the suite's run rules, and if not, why."""
+    """Record whether a result meets the suite's run rules, and if not, why."""
     facts = {"meets_run_rules": not missed, "run_rules_missed": missed}
     return result.model_copy(update={"environment": {**result.environment, **facts}})
 
 
 def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
-    """Point a result's artefacts at what was pulled, and keep its raw latencies as samples."""
+    """Add the pulled files as artefacts, and the raw latencies as samples."""
     artefacts = {f"{mode}_{n}": str(folder / Path(p).name) for n, p in result.artefacts.items()}
     metrics = dict(result.metrics)
     if mode == "performance":
@@ -77,7 +78,7 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
 def sampled(
     result: Result, policy: Policy, latencies_s: Sequence[float], folder: Path, queries: int
 ) -> Result:
-    """Add what the device said of itself meanwhile; INVALID if its policy forbids any of it."""
+    """Add the device's sampled conditions; make the result INVALID if its policy forbids any."""
     path, started = folder / FILE, result.environment.get("started_at_uptime_s")
     if not path.exists() or not isinstance(started, int | float):
         return result
@@ -99,7 +100,7 @@ def sampled(
 
 
 def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:
-    """Return when the device was at rest, in seconds since the first query; None if it was not."""
+    """Return when the device was at rest, in seconds since the first query, or None."""
     began, ended = (environment.get(f"rested_{end}_uptime_s") for end in ("from", "until"))
     if not isinstance(began, int | float) or not isinstance(ended, int | float):
         return None
@@ -107,7 +108,7 @@ def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:
 
 
 def queries_of(result: Result, job: Job) -> int:
-    """Return how many queries LoadGen issued; the one of offline counts as its samples."""
+    """Return the number of queries that LoadGen issued; for offline, the number of samples."""
     samples = result.environment.get("samples")
     if not isinstance(samples, int):
         return 0

@@ -1,4 +1,4 @@
-"""What a result is worth: its delegate, its quality, and what the run rules ask beyond. Pure."""
+"""Checks of a result: its delegate, its quality, and the suite's run rules. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from controller.contracts.result import Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram
 
 ROOM_LABEL = "room_celsius"
-"""How warm a host's room is, as its owner says."""
+"""Label with the temperature of a host's room, set by its owner."""
 ROOM_CELSIUS = (20.0, 25.0)
-"""Of the run rules."""
+"""Allowed room temperatures in °C (run rules of MLPerf Mobile)."""
 
 
 def judged(result: Result, target: QualityTarget | None, own: float = 0.0) -> Result:
-    """Make a result INVALID whose accuracy is known and below its target, with both numbers.
+    """Make a result INVALID if its accuracy is known and below the target, with both numbers.
 
-    own: the sweep's target, in the place of the task's; 0: it has none. Both are recorded.
+    own: the sweep's target, which replaces the task's; 0: none. Both are recorded.
     """
     if target is None:
         return result
@@ -36,10 +36,10 @@ def judged(result: Result, target: QualityTarget | None, own: float = 0.0) -> Re
 
 
 def delegated(result: Result, wanted: str) -> Result:
-    """Make a result INVALID that another delegate has computed than its knobs ask for.
+    """Make a result INVALID if a delegate other than the requested one computed it.
 
-    A runtime goes on without XNNPACK, and says nothing, where it can't be used. What `auto` came
-    to is recorded only.
+    A runtime silently goes on without XNNPACK where it can't use it. With `auto`, the delegate is
+    only recorded.
     """
     used = result.environment.get("delegate")
     if wanted in ("auto", used):
@@ -50,7 +50,7 @@ def delegated(result: Result, wanted: str) -> Result:
 def rules_missed(
     job: Job, program: OnDeviceProgram, device: Device, result: Result
 ) -> tuple[str, ...]:
-    """Return why a result is none by the suite's run rules; nothing if it is one."""
+    """Return the suite's run rules that a result breaks."""
     workload, knobs = program.workload, job.knobs
     mode, length, policy = (knobs[name] for name in ("mode", "length", "policy"))
     dataset = workload.dataset_of(knobs)
@@ -83,13 +83,13 @@ def _room_fits(device: Device) -> bool:
 
 
 def in_room_of(host: Device, phones: Iterable[Device]) -> Sequence[Device]:
-    """Return a host's phones with the temperature of the room, which only the host is told."""
+    """Return a host's phones with the room temperature, which only the host's labels give."""
     shared = {name: label for name, label in host.labels.items() if name == ROOM_LABEL}
     return [phone.model_copy(update={"labels": {**phone.labels, **shared}}) for phone in phones]
 
 
 def room_celsius(device: Device) -> float | None:
-    """Return the temperature of the room by the label ROOM_LABEL, None if it says none."""
+    """Return the room temperature from the label ROOM_LABEL, or None."""
     try:
         return float(device.labels[ROOM_LABEL])
     except (KeyError, ValueError):
@@ -97,6 +97,6 @@ def room_celsius(device: Device) -> float | None:
 
 
 def invalid(result: Result, reason: str) -> Result:
-    """Return a result with one more reason why it is INVALID."""
+    """Return a result with a further reason why it is INVALID."""
     update = {"validity": Validity.INVALID, "reasons": (*result.reasons, reason)}
     return result.model_copy(update=update)

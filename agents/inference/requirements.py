@@ -1,4 +1,4 @@
-"""Which of a bundle's requirements a phone does not meet, from what it told; pure."""
+"""Requirements of a bundle that a phone does not meet, from what the phone reported. Pure."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from agents.remotes.remote import NOT_STARTED, FaultKind
 from controller.platform.processes import signal_name
 
 _32_BIT: Final = re.compile(r"armv?[5-7]\w*|arm|i[3-6]86", re.ASCII)
-"""What the kernels of processors that run no 64-bit program say of their machine."""
+"""Machine names that kernels report on processors that run no 64-bit program."""
 _32_BIT_USERLAND: Final = "armv8l"
-"""What a 64-bit kernel tells a 32-bit shell."""
+"""Machine name that a 64-bit kernel reports to a 32-bit shell."""
 _DENIED: Final = re.compile(r"permission denied|not permitted", re.IGNORECASE)
-"""strerror's words for EACCES and EPERM."""
+"""strerror's texts for EACCES and EPERM."""
 _SECCOMP: Final = {0: "off", 1: "strict", 2: "filter"}
-"""By the kernel's number: seccomp(2)."""
+"""Mode by the kernel's number: seccomp(2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What came of starting the bundle's loader with its C library."""
+    """The outcome of starting the bundle's loader with its C library."""
 
     exit_code: int
-    """128 + the number of the signal that killed it, as a shell gives it."""
+    """Exit status; a shell reports a signal as 128 + its number."""
     words: str = ""
-    """The last line it, or the shell, said."""
+    """The last line that it, or the shell, printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemFacts:
-    """What a phone told of itself; None where it did not."""
+    """What a phone reported about its system; None for what it did not report."""
 
     kernel: tuple[int, int, int] | None = None
     machine: str | None = None
     page_bytes: int | None = None
     selinux: str | None = None
-    """The domain of the adb shell, as u:r:shell:s0."""
+    """The domain of the adb shell, such as u:r:shell:s0."""
     seccomp: int | None = None
-    """The shell's mode: a key of _SECCOMP."""
+    """The shell's seccomp mode: a key of _SECCOMP."""
     free_bytes: int | None = None
     pushed: bool = False
-    """The bundle lies there already, so that it takes no more space."""
+    """Whether the bundle is already on the device, and needs no more space."""
     noexec: bool | None = None
-    """Whether the folder of runs is mounted so; asked only where nothing could be started."""
+    """Whether the folder of runs is mounted noexec; read only if nothing could be started."""
     start: Start | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """One requirement that a phone does not meet."""
+    """A requirement that a phone does not meet."""
 
     name: str
     kind: FaultKind
@@ -62,12 +62,13 @@ class Unmet:
 
 
 def unmet(needs: Requirements, told: SystemFacts) -> list[Unmet]:
-    """Return what a phone lacks to start a bundle; what it did not tell is not held against it."""
+    """Return the requirements that a phone does not meet; unreported facts count as met."""
     return [*_of_the_system(needs, told), *_of_storage(needs, told), *_of_the_start(told)]
 
 
 def untold(told: SystemFacts) -> tuple[str, ...]:
-    """Return the names of what could not be judged, since the phone did not tell it."""
+    """Return the names of requirements that could not be checked, since the phone reported
+    nothing."""
     asked = {
         "kernel version": told.kernel,
         "page size": told.page_bytes,
@@ -78,7 +79,7 @@ def untold(told: SystemFacts) -> tuple[str, ...]:
 
 
 def summary(told: SystemFacts) -> str:
-    """Return what a phone that meets all of it told, on one line."""
+    """Return one line about a phone that meets all requirements."""
     words = []
     if told.kernel:
         words.append(f"kernel {_dotted(told.kernel)}")

@@ -18,7 +18,7 @@ async def bundle_checks(remote: Remote, place: str, architecture: str | None) ->
     """Return whether a phone can start each bundle that was built for its architecture here."""
     known = [name for name in recipe_names() if name.partition("-")[2] == architecture]
     if not known:
-        return []  # that there is no runtime for it is said elsewhere
+        return []  # another check reports that there is no runtime for it
     with tempfile.TemporaryDirectory() as folder:
         built = await Content(Path(folder), cache_folder()).runtimes_built(str(architecture))
         found = [check for one in built for check in await _looked_at(remote, place, one)]

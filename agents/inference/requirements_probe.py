@@ -1,4 +1,4 @@
-"""Asking a remote for what a bundle requires, before more than 2 MB of it are pushed."""
+"""Checking the requirements of a bundle on a remote before more than 2 MB are pushed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ASK: Final = """
 } 2>/dev/null
 exit 0
 """
-# Executed in the place of a run's programs, as a copy: a tree is to stay as it was pushed.
+# Executed as a copy in the folder of runs, since the pushed tree must stay unchanged.
 _START: Final = f"""
 cd "$1" || exit 1
 df "$1"
@@ -66,7 +66,7 @@ _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A remote's facts, and the requirements it does not meet."""
+    """A remote's facts, and the requirements that it does not meet."""
 
     told: SystemFacts
     unmet: Sequence[Unmet]
@@ -74,9 +74,9 @@ class Look:
 
 
 async def require(remote: Remote, runtime: Runtime, place: str) -> Look:
-    """Require that a remote can start a bundle, before the bundle is pushed; return its facts.
+    """Return the facts of a remote that can start a bundle; called before the bundle is pushed.
 
-    place: the name that faults carry. Raises RemoteFault naming each requirement not met.
+    place: the name to use in faults. Raises RemoteFault naming each requirement that is not met.
     """
     seen = await look(remote, runtime, place)
     if seen.unmet:
@@ -85,7 +85,7 @@ async def require(remote: Remote, runtime: Runtime, place: str) -> Look:
 
 
 def refusal(place: str, bundle: str, lacking: Sequence[Unmet]) -> RemoteFault:
-    """Return one fault for all requirements not met; its kind is the first one's."""
+    """Return one fault for all unmet requirements; its kind is that of the first."""
     why = "; ".join(one.seen for one in lacking)
     remedies = " ".join(dict.fromkeys(one.remedy for one in lacking))
     message = f"cannot run bundle {bundle} here: {why}. {remedies}"
@@ -93,9 +93,9 @@ def refusal(place: str, bundle: str, lacking: Sequence[Unmet]) -> RemoteFault:
 
 
 async def look(remote: Remote, runtime: Runtime, place: str) -> Look:
-    """Ask a remote for its facts; if they fit, start the bundle's loader there.
+    """Query a remote's facts; if they fit, start the bundle's loader there.
 
-    Raises RemoteFault if it can't be asked, or takes no files.
+    Raises RemoteFault if the remote can't be reached, or takes no files.
     """
     told = told_of_system(_text(await _ask(remote, ("sh", "-c", _ASK))))
     if lacking := unmet(runtime.requirements, told):
@@ -111,7 +111,7 @@ async def look(remote: Remote, runtime: Runtime, place: str) -> Look:
 
 
 async def _ask(remote: Remote, argv: Sequence[str]) -> Completed:
-    """Run a command; a deadline passed is a hung device, not the workload's fault."""
+    """Run a command; a passed deadline counts as a hung device, not as the workload's fault."""
     try:
         return await remote.run(argv, ASK_S)
     except RemoteFault as fault:
@@ -133,7 +133,7 @@ def _text(done: Completed) -> str:
 
 
 def told_of_system(text: str) -> SystemFacts:
-    """Read what the first question's answer tells; what can't be read is None."""
+    """Parse the answer to the first query; a fact that can't be read is None."""
     said = dict(_LINE.findall(text.replace("\0", "")))
     return SystemFacts(
         kernel=_version(said.get("kernel", "")) or _version(said.get("version", "")),
@@ -145,7 +145,7 @@ def told_of_system(text: str) -> SystemFacts:
 
 
 def with_start(told: SystemFacts, text: str) -> SystemFacts:
-    """Add what the second question's answer tells; what can't be read is None."""
+    """Add the answer to the second query; a fact that can't be read is None."""
     table, _, rest = text.partition(f"{_NEXT}\n")
     lines, _, mounts = rest.partition(f"{_NEXT}\n")
     said = dict(_LINE.findall(lines))
@@ -181,15 +181,15 @@ def _free_bytes(table: str) -> int | None:
     try:
         return parse_free_bytes("", table)
     except RemoteFault:
-        return None  # a df that says something else: it is named among what wasn't told
+        return None  # an unknown format of df counts as not reported
 
 
 def _mounted_noexec(mounts: str, folder: PurePosixPath) -> bool | None:
-    """Tell from /proc/mounts whether the file system that a folder lies on is mounted noexec."""
+    """Return whether, by /proc/mounts, the file system of a folder is mounted noexec."""
     best, options = -1, ""
     for fields in (line.split(" ") for line in mounts.splitlines()):
         if len(fields) < 4 or not folder.is_relative_to(fields[1]):
             continue
-        if (depth := len(PurePosixPath(fields[1]).parts)) >= best:  # the last one covers others
+        if (depth := len(PurePosixPath(fields[1]).parts)) >= best:  # a later one covers others
             best, options = depth, fields[3]
     return None if best < 0 else "noexec" in options.split(",")

@@ -1,4 +1,4 @@
-"""How long a run has to be: a task's length classes as LoadGen settings. Pure."""
+"""The required length of a run: a task's length classes as LoadGen settings. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ OFFLINE: Final[Mapping[str, RunLength]] = {
     "quick": RunLength(queries=2_457, seconds=0),
     "rapid": RunLength(queries=64, seconds=0),
 }
-"""Samples of the one query; the number alone decides (run rules of MLPerf Mobile, and its app)."""
+"""Samples of the only query; no minimum duration (run rules of MLPerf Mobile, and its app)."""
 ESTIMABLE: Final = 662
-"""Fewer queries give no estimate of the 99th percentile, which these scenarios go by (LoadGen)."""
+"""Fewest queries from which LoadGen can estimate the 99th percentile, the metric of these
+scenarios."""
 
 
 def run_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:

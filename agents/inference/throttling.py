@@ -1,4 +1,4 @@
-"""What was sampled during a run, and whether and when heat slowed the phone down. Pure."""
+"""Signs of throttling in a run's samples and latencies, and when each began. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from controller.contracts.base import Scalar
 from controller.contracts.policy import Policy, Throttled
 
 WINDOWS: Final = 10
-"""A run's latencies in parts of equal number, by whose medians a drift is told."""
+"""A run's latencies are split into this many equal windows, whose medians show a drift."""
 LEAST_LATENCIES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ThrottlingSign:
-    """Something that began during a run."""
+    """A sign of throttling, and when it began."""
 
     what: str
     at_s: float
@@ -36,7 +36,7 @@ def findings(
     duration_s: float,
     limits: Throttled,
 ) -> list[ThrottlingSign]:
-    """Return every sign of throttling in a run of so long, each with the moment it began."""
+    """Return every sign of throttling in a run, each with the moment it began."""
     return [
         *_by_status(readings, limits.thermal_status),
         *_by_frequency(readings, limits.frequency_share),
@@ -45,7 +45,7 @@ def findings(
 
 
 def charging_began(readings: Sequence[Reading], policy: Policy) -> list[ThrottlingSign]:
-    """Return when charging began, under a policy that forbids it."""
+    """Return when charging began, if the policy forbids charging."""
     if policy.may_charge:
         return []
     for reading in readings:
@@ -67,7 +67,8 @@ def _by_status(readings: Sequence[Reading], from_here: str) -> Iterator[Throttli
 
 
 def _by_frequency(readings: Sequence[Reading], share: float) -> Iterator[ThrottlingSign]:
-    """Yield the first core whose highest allowed frequency fell below its share of the first."""
+    """Yield the first core whose maximum allowed frequency fell below this share of its first
+    value."""
     if not readings:
         return
     for name in (n for n in readings[0].values if n.startswith("limit_")):
@@ -84,10 +85,10 @@ def _by_frequency(readings: Sequence[Reading], share: float) -> Iterator[Throttl
 def _by_latency(
     latencies_s: Sequence[float], duration_s: float, drift: float
 ) -> Iterator[ThrottlingSign]:
-    """Yield from where on latencies stay above those of the start, to the end of the run.
+    """Yield the moment from which latencies stay above those of the start, to the end of the run.
 
-    The moment is in proportion: a run that waits for queries, or has several at once, lasts longer
-    or shorter than its latencies together.
+    The moment is proportional: with waits between queries, or several queries at once, a run lasts
+    longer or shorter than the sum of its latencies.
     """
     if len(latencies_s) < LEAST_LATENCIES:
         return
@@ -95,7 +96,7 @@ def _by_latency(
     medians = np.array([float(np.median(part)) for part in parts])
     start = medians[:2].min()
     slow = medians > (1 + drift) * start
-    if not slow[-2:].all():  # one window may be any other program's doing
+    if not slow[-2:].all():  # another program may disturb one window
         return
     first = int(np.flatnonzero(~slow)[-1]) + 1
     before = sum(float(part.sum()) for part in parts[:first])
@@ -106,7 +107,7 @@ def _by_latency(
 
 
 def summary(readings: Sequence[Reading]) -> dict[str, Scalar]:
-    """Return the extremes of what was sampled, as facts of a result."""
+    """Return the extremes of the samples as facts of a result."""
     facts: dict[str, Scalar] = {"conditions_samples": len(readings)}
     names = dict.fromkeys(name for reading in readings for name in reading.values)
     for name in names:

@@ -43,7 +43,7 @@ def variants_of(wanted: KernelBench) -> tuple[str, ...]:
 
 
 def require_dtypes(wanted: KernelBench) -> None:
-    """Raise UserError for an operator that has none of the dtypes asked for."""
+    """Raise UserError for an operator with none of the wanted dtypes."""
     for op in wanted.operators:
         dtypes = operators()[op].dtypes
         if wanted.dtypes and not set(wanted.dtypes) & set(dtypes):

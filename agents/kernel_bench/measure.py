@@ -1,4 +1,4 @@
-"""One operator against one baseline, in turns within one process."""
+"""Paired comparison of an operator with a baseline, within one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COPIES = 11
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """A Side: runs of one function, the first of each turn uncounted."""
+    """A Side that runs one function; the first run of each batch is not counted."""
 
     work: Work
 
@@ -36,7 +36,7 @@ class TimedWork:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which row it is."""
+    """The identity of a row."""
 
     op: str
     dtype: str
@@ -44,7 +44,7 @@ class Identity:
 
 
 def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> KernelRow:
-    """Measure a case's kernel against one of its baselines; the first run of each is left out."""
+    """Compare a case's kernel with one of its baselines; the first run of each is not counted."""
     other = case.baselines[baseline]
     for _ in range(2):
         other()
@@ -83,27 +83,27 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
 
 
 def seconds(work: Work) -> float:
-    """Return how long one run takes."""
+    """Return the seconds of one run."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def copy_seconds(moved_bytes: int) -> float:
-    """Return the median time of a copy that reads and writes so many bytes together."""
+    """Return the median seconds of a copy that moves this many bytes, reads and writes together."""
     source = torch.zeros(max(1, moved_bytes // 2), dtype=torch.uint8)
     target = torch.zeros_like(source)
     return median(seconds(lambda: target.copy_(source)) for _ in range(COPIES))
 
 
 def extra_memory(work: Work) -> int:
-    """Return by how many bytes one run raises the resident memory at its highest.
+    """Return the peak increase of resident memory during one run, in bytes.
 
-    Unused memory is given back to the system first, so that what the run takes has to be mapped.
+    Unused memory is first returned to the system, so that the run must map what it needs.
     """
     work()
     ctypes.CDLL(None).malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts anew
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = _status("VmRSS")
     work()
     return max(0, _status("VmHWM") - before)

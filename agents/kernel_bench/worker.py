@@ -22,7 +22,7 @@ from kernels.library import capabilities
 
 
 def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
-    """Yield the cases asked for, one at a time: their inputs are large."""
+    """Yield the wanted cases, one at a time, since their inputs are large."""
     for op, operator in operators().items():
         for dtype in operator.dtypes:
             if op in (wanted.operators or (op,)) and dtype in (wanted.dtypes or (dtype,)):
@@ -32,7 +32,7 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
 
 
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
-    """Check or measure what is asked for."""
+    """Yield the checks or measurements."""
     plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
     for identity, case in cases(wanted):
         if wanted.verb == "check":
@@ -43,7 +43,7 @@ def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
 
 
 def measurable(case: Case) -> list[str]:
-    """Return a case's baselines, without those to be compiled where there is no compiler."""
+    """Return a case's baselines, without compiled ones if there is no compiler."""
     compiles = compiler() is not None
     return [name for name in case.baselines if compiles or not name.startswith(COMPILED)]
 

@@ -1,4 +1,4 @@
-"""Two sides take turns on one device until their ratio is known well enough."""
+"""Alternation of two sides on one device until their ratio is known well enough."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from controller.contracts.pair import Pair
 from controller.stats.pairs import PairedRatio, enough, ratio_of_pairs
 
 BATCH_S = 1.0
-"""How long a turn lasts where steps are shorter: long against switching sides, short against
-the drift that a pair cancels."""
+"""Length of a batch of short steps: long compared with switching sides, short compared with the
+drift that a pair cancels."""
 MAX_STEPS = 199
 MAX_PAIRS = 500
-"""Both bound what is stored: a comparison is at most 200,000 samples."""
+"""Both bound the stored data: a comparison has at most 200,000 samples."""
 
 
 class Side(Protocol):
-    """One of two things that are compared."""
+    """One side of a comparison."""
 
     async def run_batch(self, steps: int) -> tuple[float, ...]:
-        """Run a batch of so many counted steps and return their samples, one or more.
+        """Run a batch of counted steps and return their samples, one or more.
 
-        Called when the other side is at rest; at rest itself when it returns. Raises WorkerFault.
+        Called while the other side is idle; idle itself when it returns. Raises WorkerFault.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When to stop, and how turns are dealt out."""
+    """When to stop a comparison, and the length of its batches."""
 
     width: float
-    """Stop when the interval is narrower than this share of the ratio."""
+    """Stop when the interval is narrower than this fraction of the ratio."""
     time_limit_s: float
-    """Begin no further pair after so many seconds."""
+    """Begin no pair after this many seconds."""
     seed: str
-    """Of the coin that decides which side goes first in a pair."""
+    """Seed of the random order within pairs."""
     batch_s: float | None = BATCH_S
-    """None: a turn is one step, however long."""
+    """Seconds a batch; None: a batch is one step, however long."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonState:
-    """What is known after a pair."""
+    """The interim result after a pair."""
 
     pairs: tuple[Pair, ...]
     ratio: PairedRatio
@@ -57,10 +57,10 @@ class ComparisonState:
 async def interleave(
     a: Side, b: Side, plan: Plan, tell: Callable[[ComparisonState], None] = lambda _: None
 ) -> ComparisonState:
-    """Let two sides take turns until the plan is fulfilled; `tell` hears of each pair.
+    """Measure two sides in alternation until the plan is met; `tell` is called after each pair.
 
-    Both sides take the same number of steps within a pair, and a coin decides which goes first:
-    whatever else the device does then favours neither. Raises what a turn raises.
+    Both sides take the same number of steps within a pair, in random order, so that disturbance
+    favours neither. Raises what a batch raises.
     """
     coin = random.Random(plan.seed)
     pairs: list[Pair] = []
@@ -77,17 +77,17 @@ async def interleave(
 
 
 def is_over(state: ComparisonState, plan: Plan) -> bool:
-    """Whether the interval is narrow enough, or time or patience is up."""
+    """Return whether the interval is narrow enough, or the limit of time or pairs is reached."""
     if state.elapsed_s >= plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
         return True
     return enough(state.ratio, plan.width)
 
 
 def next_steps(pair: Pair, batch_s: float) -> int:
-    """Return the steps of the next turns: what the slower side does in batch_s seconds.
+    """Return the steps of the next batches: those of the slower side in batch_s seconds.
 
-    An odd number, whose median is a sample; the same for both sides, so that a median of skewed
-    samples leans no further on one side than on the other.
+    An odd number, so that the median is a sample; equal for both sides, so that the bias of a
+    median of skewed samples is equal, too.
     """
     fitting = int(batch_s / max(median(pair.a), median(pair.b)))
     return min(MAX_STEPS, max(1, fitting - (fitting % 2 == 0)))

@@ -1,7 +1,7 @@
-"""`python -m agents.pairing.load SEED`: load a core at random until standard input ends.
+"""`python -m agents.pairing.load SEED`: load a core at random until standard input closes.
 
-Busy and idle times are drawn log-uniformly from 1 to 300 ms: some bursts are shorter than a turn,
-some hold whole pairs, so that the load is neither steady nor averages out.
+Busy and idle times are log-uniform from 1 to 300 ms: some bursts are shorter than a batch, others
+span whole pairs, so that the load is neither steady nor averages out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHORTEST_S, LONGEST_S = 1e-3, 0.3
 
 
 def main() -> None:
-    """Burn and sleep in turns; ends with whoever started it."""
+    """Compute and sleep alternately; ends with the process that started it."""
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     generator = random.Random(sys.argv[1])
     while True:

@@ -1,4 +1,4 @@
-"""What a paired comparison comes to: one Result for both sides. Pure."""
+"""The result of a paired comparison: one Result for both sides. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def paired_result(
     state: ComparisonState,
     rest_cpu_s: tuple[float | None, float | None],
 ) -> Result:
-    """Return the result of a comparison; INVALID for what makes a side's INVALID, and more.
+    """Return the result of a comparison; INVALID if either side is, or for reasons of its own.
 
-    rest_cpu_s: CPU seconds that A and B have used when it was not their turn, as a Side tells.
+    rest_cpu_s: CPU seconds of A and B while the other side ran, see MeasuredSide.
     """
     unit = a.metrics[metric].unit
     a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in state.pairs])
@@ -63,7 +63,7 @@ def paired_result(
 
 
 def both(a: Environment, b: Environment) -> Environment:
-    """Return the facts of two sides: once where they agree, else as `a.name` and `b.name`."""
+    """Return the facts of both sides: once if equal, else as `a.name` and `b.name`."""
     facts: Environment = {}
     for name in {**a, **b}:
         if name in a and name in b and a[name] == b[name]:
@@ -104,7 +104,7 @@ def _steady(state: ComparisonState) -> Sequence[Pair]:
 
 
 def _rest_share(cpu_s: float | None, others: Sequence[tuple[float, ...]]) -> float | None:
-    """Return the share of a core that a side used during the other one's turns."""
+    """Return the share of a core that a side used during the other side's batches."""
     if cpu_s is None:
         return None
     return round(cpu_s / sum(seconds for batch in others for seconds in batch), 4)

@@ -1,8 +1,8 @@
-"""Comparisons of known outcome: real timed work, planted differences, a real random load beside it.
+"""Comparisons with a known outcome: real timed work, a planted difference, a random load beside it.
 
 B does more work of the same kind than A, so the true ratio of their times is known without
-measuring it; times are never touched. Turns, pairs, statistics and the decision to stop are those
-of every comparison, only shorter.
+measuring; times are never altered. Batches, pairs, statistics and the stopping rule are those of
+every comparison, only shorter.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from controller.platform.helper_main import Replies, serve
 from controller.platform.programs import python_module
 
 STEP_S = 0.5e-3
-"""How long a step of A takes on an undisturbed core."""
+"""Seconds of a step of A on an undisturbed core."""
 BATCH_S = 4e-3
 TRIAL_S = 2.0
-"""The time limit of one comparison."""
+"""Time limit of one comparison."""
 TRIES = 200
-"""For the one that nothing disturbs."""
+"""Tries, of which the least disturbed one counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A Side that adds ones: its time grows with their number, and with nothing else."""
+    """A Side that sums ones: its time depends only on their number."""
 
     amount: int
 
@@ -42,14 +42,14 @@ class Work:
 
 
 def calibrated_amount(step_s: float) -> int:
-    """Return the amount of work that takes step_s seconds where nothing disturbs it."""
+    """Return the amount of work that takes step_s seconds when undisturbed."""
     tried = 10_000
     fastest = min(_seconds(tried) for _ in range(TRIES))
     return max(1000, round(tried * step_s / fastest))
 
 
 async def compare_planted(amount: int, effect: float, width: float, seed: str) -> PlantedTrial:
-    """Compare an amount of work with more of it."""
+    """Compare an amount of work with a larger one."""
     more = round(amount * (1 + effect))
     plan = Plan(width=width, time_limit_s=TRIAL_S, seed=seed, batch_s=BATCH_S)
     state = await interleave(Work(amount), Work(more), plan)
@@ -66,21 +66,22 @@ async def compare_planted(amount: int, effect: float, width: float, seed: str) -
 
 
 async def trials(wanted: PlantedTrials) -> AsyncGenerator[PlantedTrial, None]:
-    """Run comparisons until all are done or time is up; effects take turns, to meet equal loads."""
+    """Run comparisons until all are done or time is up; effects alternate, so that all meet equal
+    loads."""
     ends_at = time.monotonic() + wanted.time_limit_s
     amount = calibrated_amount(STEP_S)
     with background(wanted.loads, wanted.seed):
         for number, effect in product(range(wanted.trials), wanted.effects):
             seed = f"{wanted.seed}/{number}/{effect}"
             yield await compare_planted(amount, effect, wanted.width, seed)
-            await asyncio.sleep(0)  # the event loop heeds ^C here
+            await asyncio.sleep(0)  # lets the event loop handle ^C
             if time.monotonic() >= ends_at:
                 return
 
 
 @contextmanager
 def background(processes: int, seed: int) -> Iterator[None]:
-    """Load the host at random while the context lasts."""
+    """Load the host at random during this context."""
     command = python_module("agents.pairing.load")
     started = [
         subprocess.Popen([*command, f"{seed}/{number}"], stdin=subprocess.PIPE)

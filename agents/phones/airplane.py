@@ -1,4 +1,4 @@
-"""Airplane mode by adb, from Android 11 on, so that it can't cut off who turns it on."""
+"""Airplane mode over adb (from Android 11), undone if it cuts off the connection to the phone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from controller.platform.processes import ATTEMPT_MARKER
 
 ASK_S = 20.0
 SETTLE_S = 5.0
-"""A radio that is turned off is silent by then."""
+"""Seconds after which a radio that was turned off is silent."""
 GUARD_S = 30
-"""Then a phone turns it off again by itself, unless it has been told that it is still reached."""
+"""Seconds after which the phone leaves airplane mode unless it is told that the agent still reaches
+it."""
 _GUARD = """
 : >"$1" || exit
 n=0
@@ -29,7 +30,7 @@ while [ -e "$1" ]; do
   sleep 1
 done
 """
-"""In a session of its own: it goes on when the link, and with it adb's shell, has gone."""
+"""Runs in a session of its own, so that it goes on when the connection and adb's shell are gone."""
 _TURN_ON = f"""
 mkdir -p "${{1%/*}}" || exit
 unset {ATTEMPT_MARKER}
@@ -45,7 +46,7 @@ exec cmd connectivity airplane-mode enable
 
 
 class RunsCommands(Protocol):
-    """What of a Remote is needed to ask a phone, and to have it do something."""
+    """The part of Remote that runs commands on a phone."""
 
     async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
         """See Remote.run."""
@@ -54,18 +55,19 @@ class RunsCommands(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AirplaneMode:
-    """Of one phone."""
+    """The airplane mode of one phone."""
 
     remote: RunsCommands
     folder: PurePosixPath
-    """Where the phone keeps what is ours."""
+    """Folder for benchfarm's files on the phone."""
     networked: bool
-    """The phone is reached over a network."""
+    """Whether the phone is connected over a network."""
     settle_s: float = SETTLE_S
     guard_s: int = GUARD_S
 
     async def turn(self, *, on: bool) -> Completed:
-        """Turn it on or off; raises RemoteFault if the phone doesn't answer after that."""
+        """Turn airplane mode on or off; raises RemoteFault if the phone doesn't answer
+        afterwards."""
         if on and self.networked:
             return await self._turn_on_guarded()
         verb = "enable" if on else "disable"

@@ -1,4 +1,4 @@
-"""Reads the conditions of a phone through its Remote."""
+"""Reading the conditions of a phone through its Remote."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASK_S = 15.0
 async def read_conditions(
     remote: Remote, ask_s: float = ASK_S, cores: object = None
 ) -> dict[str, Scalar]:
-    """Ask a phone for its conditions, each question at most so long; raises RemoteFault."""
+    """Return a phone's conditions; ask_s: deadline of each command. Raises RemoteFault."""
     battery = await remote.run(BATTERY, ask_s)
     thermal = await remote.run(THERMAL, ask_s)
     others = await remote.run(OTHERS, ask_s)
@@ -33,5 +33,5 @@ async def read_conditions(
 
 
 def _words(said: Completed) -> str:
-    """Return what a phone says of its condition, up to what any has to say."""
+    """Return the output of a command on the phone, limited in length."""
     return said.stdout[:MAX_SAID].decode(errors="replace")

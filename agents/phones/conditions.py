@@ -1,4 +1,4 @@
-"""The conditions a phone is in, as its own services tell them: parsed here, asked for elsewhere."""
+"""The conditions of a phone: commands that report them, and parsers of their output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ dumpsys power 2>/dev/null | while read -r line; do
 done
 """,
 )
-"""What no service tells in one piece: `NAME: VALUE` lines of what can be read."""
+"""Prints `NAME: VALUE` lines for conditions that no service reports together."""
 THERMAL_STATUS = ("NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN")
 """Android's ThrottlingSeverity, by number."""
 _WHOLE = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -41,7 +41,7 @@ _ZONE = re.compile(r"mValue=(-?\d{1,9}(?:\.\d{1,9})?), mType=\d+, mName=([^,]{1,
 
 
 def battery_facts(dumpsys: str) -> dict[str, Scalar]:
-    """Read `dumpsys battery`; what a phone doesn't tell is left out."""
+    """Parse `dumpsys battery`; facts that the phone doesn't report are left out."""
     pairs = (line.partition(":") for line in dumpsys.splitlines())
     said = {key.strip(): value.strip() for key, _, value in pairs}
     facts: dict[str, Scalar] = {}
@@ -49,7 +49,7 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
         facts["battery_percent"] = int(said["level"])
     if _WHOLE.fullmatch(said.get("temperature", "")):
         facts["battery_celsius"] = int(said["temperature"]) / 10
-    # AC, USB, Wireless, Dock: whatever this phone knows.
+    # AC, USB, Wireless, Dock: the sources that this phone has.
     powered = [value for key, value in said.items() if key.endswith(" powered")]
     if powered:
         facts["charging"] = "true" in powered
@@ -57,7 +57,7 @@ def battery_facts(dumpsys: str) -> dict[str, Scalar]:
 
 
 def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
-    """Read `dumpsys thermalservice`: the status, and the zones now; nothing from old phones."""
+    """Parse `dumpsys thermalservice`: status and present temperatures; old phones report none."""
     facts: dict[str, Scalar] = {}
     if status := re.search(r"^\s*Thermal Status: (\d{1,9})\b", dumpsys, re.MULTILINE):
         number = int(status[1])
@@ -70,9 +70,9 @@ def thermal_facts(dumpsys: str) -> dict[str, Scalar]:
 
 
 def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
-    """Read what OTHERS printed: load over the last minute, memory, current, frequencies, screen.
+    """Parse the output of OTHERS: load over a minute, memory, current, frequencies, screen.
 
-    cores: of the device, to judge the load by; None if they are not known.
+    cores: number of the device's cores, to scale the load; None if unknown.
     """
     pairs = (line.partition(": ") for line in text.splitlines())
     said = {key: value.strip() for key, _, value in pairs if value.strip()}
@@ -95,6 +95,6 @@ def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
 
 
 def environment_of(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Environment:
-    """Return conditions as facts of a result, told apart by when they were read."""
+    """Return conditions as facts of a result, named by when they were read."""
     moments = {"before": before, "after": after}
     return {f"{name}_{when}": v for when, facts in moments.items() for name, v in facts.items()}

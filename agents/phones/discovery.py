@@ -1,4 +1,4 @@
-"""The phones of one host: found by its adb server, described, announced, and reached."""
+"""Discovery of one host's phones: follows adb servers, identifies phones, and takes them in."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from controller.contracts.phone_addresses import PhoneAddresses
 
 log = logging.getLogger(__name__)
 GREETINGS = 3
-"""So many fail before it is said of a phone: a link that has just come up may break again."""
+"""Failed attempts before a phone is reported unusable: a new connection may break once."""
 WAITING = ("authorizing", "unauthorized")
-"""How adb lists a phone whose user is to let this host in."""
+"""adb's states of a phone that waits for its user to authorise this host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ PAUSES: Final = Pauses()
 
 
 class Phones:
-    """Follows adb servers; `announce` is called with all phones whenever they change."""
+    """The phones on a host's adb servers; calls `announce` with all phones at each change."""
 
     def __init__(
         self,
@@ -73,9 +73,9 @@ class Phones:
         power_cycle: PowerCycle | None = None,
         pauses: Pauses = PAUSES,
     ) -> None:
-        """folder: of this agent. attached: adb servers that others run; without any, there is one
-        of this agent's own. power_cycle: what the user does for a phone that nothing brings back.
-        """
+        """folder: this agent's folder. attached: adb servers started by others; without any, the
+        agent starts its own. power_cycle: the user's command for a phone that nothing else
+        recovers."""
         self.present = PhoneRegistry(folder / ADB_FOLDER / USES_FOLDER)
         self._owner = owner
         self._folder = folder
@@ -87,23 +87,23 @@ class Phones:
         self._unavailable = UnavailablePhones()
         self._addresses = PhoneAddresses(folder / ADB_FOLDER / ADDRESSES_FOLDER)
         self._refused: dict[Route, UserError] = {}
-        """Why this agent does not use what adb lists."""
+        """Why the agent does not use a listed connection."""
         self._doubles: dict[Route, str] = {}
-        """With the device id: second ways to a phone."""
+        """Second connection to a phone → device id."""
         self._elsewhere: Mapping[str, UserError] = {}
-        """By device id: phones that the controller leaves to another agent."""
+        """Device id → why the controller leaves the phone to another agent."""
         self._status_files = StatusFiles(folder / ADB_FOLDER)
         self._listed: set[Route] = set()
-        """What adb lists, in whatever state."""
+        """All connections that adb lists, in any state."""
         self._looks: defaultdict[Route, int] = defaultdict(int)
         self._used: defaultdict[Route, list[Remedy]] = defaultdict(list)
-        """What was done for a phone: its own return to adb's list, which it may bring about, begins
-        the ladder anew."""
+        """Recovery actions used so far. Kept here because a phone's reappearance in adb's list,
+        which an action may cause, starts a new task."""
         self._tasks: dict[Route, asyncio.Task[None]] = {}
-        """What brings a phone in."""
+        """The task that takes in each phone."""
 
     def remote_of(self, device: Device) -> AdbRemote:
-        """Return the way to a phone; raises RemoteFault if it isn't there now."""
+        """Return a phone's Remote; raises RemoteFault if the phone isn't connected now."""
         phone = self.present.here.get(device.id)
         if phone is None:
             message = "the phone is not connected; `benchfarm device list` says why"
@@ -111,13 +111,13 @@ class Phones:
         return phone.remote
 
     def absent(self) -> Sequence[AbsentDevice]:
-        """Return the phones that are seen and can't be used; asked at each registration."""
+        """Return the phones that were here and can't be used now; called at each registration."""
         return self._unavailable.told()
 
     async def suspect(self, device: Device) -> None:
-        """Take a phone out that has just failed a run, until a probe finds it well again.
+        """Remove a phone that has just failed a run until a probe finds it healthy.
 
-        Otherwise the run would be given to the same phone at once, and fail again and again.
+        Otherwise the run would be placed on the same phone at once and fail again.
         """
         phone = self.present.here.pop(device.id, None)
         if phone is None:
@@ -126,13 +126,13 @@ class Phones:
         self._bring_in(phone.route)
 
     def leave(self, elsewhere: Mapping[str, UserError]) -> None:
-        """Take note of the devices that other agents have; called at each registration."""
+        """Record the devices that other agents have; called at each registration."""
         self._elsewhere = elsewhere
         self.present.registered(elsewhere.keys())
         self._publish()
 
     async def watch(self) -> None:
-        """Follow the adb servers, for ever; says why as long as there is none."""
+        """Follow the adb servers forever; log why while there is none."""
         for old in (self._folder / ADB_FOLDER).glob(STATUS_FILES):
             old.unlink(missing_ok=True)
         servers: Sequence[AttachedServer | None] = [*map(AttachedServer, self._attached)] or [None]
@@ -163,7 +163,7 @@ class Phones:
         return server
 
     async def _take(self, server: Address, change: Change) -> None:
-        """Follow one change; what may take long is begun, so that no phone waits for another."""
+        """Handle one change; slow work becomes a task, so that no phone waits for another."""
         route = Route(server, change.serial)
         (self._listed.discard if change.state is None else self._listed.add)(route)
         self._looks[route] += 1
@@ -174,7 +174,7 @@ class Phones:
             self._bring_in(route, anew=True)
             return
         if self._addresses.is_let_go(change.serial) and (task := self._tasks.pop(route, None)):
-            task.cancel()  # it would connect it again
+            task.cancel()  # it would reconnect the phone
             self._used.pop(route, None)
         lost = self.present.by_route(route)
         if lost:
@@ -190,7 +190,7 @@ class Phones:
             self._refuse(route, why)
 
     def _may_return(self, change: Change, lost: Phone | None) -> bool:
-        """Tell whether a phone that adb does not list any more is missed, and can be looked for."""
+        """Return whether a phone that left adb's list was in use and can be looked for."""
         if is_tcp(change.serial):
             missed = lost is not None or change.went_as in WAITING
             return missed and not self._addresses.is_let_go(change.serial)
@@ -200,7 +200,8 @@ class Phones:
         return next((way for way, id_ in self._doubles.items() if id_ == phone.device.id), None)
 
     def _bring_in(self, route: Route, *, anew: bool = False) -> None:
-        """Begin to see that a phone is taken in; anew, if it can be reached now."""
+        """Start taking in a phone; anew: restart if it is under way, since the phone can be reached
+        now."""
         if task := self._tasks.get(route):
             if not anew:
                 return
@@ -216,7 +217,7 @@ class Phones:
             task.result()
 
     async def _until_taken_in(self, link: Link) -> None:
-        """Climb the ladder until the phone is there, or given up."""
+        """Apply the recovery policy until the phone is taken in or given up."""
         failed = list(self._used[link.route])
         remedy: Remedy | None = Remedy.RECONNECT
         while remedy:
@@ -234,7 +235,7 @@ class Phones:
         self._used.pop(link.route, None)
 
     async def _next_step(self, link: Link, failed: Sequence[Remedy], fault: RemoteFault) -> Step:
-        """Wait, then do what comes next on the ladder, up to reaching for the phone again."""
+        """Wait, then apply the next recovery action, short of trying to reach the phone again."""
         name = self._unavailable.device_of(link.route) or link.serial
 
         async def tell(what: str) -> None:
@@ -259,7 +260,8 @@ class Phones:
         return step
 
     async def _miss(self, route: Route, fault: RemoteFault) -> None:
-        """Tell why a phone can't be taken in: of its way and, if it was here, of its device."""
+        """Report why a phone can't be taken in: for its connection and, if it was here, its
+        device."""
         self._refuse(route, unusable(route.serial, fault))
         if self._away(route) and self._unavailable.failed(route, fault.kind, fault.message):
             await self._tell()
@@ -270,7 +272,7 @@ class Phones:
         self._publish()
 
     async def _try_to_greet(self, link: Link) -> RemoteFault | None:
-        """Reach a phone, find out which it is, take it in or refuse it; return what went wrong."""
+        """Connect to a phone, identify it, and take it in or refuse it; return a fault, if any."""
         await self._recovery.settled()
         try:
             await recover(link.server, link.serial, link.return_s)
@@ -302,7 +304,8 @@ class Phones:
         self._publish()
 
     def _publish(self) -> None:
-        """Tell the command line of this host; of what adb does not list, only what is missed."""
+        """Write the status files; a connection that adb does not list appears only if it is
+        remembered."""
         ways = {
             way: route_status(None, error, self._looks[way], self._away(way))
             for way, error in self._refused.items()
@@ -314,6 +317,6 @@ class Phones:
         self._status_files.publish(ways)
 
     def _away(self, route: Route) -> str | None:
-        """Return which phone a way led to, if it is away."""
+        """Return the id of the phone last reached over a connection, if the phone is away."""
         device_id = self._unavailable.device_of(route)
         return None if device_id in self.present.here else device_id

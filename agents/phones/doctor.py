@@ -1,4 +1,4 @@
-"""What stands between a phone and a VALID result under a policy, and how to mend it. Pure."""
+"""What keeps a phone from a VALID result under a policy, and how to fix it. Pure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ done
     "benchfarm",
     *READ,
 )
-"""`NAMESPACE/KEY: VALUE` lines, `null` where a key isn't set."""
+"""Prints `NAMESPACE/KEY: VALUE` lines, `null` for a key that isn't set."""
 _SAID: Final = re.compile(r"^(\w+/\w+): (\S+)$", re.ASCII | re.MULTILINE)
 OLDEST_SDK: Final = 21
-"""Android 5: the oldest on which the bundle has run."""
+"""Android 5: the oldest release on which the bundle has run."""
 
 REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     ("it is not charging", "Charge it."),
@@ -46,11 +46,11 @@ REMEDIES: Final[tuple[tuple[str, str], ...]] = (
     ("brightness", "Turn the brightness down and automatic brightness off, or use --set."),
     ("load", "Wait, or close what `adb shell top -n 1` shows."),
 )
-"""By words of what a policy objects to."""
+"""Words in a policy's objection → remedy."""
 
 
 def settings_of(text: str) -> dict[str, str]:
-    """Read what SETTINGS printed; what isn't set is left out."""
+    """Parse the output of SETTINGS; keys that aren't set are left out."""
     return {key: value for key, value in _SAID.findall(text) if value != "null"}
 
 
@@ -61,9 +61,9 @@ def checks(
     settings: Mapping[str, str],
     policy: Policy,
 ) -> list[Check]:
-    """Return every check, those to mend first.
+    """Return every check, the worst first.
 
-    android, sdk: its release and API level.
+    android, sdk: the phone's release and API level.
     """
     found = [
         _android(android, sdk),
@@ -86,7 +86,7 @@ def _android(release: str, sdk: int | None) -> Check:
 
 
 def _conditions(facts: Facts, policy: Policy) -> Iterator[Check]:
-    """Yield a policy's objections, and the facts that it needs and the phone does not report."""
+    """Yield the policy's objections, and the facts that it needs but the phone does not report."""
     objections = preflight(policy, facts).reasons
     what = f"policy {policy.name}"
     for objection in objections:
@@ -99,7 +99,7 @@ def _conditions(facts: Facts, policy: Policy) -> Iterator[Check]:
 
 
 def _asked(policy: Policy) -> Iterator[tuple[str, bool]]:
-    """Yield each fact that a policy may ask for, and whether it does."""
+    """Yield each fact that a policy can limit, and whether this policy does."""
     yield "battery_percent", policy.least_battery_percent is not None
     yield "battery_celsius", policy.most_battery_celsius is not None
     yield "charging", not policy.may_charge
@@ -110,7 +110,7 @@ def _asked(policy: Policy) -> Iterator[tuple[str, bool]]:
 
 
 def remedy_of(objection: str) -> str:
-    """Return the remedy for an objection of a policy, as one sentence."""
+    """Return the remedy for a policy's objection, as one sentence."""
     return next(remedy for words, remedy in REMEDIES if words in objection)
 
 
@@ -123,7 +123,7 @@ def _summary(facts: Facts) -> str:
 
 
 def _settings(settings: Mapping[str, str], policy: Policy) -> Iterator[Check]:
-    """Yield settings that leave a run VALID but change its figures, or end it."""
+    """Yield settings that leave a run VALID but change its figures or end it."""
     if not settings:
         seen = "the settings command is missing or prints nothing"
         yield Check(what="settings", health=Health.UNKNOWN, seen=seen)

@@ -1,4 +1,4 @@
-"""Reading the conditions of phones that nothing runs on, seldom and never beside a measurement."""
+"""Reads the conditions of idle phones, rarely and never beside a measurement."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from controller.contracts.device import Device
 log = logging.getLogger(__name__)
 PERIOD_S = 60.0
 ASK_S = 2.0
-"""A phone that takes longer is left: a run may wait for the cores meanwhile."""
+"""Seconds before a slow phone is skipped, since a run may wait for the cores meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleReading:
-    """Looks after the phones of one agent."""
+    """Reads the conditions of one agent's idle phones."""
 
     phones: Phones
     host: Device
     present: Callable[[], Sequence[Device]]
-    """Called at each round: the phones there are now."""
+    """Returns the connected phones; called in each round."""
     on_conditions: Callable[[str, Mapping[str, Scalar]], None]
     period_s: float = PERIOD_S
 
@@ -39,7 +39,7 @@ class IdleReading:
                 await self.read(phone)
 
     async def read(self, phone: Device) -> None:
-        """Read one phone, unless it or any core of this host is being measured on."""
+        """Read one phone, unless the phone or a core of this host is in use by a measurement."""
         alone = self.phones.present.alone(phone.id)
         if alone.locked():
             return

@@ -1,4 +1,4 @@
-"""The file, on an agent's host, of the settings that were changed on a phone."""
+"""The file on an agent's host with the settings that were changed on a phone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """Of one phone; it outlives the command, the agent and the phone's connection."""
+    """The file of one phone; it outlives the command, the agent and the phone's connection."""
 
     path: Path
     device_id: str
 
     def read(self) -> KeptSettings:
-        """Return what is to be put back; raises PhoneUnavailable if the file is damaged."""
+        """Return the settings to restore; raises PhoneUnavailable if the file is damaged."""
         try:
             kept = read_json(KeptSettings, self.path, MAX_BYTES)
         except FileNotFoundError:
@@ -34,7 +34,7 @@ class KeptFile:
         return kept
 
     def write(self, kept: KeptSettings) -> None:
-        """Keep it on the disk, whatever ends next; raises PhoneUnavailable."""
+        """Write the settings and sync them to disk; raises PhoneUnavailable."""
         try:
             if not kept.kept:
                 self.path.unlink(missing_ok=True)

@@ -29,16 +29,17 @@ _MODES: Final[Mapping[str, tuple[str, str]]] = {
     "connecting": ("adb is still connecting to it", _SOON),
     "authorizing": ("adb is still trying its keys", _SOON),
 }
-"""adb's states (AOSP adb.h, ConnectionState) without an answer of Android: seen and remedy."""
+"""adb's states of a phone whose Android doesn't answer (AOSP adb.h, ConnectionState) → seen,
+remedy."""
 OUTSIDE_ANDROID: Final = frozenset({"recovery", "rescue", "sideload", "bootloader"})
 NO_PERMISSIONS: Final = "no permissions"
-"""How such a state begins; what follows depends on the host."""
+"""Start of such a state; the rest depends on the host."""
 _KEY, _MODE, _DEVELOPER = "key", "mode", "developer options"
 _LATER: Final = "Correct what is above, then ask again."
 
 
 def mode_checks(state: str) -> list[Check]:
-    """Return the checks of a phone in a state of adb's, those to mend first."""
+    """Return the checks of a phone in one of adb's states, the worst first."""
     return worst_first((_key(state), _mode(state), _developer(state), *_rest(state)))
 
 

@@ -1,4 +1,4 @@
-"""Settings of a phone: read, changed, and put back; each is on the disk before it is changed."""
+"""Reading, changing and restoring a phone's settings; each is saved before it is changed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ REFUSED: Final = (
 
 
 class UnfitValue(ValueError):
-    """What a phone says of a setting, which could not be put back as it was."""
+    """A present value that could not be restored later."""
 
 
 @dataclass(frozen=True, slots=True)
 class PhoneSettings:
-    """Of one phone; whoever changes them holds its lock."""
+    """The settings of one phone; the caller holds the phone's lock."""
 
     remote: RunsCommands
     place: str
@@ -45,18 +45,18 @@ class PhoneSettings:
     airplane: AirplaneMode
 
     async def set(self, offers: Sequence[Offer]) -> list[Check]:
-        """Change settings; return what came of each.
+        """Change settings; return a check for each.
 
-        What the phone said before is kept first. Raises RemoteFault if it goes away, and
-        PhoneUnavailable if nothing can be kept.
+        The former value is saved first. Raises RemoteFault if the phone goes away, and
+        PhoneUnavailable if nothing can be saved.
         """
         self.file.read()
         return [await self._set(offer) for offer in offers]
 
     async def put_back(self) -> list[Check]:
-        """Put back what was changed and still says what it was changed to; return what came of it.
+        """Restore each setting that still has the value it was changed to; return a check for each.
 
-        What can't be put back stays kept. Raises as `set` does.
+        A setting that can't be restored stays saved. Raises as `set` does.
         """
         found = [await self._put_back(kept) for kept in self.file.read().in_turn()]
         return found or [Check(what="settings", health=Health.WELL, seen="nothing to restore")]
@@ -105,7 +105,7 @@ class PhoneSettings:
         return _well(kept.key, seen)
 
     async def _get(self, key: str) -> str | None:
-        """Return what a setting says; raises UnfitValue if it can't be kept, RemoteFault."""
+        """Return a setting's value; raises UnfitValue if it can't be saved, and RemoteFault."""
         value = await self._after(key)
         if value is not None and not fits(value):
             shown = one_line(value)[:40]
@@ -113,7 +113,7 @@ class PhoneSettings:
         return value
 
     async def _after(self, key: str) -> str | None:
-        """Return what a setting says, whatever that is; raises RemoteFault."""
+        """Return a setting's value without checking it; raises RemoteFault."""
         done = await self.remote.run(("settings", "get", *key.split("/")), ASK_S)
         if done.exit_code:
             message = f"settings get exited with status {done.exit_code}{_words(done)}"
@@ -131,7 +131,7 @@ class PhoneSettings:
 
 
 def _words(done: Completed) -> str:
-    """Return what a command has said about what it did not do."""
+    """Return a failed command's output, as a reason."""
     said = one_line((done.stderr or done.stdout).decode(errors="replace"))
     return f": {said}" if said else ""
 

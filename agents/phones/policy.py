@@ -17,23 +17,23 @@ class Verdict:
     """Whether a run may begin."""
 
     hopeless: tuple[str, ...] = ()
-    """What will not change by waiting."""
+    """Objections that waiting doesn't remove."""
     waiting: tuple[str, ...] = ()
-    """What may."""
+    """Objections that waiting may remove."""
 
     @property
     def go(self) -> bool:
-        """Whether nothing is in the way."""
+        """Whether the run may begin."""
         return not (self.hopeless or self.waiting)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Everything in the way, with what was read and the limit."""
+        """All objections, each with the value and the limit."""
         return self.hopeless + self.waiting
 
 
 def preflight(policy: Policy, facts: Facts) -> Verdict:
-    """Return whether a phone in these conditions may be measured."""
+    """Return whether a phone with these conditions may be measured."""
     return Verdict(tuple(_hopeless(policy, facts)), tuple(_waiting(policy, facts)))
 
 
@@ -85,5 +85,5 @@ def _severity(status: str) -> int:
 
 
 def is_throttling(status: str, from_here: str) -> bool:
-    """Tell whether a thermal status is as bad as that from which a phone counts as throttled."""
+    """Return whether a thermal status is at least the status that counts as throttled."""
     return _severity(status) >= _severity(from_here)

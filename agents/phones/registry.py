@@ -1,4 +1,4 @@
-"""The phones that are there now, and who may use each of them."""
+"""The phones that are connected now, and who may use each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from controller.platform.locks import exclusive
 
 log = logging.getLogger(__name__)
 RETURN_S = 15.0
-"""How long phones may take to be there again after a restart of their adb server."""
+"""Seconds for phones to return after a restart of their adb server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phone:
-    """A phone that is there now."""
+    """A connected phone."""
 
     serial: str
     device: Device
@@ -31,48 +31,50 @@ class Phone:
 
     @property
     def route(self) -> Route:
-        """The way to it."""
+        """The connection that it uses."""
         return self.remote.link.route
 
 
 @dataclass(slots=True)
 class PhoneRegistry:
-    """Of one agent's phones."""
+    """The connected phones of one agent."""
 
     uses: Path
-    """Folder in which phones that a run or a probe is on are locked, for other processes to see."""
+    """Folder with a lock file for each phone that a run or a probe uses, for other processes."""
     here: dict[str, Phone] = field(default_factory=dict)
-    """By device id: the identity survives a change of port or cable, the serial need not."""
+    """Device id → phone; unlike the serial, the id survives a change of port or cable."""
     _locks: defaultdict[str, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
     _kept: set[str] = field(default_factory=set)
-    """Ids of phones whose locks are held until they are there again, by who restarts adb."""
+    """Ids of phones whose locks a restart of adb holds until they return."""
     _claimed: set[str] = field(default_factory=set)
-    """Ids of phones on which nothing of another host's runs."""
+    """Ids of phones on which no other host's run is left."""
     _losing: bool = False
-    """Whether all phones are about to be lost for a moment: one that came in now would be, too."""
+    """Whether an adb restart is about to disconnect all phones, including any new one."""
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def alone(self, device_id: str) -> asyncio.Lock:
-        """Return what is to be held while a phone is used: a run is never cleaned away."""
+        """Return the lock to hold while using a phone, so that no cleanup ends a run."""
         return self._locks[device_id]
 
     @asynccontextmanager
     async def used(self, device_id: str) -> AsyncIterator[None]:
-        """Hold a phone while a run or a probe is on it; `benchfarm phone clean` looks for that."""
+        """Lock a phone while a run or a probe uses it; `benchfarm phone clean` checks this lock."""
         async with self.alone(device_id):
             self.uses.mkdir(parents=True, exist_ok=True)
             async with exclusive(self.uses / device_id):
                 yield
 
     async def claim(self, device_id: str, remote: AdbRemote) -> None:
-        """End what another host's run left on a phone, and remove it; called when our run begins.
+        """End what another host's run left on a phone, and remove its files; called when a run
+        begins.
 
-        Not when it is taken in: two hosts may reach a phone that only one of them has. And only
-        for the first run since the agent registered, without which no phone changes hands: one that
-        has slept, and not heard yet that a phone is another's now, is not to end what runs there.
-        Raises RemoteFault, also if another host's run is on a phone that was claimed before.
+        Not called when a phone is taken in: several hosts may reach a phone that only one of them
+        has. Done only for the first run since the agent registered, because phones change hands
+        only at a registration: an agent that was suspended, and doesn't know yet that another host
+        has the phone now, must not end that host's run. Raises RemoteFault, also if another host's
+        run is on a phone that was claimed before.
         """
         if device_id in self._claimed:
             await remote.require_alone()
@@ -83,26 +85,27 @@ class PhoneRegistry:
         self._claimed.add(device_id)
 
     def registered(self, refused: Collection[str]) -> None:
-        """Claim phones anew: another host may have had any of them meanwhile.
+        """Drop the claims, since another host may have had a phone meanwhile.
 
-        refused: ids of what another host has now; what runs there is not this one's to end.
+        refused: ids of phones that another host has now; their claims stay, so that its runs are
+        not ended.
         """
         self._claimed &= set(refused)
 
     @property
     def in_use(self) -> bool:
-        """Whether anything uses a phone, or waits for one that something else uses."""
+        """Whether anything uses or waits for a phone."""
         return any(lock.locked() for lock in self._locks.values())
 
     def by_route(self, route: Route) -> Phone | None:
-        """Return the phone that is reached on a way."""
+        """Return the phone that is connected over a route, or None."""
         return next((phone for phone in self.here.values() if phone.route == route), None)
 
     async def take_in(self, phone: Phone) -> None:
-        """Have a phone here, cleaned; what has lost it before comes to its end first.
+        """Take in a phone and clean it, after whatever lost it before has ended.
 
-        Raises RemoteFault, also while all phones are about to be lost, and PhoneClaimedTwice if it
-        is here on another way.
+        Raises RemoteFault, also while adb is being restarted, and PhoneClaimedTwice if the phone is
+        already connected otherwise.
         """
         if self._is_here(phone):
             return
@@ -119,9 +122,10 @@ class PhoneRegistry:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """For a block that loses all phones for a moment: no run may begin until they are back.
+        """Hold all phones during a block that disconnects them; no run begins until they are back.
 
-        To be entered while none is in use. What comes in meanwhile would be lost unnoticed.
+        Enter it only while no phone is in use. No phone is taken in meanwhile: its loss would go
+        unnoticed.
         """
         before = dict(self.here)
         self._losing = True
@@ -145,7 +149,8 @@ class PhoneRegistry:
                     await self._arrived.wait()
 
     def _is_here(self, phone: Phone) -> bool:
-        """Tell whether a phone is taken in; raises PhoneClaimedTwice if it is on another way."""
+        """Return whether a phone is taken in; raises PhoneClaimedTwice if over another
+        connection."""
         known = self.here.get(phone.device.id)
         if known is None:
             return False

@@ -1,4 +1,4 @@
-"""What adb may set on a phone for a policy's sake, and when it may be put back. Pure."""
+"""The settings that adb may change to meet a policy, and when to restore them. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.contracts.policy import Policy
 
 AIRPLANE: Final = "global/airplane_mode_on"
 RADIOS: Final = "global/airplane_mode_radios"
-"""Which radios airplane mode turns off (android.provider.Settings.Global)."""
+"""The radios that airplane mode turns off (android.provider.Settings.Global)."""
 BRIGHTNESS: Final = "system/screen_brightness"
 BRIGHTNESS_MODE: Final = "system/screen_brightness_mode"
 SAVER: Final = "global/low_power"
@@ -23,16 +23,16 @@ STAY_ON: Final = "global/stay_on_while_plugged_in"
 DEVELOPER: Final = "global/development_settings_enabled"
 READ: Final = (DEVELOPER, STAY_ON, SAVER, BRIGHTNESS_MODE, BRIGHTNESS, AIRPLANE, RADIOS)
 SET: Final = (BRIGHTNESS_MODE, BRIGHTNESS, SAVER, STAY_ON, RADIOS, AIRPLANE)
-"""What may be set, in this order; it is put back in the opposite one: the radios that airplane mode
-is to leave alone are named before it is turned on, and until it is off again."""
+"""Settings that may be changed, in this order; restored in reverse order. The radios that airplane
+mode leaves alone must be set before it is turned on, and restored after it is off."""
 WIFI: Final = "wifi"
 ON_POWER: Final = "7"
 """stay_on_while_plugged_in: AC, USB, wireless (android.os.BatteryManager.BATTERY_PLUGGED_*)."""
 AIRPLANE_SDK: Final = 30
-"""Android 11: from here on `cmd connectivity airplane-mode` is there; before, it takes root."""
+"""Android 11, the first with `cmd connectivity airplane-mode`; earlier ones need root."""
 MAX_CHARACTERS: Final = 200
 VALUE: Final = rf"^[!-~](?:[ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$"
-"""A value that can be told, kept and put back: printable ASCII on one line."""
+"""A value that can be read, saved and restored: printable ASCII on one line."""
 Value = Annotated[str, Field(pattern=VALUE)]
 
 
@@ -41,19 +41,19 @@ class Kept(Contract):
 
     key: Annotated[str, Field(pattern=f"^({'|'.join(SET)})$")]
     former: Value | None
-    """None: it wasn't set, and is deleted when it is put back."""
+    """None: it wasn't set, and is deleted on restore."""
     ours: Value
-    """What it was changed to; if it says something else later, its user has changed it."""
+    """The value that benchfarm set; any other value means that the user has changed it since."""
 
 
 class KeptSettings(Contract):
-    """What is to be put back on a phone."""
+    """The settings to restore on a phone."""
 
     device_id: str
     kept: tuple[Kept, ...] = ()
 
     def remember(self, one: Offer) -> KeptSettings:
-        """Return this with one more; what its user had before it was first changed stays."""
+        """Return the settings with one added; the value before the first change is kept."""
         before = {k.key: k for k in self.kept}
         known = before.get(one.key)
         former = known.former if known and known.ours == one.former else one.former
@@ -61,16 +61,16 @@ class KeptSettings(Contract):
         return self.model_copy(update={"kept": tuple(before.values())})
 
     def forget(self, key: str) -> KeptSettings:
-        """Return this without a setting."""
+        """Return the settings without one."""
         return self.model_copy(update={"kept": tuple(k for k in self.kept if k.key != key)})
 
     def in_turn(self) -> tuple[Kept, ...]:
-        """Return what is to be put back, in the order in which it is done."""
+        """Return the settings in the order of their restoration."""
         return tuple(sorted(self.kept, key=lambda kept: SET.index(kept.key), reverse=True))
 
 
 class Undo(StrEnum):
-    """What is to be done with a setting that was changed."""
+    """How to restore a changed setting."""
 
     PUT_BACK = "put back"
     IS_BACK = "is back already"
@@ -78,24 +78,24 @@ class Undo(StrEnum):
 
 
 def undo(kept: Kept, now: str | None) -> Undo:
-    """Return what is to be done with a setting that says this now."""
+    """Return how to restore a setting that has the value `now`."""
     if now == kept.former:
         return Undo.IS_BACK
     return Undo.PUT_BACK if now == kept.ours else Undo.CHANGED
 
 
 def fits(value: str) -> bool:
-    """Tell whether what a phone says can be kept and put back."""
+    """Return whether a value can be saved and restored."""
     return re.fullmatch(VALUE, value) is not None
 
 
 def offers(
     policy: Policy, settings: Mapping[str, str], sdk: int | None, *, networked: bool
 ) -> list[Offer]:
-    """Return what adb may set so that runs meet a policy, in the order in which it is set.
+    """Return the settings that adb may change so that runs meet a policy, in their order.
 
-    settings: what the phone says, without what isn't set; if it says nothing, nothing is offered.
-    networked: the phone is reached over a network, which airplane mode is to leave alone.
+    settings: the phone's values, without unset ones; if empty, nothing is offered. networked: the
+    phone is connected over a network, which airplane mode must leave on.
     """
     wanted = dict(_wanted(policy, settings, sdk, networked=networked)) if settings else {}
     return [
@@ -124,12 +124,12 @@ def _wanted(
 
 
 def leaves_wifi(radios: str | None) -> bool:
-    """Tell whether airplane mode leaves Wi-Fi alone; Android takes no list for all radios."""
+    """Return whether airplane mode leaves Wi-Fi on; to Android, no list means all radios."""
     return radios is not None and WIFI not in radios.split(",")
 
 
 def _without_wifi(radios: str | None) -> str | None:
-    """Return the radios without Wi-Fi; None if it isn't among them."""
+    """Return the radios without Wi-Fi, or None if Wi-Fi isn't among them."""
     if leaves_wifi(radios):
         return None
     others = [radio for radio in (radios or "").split(",") if radio not in ("", WIFI)]

@@ -1,4 +1,4 @@
-"""What the command line of this host is told of phones: a file for each adb server."""
+"""The status files for the command line of this host: one for each adb server."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StatusFiles:
-    """Of one agent."""
+    """The status files of one agent."""
 
     folder: Path
     servers: dict[str, AdbStatus] = field(default_factory=dict)
-    """Each adb server, by the file that tells of it."""
+    """Name of a status file → the status of its adb server."""
 
     def publish(self, ways: Mapping[Route, RouteStatus]) -> None:
-        """Tell of every way to a phone."""
+        """Write the status of every connection."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             for file, status in self.servers.items():
                 here = {r.serial: way for r, way in ways.items() if str(r.server) == status.server}
                 told = status.model_copy(update={"routes": here})
                 write_private(self.folder / file, told.model_dump_json())
-        except OSError as error:  # a full disk, say: phones work on
+        except OSError as error:  # such as a full disk: phones keep working
             log.error("benchfarm phone knows no news: %s", error)
 
 
 def route_status(
     device_id: str | None, error: UserError | None, look: int, last: str | None = None
 ) -> RouteStatus:
-    """Return what is told of one way."""
+    """Return the status of one connection."""
     complaint = ErrorPayload.of(error) if error else None
     return RouteStatus(device_id=device_id, last_device_id=last, complaint=complaint, look=look)
 
 
 def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
-    """Return the complaint about a phone that its user has to do something about, if it is so."""
+    """Return the error for a phone that waits for its user, or None if it doesn't."""
     if state not in OUTSIDE_ANDROID and not (state or "").startswith(NO_PERMISSIONS):
         return None
     first = mode_checks(str(state))[0]
@@ -61,6 +61,6 @@ def in_the_way(serial: str, state: str | None) -> PhoneUnavailable | None:
 
 
 def unusable(serial: str, fault: RemoteFault) -> PhoneUnavailable:
-    """Return the complaint about a phone that could not be taken in."""
+    """Return the error for a phone that could not be taken in."""
     remedy = REMEDIES.get(fault.kind, "Check that it answers, then connect it again.")
     return PhoneUnavailable(f"use phone {serial}", fault.message, remedy)

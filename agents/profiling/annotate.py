@@ -1,6 +1,6 @@
-"""Says in a trace where a training step is: its phase, and the module whose forward pass runs.
+"""Marks a training step's phases and the modules' forward passes in a trace.
 
-What the optimizer and autograd's engine do, torch.profiler marks itself.
+torch.profiler itself marks the optimizer and autograd's engine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from models.training import Batch, Outputs, TrainingWorkload
 
 
 class PhasedWorkload(Generic[Batch, Outputs]):
-    """A TrainingWorkload that marks what another one does."""
+    """A TrainingWorkload that marks the phases of another one."""
 
     def __init__(self, workload: TrainingWorkload[Batch, Outputs]) -> None:
         self._workload = workload
@@ -51,7 +51,7 @@ class PhasedWorkload(Generic[Batch, Outputs]):
 
 @contextmanager
 def modules_marked(model: Module) -> Iterator[None]:
-    """Mark the forward pass of every module; of a compiled model as a whole, as it has no other."""
+    """Mark the forward pass of every module; a compiled model is marked only as a whole."""
     open_marks: list[record_function] = []
     handles: list[RemovableHandle] = []
 

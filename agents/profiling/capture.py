@@ -1,4 +1,4 @@
-"""What a worker does that watches training steps rather than times them."""
+"""Profile passes that trace training steps."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MOST_STEPS = 5
 
 
 def enable_onednn_verbose(log: Path) -> None:
-    """Have every oneDNN of this process tell of each execution in a file.
+    """Make oneDNN log each execution of this process to a file.
 
-    Called before the first primitive: oneDNN reads the environment once. It prints to standard
-    output with the C library, which from here on goes to the file.
+    Call before the first primitive, since oneDNN reads the environment once. It prints to the C
+    library's standard output, which is redirected to the file.
     """
     os.environ["ONEDNN_VERBOSE"] = "profile_exec"
     os.environ["ONEDNN_VERBOSE_TIMESTAMP"] = "1"
@@ -38,12 +38,13 @@ def enable_onednn_verbose(log: Path) -> None:
 
 
 def name_compiled_kernels() -> None:
-    """Have torch.compile make kernels that torch.profiler sees; called before it is imported."""
+    """Make torch.compile's kernels visible to torch.profiler; call before torch.compile is
+    imported."""
     os.environ["TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE"] = "1"
 
 
 def flush() -> None:
-    """Write out what the C library still holds of standard output."""
+    """Flush the C library's buffer of standard output."""
     ctypes.CDLL(None).fflush(None)
 
 
@@ -54,7 +55,7 @@ def capture(
     folder: Path,
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Train some steps under torch.profiler; return them as a result, with the trace's path."""
+    """Train some steps under torch.profiler; return a result with the trace's path."""
     trainer = Trainer(PhasedWorkload(workload), backend)
     warmup = max(1, int(knobs["warmup_steps"]))
     count = min(int(knobs["steps"]), MOST_STEPS)

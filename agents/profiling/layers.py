@@ -1,4 +1,4 @@
-"""Layers that are trained alone: a workload of one layer, for any stack."""
+"""Replay of single layers: a workload of one layer, for any stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.replay import LayerReplay
 
 KNOBS: Mapping[str, Scalar] = {"ipex_frozen_bn": False}
-"""Knobs of stacks that ask for more than a layer has."""
+"""Knobs of stacks for features that a single layer lacks."""
 _CONVOLUTIONS: tuple[Callable[..., nn.Module], ...] = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 _DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -20,7 +20,7 @@ _SPATIAL = ("d", "h", "w")
 
 
 def layer_call(task: LayerReplay, backend: TrainingBackend) -> Callable[[], object]:
-    """Return a training step of a layer; raises KeyError where sizes or types aren't known."""
+    """Return a training step of a layer; raises KeyError for unknown sizes or types."""
     workload = LayerWorkload(task)
     model, optimizer = backend.prepare(workload)
     batch = workload.batch(0)
@@ -28,7 +28,7 @@ def layer_call(task: LayerReplay, backend: TrainingBackend) -> Callable[[], obje
 
 
 class Layer(nn.Module):
-    """A layer, and a parameter beside it by which every loss has a gradient."""
+    """A layer, and a parameter beside it that gives every loss a gradient."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Layer(nn.Module):
 
 
 class LayerWorkload:
-    """A TrainingWorkload: one layer, with an input and a gradient of its output that stay."""
+    """A TrainingWorkload of one layer, with a fixed input and a fixed gradient of the output."""
 
     def __init__(self, task: LayerReplay) -> None:
         self._task = task
@@ -95,7 +95,7 @@ class LayerWorkload:
             tuple(p[f"k{axis}"] for axis in axes),
             stride=tuple(p[f"s{axis}"] for axis in axes),
             padding=tuple(p[f"p{axis}"] for axis in axes),
-            # oneDNN counts the cells between.
+            # oneDNN counts dilation from 0.
             dilation=tuple(p.get(f"d{axis}", 0) + 1 for axis in axes),
             groups=p.get("g", 1),
             bias=self._task.bias,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TRACE = "trace.json"
 LOG = "verbose.log"
-"""oneDNN's, with lines of ours between."""
+"""oneDNN's log, with our marker lines in it."""
 TASKS = "replays.json"
 TIMES = "replay-times.json"
 PEAKS = "peaks.json"

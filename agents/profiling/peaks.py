@@ -1,4 +1,4 @@
-"""What this machine can do at best: the fastest matrix product and copy found, on a stack."""
+"""The machine's peaks: the fastest matrix product and copy found on a stack."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from controller.contracts.profile import Peaks
 from controller.contracts.result import Result, Validity
 
 SIZES = (1024, 1536, 2048)
-"""Sides of square matrices: large enough to keep every core busy, small enough for caches."""
+"""Sizes of square matrices: large enough to use every core, small enough for caches."""
 COPY_BYTES = 256 * 2**20
 RUNS = 8
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 def run(backend: TrainingBackend, folder: Path, _: Path) -> Result:
-    """Measure them, and write `peaks.json`."""
+    """Measure the peaks and write `peaks.json`."""
     found = Peaks(
         gemm_flops={name: gemm_flops(dtype) for name, dtype in DTYPES.items()},
         copy_bytes=copy_bytes(),
@@ -37,7 +37,7 @@ def run(backend: TrainingBackend, folder: Path, _: Path) -> Result:
 
 
 def gemm_flops(dtype: torch.dtype) -> float:
-    """Return operations a second of the fastest square product."""
+    """Return FLOPs a second of the fastest square product."""
     best = 0.0
     for size in SIZES:
         a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
@@ -48,13 +48,13 @@ def gemm_flops(dtype: torch.dtype) -> float:
 
 
 def copy_bytes() -> float:
-    """Return bytes a second of a copy, those read and those written."""
+    """Return bytes a second of a copy, read and written bytes together."""
     source, target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
     return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source))
 
 
 def _fastest(call: Callable[[], object]) -> float:
-    """Return the least seconds of some calls: what disturbs can only slow one down."""
+    """Return the least seconds of some calls, since disturbance only slows them down."""
     call()
     best = float("inf")
     for _ in range(RUNS):

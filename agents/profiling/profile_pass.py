@@ -1,4 +1,4 @@
-"""The part of a worker that profiles: what `WorkerSpec.profile_pass` asks for."""
+"""Profile passes of a worker, as selected by `WorkerSpec.profile_pass`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 
 def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
-    """Do what is asked for; the files it makes are in the spec's folder and named in the result."""
+    """Run the selected pass; its files are in the spec's folder and named in the result."""
     folder, job = Path(spec.artefact_dir), spec.job
     log = folder / LOG
     if spec.profile_pass in ("verbose", "replay"):

@@ -1,8 +1,8 @@
-"""Runs what a profile has seen alone: kernels with inputs like those they had (same sizes, layouts,
-types), and layers rebuilt from oneDNN's description where a trace doesn't tell the inputs.
+"""Replay of a profile's kernels alone, with inputs of the same sizes, layouts and types, and of
+layers rebuilt from oneDNN's description where a trace has no inputs.
 
-What the kernels' primitives take is in oneDNN's log, between lines that number the replays; what a
-kernel takes as a whole is timed here.
+The times of the kernels' primitives are in oneDNN's log, between marker lines that number the
+replays; whole kernels are timed here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from controller.profiles.marks import REPLAY
 from controller.stats.order_statistics import is_known, samples_outside
 
 WIDTH = 0.05
-"""A kernel is known well enough when the interval of its median is narrower than this share."""
+"""A kernel is measured until the interval of its median is narrower than this fraction."""
 LEAST_RUNS, MOST_RUNS = 11, 400
 LONGEST_S = 1.5
 TOTAL_S = 60.0
-"""What all replays together may take where none is known sooner; each does LEAST_RUNS anyway."""
+"""Time limit of all replays together; each runs LEAST_RUNS in any case."""
 WARMUP = 2
 _DTYPES = {
     "float": torch.float32,
@@ -105,7 +105,7 @@ def _call_of(task: Replay, backend: TrainingBackend) -> Callable[[], object]:
 
 
 def kernel_call(task: KernelReplay) -> Callable[[], object]:
-    """Return a call of the kernel; raises what torch raises if there is no such kernel."""
+    """Return a call of the kernel; raises torch's error if there is no such kernel."""
     namespace, _, name = task.kernel.partition("::")
     packet = getattr(getattr(torch.ops, namespace), name)
     op = getattr(packet, "default", packet)
@@ -124,7 +124,7 @@ def kernel_call(task: KernelReplay) -> Callable[[], object]:
 
 
 def _argument(dims: list[int], strides: list[int], dtype: str, value: str) -> Any:  # noqa: ANN401
-    """Return an input like the one that was recorded; None for one that was not given."""
+    """Return an input like the recorded one; None if it was not given."""
     if dtype in _DTYPES and (dims or not value):
         return _tensor(dims, strides, _DTYPES[dtype])
     return ast.literal_eval(value) if value else None

@@ -1,6 +1,6 @@
-"""What a program's output says: figures with units, failures with blame, tables. Pure.
+"""Parsing of a program's output: figures with units, failures with blame, tables. Pure.
 
-Nothing of it is trusted: what a program prints may be torn, endless or made to look like figures.
+The output is untrusted: it may be truncated, endless or made to look like figures.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Measurement
 
 MAX_TEXT: Final = 8 * 2**20
-"""Characters of an output that are read: its beginning, and as many of its end."""
+"""Characters read of an output: this many from its beginning, and from its end."""
 MAX_LINE: Final = 4096
-"""Characters of a line that a pattern is tried on."""
+"""Characters of a line that patterns are tried on."""
 MAX_SAMPLES: Final = 100_000
 MAX_ROWS: Final = 10_000
 MAX_FACT: Final = 200
 LAST_LINES: Final = 5
-"""So many lines of an output are said where nothing in it is what was sought."""
+"""Last lines of an output to show when nothing matches."""
 KIND: Final = "output"
-"""Of the failure of a run whose figures can't be read."""
+"""Kind of a failure whose figures can't be read."""
 
 
 class OutputUnreadable(ValueError):
-    """A figure that is not where it has to be, or is no figure."""
+    """A figure that is missing, or is not a number."""
 
 
 def failure_in(command: Command, text: str) -> Failure | None:
-    """Return what the first line says that a failure is known by, None if none does."""
+    """Return the failure of the first line that matches a failure pattern, or None."""
     lines = list(_lines(text))
     for known in command.failures:
         pattern = line_pattern(known.pattern)
@@ -50,9 +50,9 @@ def _failure(known: FailureLine, line: str, text: str) -> Failure:
 
 
 def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measurement]:
-    """Return a command's figures; raises WorkerFault, which names the one that can't be told.
+    """Return a command's figures; raises WorkerFault naming the first one that can't be read.
 
-    source: from a name that `reads` may have to its text; raises OutputUnreadable.
+    source: returns the text for a name in `reads`; raises OutputUnreadable.
     """
     found: dict[str, Measurement] = {}
     for name, figure in command.figures.items():
@@ -72,7 +72,7 @@ def measured(command: Command, source: Callable[[str], str]) -> dict[str, Measur
 
 
 def facts_in(command: Command, text: str) -> dict[str, Scalar]:
-    """Return what the last line that matches says of each fact; nothing of one that isn't told."""
+    """Return each fact from the last line that matches; unmatched facts are left out."""
     found: dict[str, Scalar] = {}
     for name, known in command.facts.items():
         pattern = line_pattern(known)
@@ -83,7 +83,7 @@ def facts_in(command: Command, text: str) -> dict[str, Scalar]:
 
 
 def objections_in(command: Command, text: str) -> tuple[str, ...]:
-    """Return the lines by which a result is INVALID, each once."""
+    """Return the distinct lines that make a result INVALID."""
     patterns = [line_pattern(known) for known in command.invalid]
     found = (line for line in _lines(text) if any(p.search(line) for p in patterns))
     said = dict.fromkeys(" ".join(line.split())[:MAX_FACT] for line in found)
@@ -91,7 +91,7 @@ def objections_in(command: Command, text: str) -> tuple[str, ...]:
 
 
 def table_in(wanted: OpTable, text: str) -> list[dict[str, str]]:
-    """Return the rows of a table, by column; none if its heading never came."""
+    """Return the rows of a table, by column; none if its heading is missing."""
     heading, row = line_pattern(wanted.heading), line_pattern(wanted.row)
     rows: list[dict[str, str]] = []
     inside = False
@@ -139,7 +139,7 @@ def _values(figure: Figure, text: str) -> Iterator[object]:
 
 
 def _number(value: object) -> float:
-    """Return a figure as a number; raises OutputUnreadable for what is none, or none to measure."""
+    """Return a figure as a number; raises OutputUnreadable if it is not a usable one."""
     try:
         if not isinstance(value, str | int | float) or isinstance(value, bool):
             raise ValueError(value)
@@ -152,7 +152,7 @@ def _number(value: object) -> float:
 
 
 def _document(text: str) -> object:
-    """Return the JSON document of an output, which may stand between other lines."""
+    """Return the JSON document in an output, which may stand between other lines."""
     begins = [at for at in (text.find("["), text.find("{")) if at >= 0]
     for at in sorted(begins):
         body = text[at : max(text.rfind("]"), text.rfind("}")) + 1].encode()

@@ -29,22 +29,22 @@ from controller.platform.helper_main import serve
 PRINTED: Final = {STDOUT: "stdout.txt", STDERR: "stderr.txt"}
 """Files of a run's artefacts."""
 MAX_KEPT: Final = 32 * 2**20
-"""Bytes of standard output that are kept, and characters of any file that are read."""
+"""Bytes kept of standard output, and characters read of any file."""
 
 
 class ReadOrder(Contract):
-    """What is to be read."""
+    """An order to parse a program's output."""
 
     command: Command
     folder: Path
-    """With what the program printed, and what it wrote in `output`."""
+    """Folder with the program's printed output, and its files in `output`."""
 
 
 class Reading(Contract):
-    """What the output of a run says, whatever its exit status was."""
+    """The parsed output of a run, whatever its exit status is."""
 
     known: Failure | None
-    """By a failure line."""
+    """The failure from a failure line."""
     unreadable: Failure | None
     """Why there are no metrics."""
     metrics: dict[str, Measurement] = {}
@@ -54,7 +54,7 @@ class Reading(Contract):
 
 
 def read(order: ReadOrder) -> Reading:
-    """Read it."""
+    """Parse the output."""
     command, source = order.command, _sources(order.folder)
     text = "\n".join((source(STDOUT), source(STDERR)))
     if known := failure_in(command, text):
@@ -74,7 +74,8 @@ def read(order: ReadOrder) -> Reading:
 
 
 def _sources(folder: Path) -> Callable[[str], str]:
-    """Return what gives each source's text; raises OutputUnreadable for a file that isn't there."""
+    """Return a function that returns a source's text; it raises OutputUnreadable for a missing
+    file."""
 
     @cache
     def text_of(name: str) -> str:

@@ -42,13 +42,13 @@ _KINDS = {
     errno.ENOENT: FaultKind.MISSING_FILE,
 }
 LAST_WORDS_S = 5.0
-"""How long an ended program's pipes are emptied."""
+"""Seconds to drain the pipes of a program that has ended."""
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 
 
 @dataclass(frozen=True, slots=True)
 class LocalPrograms:
-    """The programs of one agent on its own host."""
+    """One agent's programs on its own host."""
 
     owner: str
     place: str = field(default_factory=socket.gethostname)
@@ -76,7 +76,7 @@ class LocalPrograms:
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             missing = isinstance(error, FileNotFoundError)
             return Ended(_NOT_FOUND if missing else _NOT_EXECUTABLE, False, str(error).encode())
-        except (OSError, ValueError) as error:  # too long, or with a NUL in it
+        except (OSError, ValueError) as error:  # too long, or with a NUL
             message = f"cannot start {argv[0]}: {error}"
             raise RemoteFault(self.place, FaultKind.PROTOCOL, message) from error
         finally:
@@ -84,11 +84,11 @@ class LocalPrograms:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs now, of which this object knows."""
+        """Whether a program of this object is running."""
         return bool(self._running)
 
     async def clean(self) -> int:
-        """End what this owner left running; called while it runs nothing."""
+        """End processes that this owner left; called while it runs nothing."""
         return await asyncio.to_thread(end_marked, WORKER_MARKER, self.owner, 0.0)
 
 
@@ -96,19 +96,20 @@ class LocalPrograms:
 class _Pipes:
     """A program's input and outputs.
 
-    Not asyncio's: with those, a process is not over before everybody who has inherited them is.
+    Not asyncio's: with those, a process counts as running until all inheritors of its pipes have
+    ended.
     """
 
     stdin: BinaryIO
     lifeline: BinaryIO | None
-    """The other end of an input that stays open."""
+    """The writing end of an input that stays open."""
     stdout: tuple[BinaryIO, BinaryIO]
     stderr: tuple[BinaryIO, BinaryIO]
 
     @classmethod
     @contextmanager
     def open(cls, stdin: bytes | None) -> Iterator[_Pipes]:
-        """Have pipes for a block; without stdin, the input stays open and empty."""
+        """Open pipes for a block; without stdin, the input stays open and empty."""
         with ExitStack() as stack:
 
             def pipe() -> tuple[BinaryIO, BinaryIO]:
@@ -130,7 +131,7 @@ class _Pipes:
     async def start(
         self, argv: Sequence[str], environment: Mapping[str, str]
     ) -> asyncio.subprocess.Process:
-        """Start the program, and keep only this side of the pipes."""
+        """Start the program, and keep only our ends of the pipes."""
         process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=self.stdin,
@@ -151,7 +152,7 @@ async def _converse(
     take: Callable[[bytes], None],
     token: str,
 ) -> Ended:
-    """Listen until the program has ended; end all that it has started."""
+    """Read until the program has ended; then end every process that it has started."""
     stderr = bytearray()
 
     def take_stderr(data: bytes) -> None:
@@ -167,7 +168,7 @@ async def _converse(
         _kill_group(process)
         await asyncio.to_thread(end_marked, ATTEMPT_MARKER, token, 0.0)
         returncode = await process.wait()
-        # A process that dropped the marker may still hold a pipe: it is not waited for.
+        # A process that dropped the marker may still hold a pipe: don't wait for it.
         await asyncio.wait({listening}, timeout=LAST_WORDS_S)
         if not listening.done():
             listening.cancel()
@@ -181,7 +182,7 @@ async def _until_exit(
     listening: asyncio.Future[tuple[None, None]],
     deadline_s: float,
 ) -> bool:
-    """Return when the program has exited, or a listener has failed; True if it was too late."""
+    """Wait for the program's exit, or for a failed reader; return whether the deadline passed."""
     exited = asyncio.create_task(process.wait())
     either: set[asyncio.Future[Any]] = {exited, listening}
     try:
@@ -216,18 +217,18 @@ def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LocalRemote(RunsPrograms[LocalPrograms]):
-    """See Remote; trees go below a folder."""
+    """See Remote; trees are in a folder of this host."""
 
     folder: Path = field(kw_only=True)
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def of(cls, folder: Path, owner: str) -> LocalRemote:
-        """Return the remote of an agent; `owner` marks its programs, over its restarts."""
+        """Return the remote of an agent; `owner` marks its programs, also after a restart."""
         return cls(LocalPrograms(owner), folder=folder.absolute())
 
     async def push_tree(self, tree: Tree) -> Pushed:
-        """See Remote.push_tree; the sent bytes are those of the archive."""
+        """See Remote.push_tree; the sent bytes are the archive's."""
         path = self.folder / tree.digest
         async with self._pushing:
             pushed = await asyncio.to_thread(self._push, tree, path)
@@ -238,14 +239,14 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
         await asyncio.to_thread(self._pull, Path(source), target)
 
     async def clean(self) -> int:
-        """See Remote.clean; while something of this agent runs, nothing is done."""
+        """See Remote.clean; does nothing while something of this agent runs."""
         if self.programs.busy:
             return 0
         await asyncio.to_thread(shutil.rmtree, self.folder / RUNS, ignore_errors=True)
         return await self.programs.clean()
 
     async def free_bytes(self) -> int:
-        """Return how much the folder's storage still takes; raises RemoteFault."""
+        """Return the free bytes of the folder's storage; raises RemoteFault."""
         with self._named():
             self.folder.mkdir(parents=True, exist_ok=True)
             return shutil.disk_usage(self.folder).free
@@ -284,7 +285,7 @@ class LocalRemote(RunsPrograms[LocalPrograms]):
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Turn what the file system says into a RemoteFault."""
+        """Convert errors of the file system to RemoteFault."""
         try:
             yield
         except OSError as error:

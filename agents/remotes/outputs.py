@@ -1,4 +1,4 @@
-"""What becomes of a program's standard output: collected, or cut into lines; for every Remote."""
+"""Handling of a program's output for every Remote: collected, or split into lines."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agents.remotes.remote import (
 
 
 class Executor(Protocol):
-    """What a Remote runs its programs with."""
+    """Runs the programs of a Remote."""
 
     @property
     def place(self) -> str:
-        """What its faults are said to happen at."""
+        """Name of the remote in its faults."""
         ...
 
     async def execute(
@@ -34,10 +34,10 @@ class Executor(Protocol):
         stdin: bytes | None,
         take: Callable[[bytes], None],
     ) -> Ended:
-        """Run a program, and hand on what it says; without stdin, its input stays open.
+        """Run a program and pass on its output; without stdin, its input stays open.
 
-        Raises RemoteFault, and what `take` raises. No process of the program is left, or it is
-        ended before anything else is started.
+        Raises RemoteFault, and whatever `take` raises. Leaves no process of the program, or ends it
+        before anything else is started.
         """
         ...
 
@@ -46,7 +46,7 @@ Programs = TypeVar("Programs", bound=Executor)
 
 
 class Lines:
-    """Cuts what comes into lines, up to so many bytes a line and so many of both in all."""
+    """Splits data into lines, with limits on the bytes of a line and of all lines."""
 
     def __init__(
         self, limit: int, most_bytes: int = STREAM_BYTES, most_lines: int = STREAM_LINES
@@ -58,7 +58,7 @@ class Lines:
         self._size = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that are now complete, without their ends; raises OverflowError."""
+        """Return the lines that are now complete, without line ends; raises OverflowError."""
         self._most_bytes -= len(data)
         self._most_lines -= data.count(b"\n")
         if min(self._most_bytes, self._most_lines) < 0:
@@ -72,7 +72,7 @@ class Lines:
         return lines
 
     def rest(self) -> bytes:
-        """Return what has come of the last line."""
+        """Return the incomplete last line."""
         line = b"".join(self._parts)
         self._parts, self._size = [], 0
         return line
@@ -87,12 +87,12 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class RunsPrograms(Generic[Programs]):
-    """The half of a Remote that runs programs; the same wherever an Executor is."""
+    """The part of a Remote that runs programs, on any Executor."""
 
     programs: Programs
 
     async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
-        """See Remote.run; of standard error, the last STDERR_BYTES are returned."""
+        """See Remote.run; returns the last STDERR_BYTES of standard error."""
         said = bytearray()
 
         def take(data: bytes) -> None:

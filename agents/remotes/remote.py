@@ -1,4 +1,5 @@
-"""A place an agent runs programs on: its own host, or a phone behind an adb server."""
+"""The interface of remotes: places where an agent runs programs, its own host or a phone over
+adb."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from controller.contracts.errors import BenchfarmError, UserError
 from controller.contracts.result import Blame, Failure
 
 MAX_OUTPUT_BYTES = 64 * 2**20
-"""Of a `run`'s standard output, and of one line of a `stream`'s."""
+"""Most bytes of a `run`'s standard output, and of one line of a `stream`'s."""
 STREAM_BYTES = 256 * 2**20
 STREAM_LINES = 10**6
-"""Of a `stream`'s standard output in all: a run tells of itself once a second."""
+"""Most lines of a `stream`'s standard output; a run reports once a second."""
 STDERR_BYTES = 16 * 2**10
-"""How much of a stream's standard error is kept: its end."""
+"""Bytes kept from the end of a stream's standard error."""
 KILLED = 128 + 9
-"""The exit code of a program that was killed, as a shell gives it."""
+"""Exit code of a killed program, as in shells."""
 NOT_STARTED = frozenset({126, 127})
-"""A shell's exit codes for a program that it can't execute, and for one that isn't there."""
+"""A shell's exit codes for a program that can't be executed or isn't found."""
 RUNS = "runs"
-"""The folder, beside the trees, below which each run has one of its own."""
+"""Folder beside the trees with a folder for each run."""
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
 class FaultKind(StrEnum):
-    """What can go wrong between an agent and a program elsewhere; a Failure's `kind`."""
+    """The kinds of faults between an agent and a program elsewhere; a Failure's `kind`."""
 
     OFFLINE = "offline"
     UNAUTHORIZED = "unauthorized"
@@ -54,16 +55,16 @@ _HARNESS = frozenset({FaultKind.ADB_SERVER, FaultKind.PROTOCOL})
 
 @dataclass(eq=False)
 class RemoteFault(BenchfarmError):
-    """A remote could not do what was asked."""
+    """A failed operation of a remote."""
 
     place: str
-    """An adb serial, the name of a host, or the address of an adb server."""
+    """An adb serial, a host's name, or the address of an adb server."""
     kind: FaultKind
     message: str
 
     @property
     def blame(self) -> Blame:
-        """Whose fault it is: the device's, unless the kind tells otherwise."""
+        """Who is to blame: the device, unless the kind says otherwise."""
         if self.kind in _WORKLOAD:
             return Blame.WORKLOAD
         return Blame.HARNESS if self.kind in _HARNESS else Blame.DEVICE
@@ -73,7 +74,7 @@ class RemoteFault(BenchfarmError):
 
 
 def failure_of(error: RemoteFault | UserError) -> Failure:
-    """Return what an attempt comes to that such an error has ended."""
+    """Return the failure of an attempt that ended with such an error."""
     if isinstance(error, RemoteFault):
         return Failure(blame=error.blame, kind=error.kind, message=str(error))
     return Failure(blame=Blame.USER, kind="setup", message=str(error))
@@ -81,52 +82,52 @@ def failure_of(error: RemoteFault | UserError) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a short program ended, and what it said."""
+    """The outcome of a short program."""
 
     exit_code: int
-    """128 + the number of the signal that killed it, as a shell gives it."""
+    """128 + the signal's number for a killed program, as in shells."""
     stdout: bytes
     stderr: bytes
     merged: bool = False
-    """The remote can't keep the two apart: standard error is in `stdout`."""
+    """Whether the remote can't separate the outputs; standard error is then in `stdout`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a long program ended."""
+    """The outcome of a long program."""
 
     exit_code: int
-    """As in Completed; KILLED if it was past its deadline."""
+    """As in Completed; KILLED if it exceeded its deadline."""
     past_deadline: bool
     stderr: bytes
-    """Its last STDERR_BYTES."""
+    """The last STDERR_BYTES of standard error."""
     merged: bool = False
-    """The remote can't keep the two apart: its standard error came as lines."""
+    """Whether the remote can't separate the outputs; standard error then comes as lines."""
     out_of_memory: bool = False
-    """Its kernel ended a process for want of memory meanwhile; False where nobody can tell."""
+    """Whether its kernel killed a process for lack of memory meanwhile; False if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """Where a tree lies on a remote."""
+    """A tree on a remote."""
 
     path: PurePosixPath
     pushed_bytes: int
-    """What had to be sent: 0 if it was there already."""
+    """Bytes that were sent; 0 if it was there already."""
 
 
 class Remote(Protocol):
     """Runs programs and keeps files; every method raises RemoteFault, and may be cancelled.
 
-    However a program ends, its whole process group ends with it. If that can't be done at once,
-    because the link is broken, it is done before anything else once the link is back.
+    However a program ends, its whole process group ends with it. If that is impossible because the
+    connection is broken, it is done first when the connection is back.
     """
 
     async def run(self, argv: Sequence[str], deadline_s: float, stdin: bytes = b"") -> Completed:
-        """Run a program that says little; called for probes and preparations.
+        """Run a program with little output; called for probes and preparations.
 
-        Raises RemoteFault `deadline` if it is not done in time, `hung` if the remote did not even
-        answer then.
+        Raises RemoteFault `deadline` if it exceeds its deadline, `hung` if the remote doesn't
+        answer then either.
         """
         ...
 
@@ -137,18 +138,17 @@ class Remote(Protocol):
         on_line: Callable[[bytes], None],
         environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Ended:
-        """Run a program that speaks in lines, each handed on when it has come; once an attempt.
+        """Run a program and pass on each line as it comes; called once an attempt.
 
-        Its standard input stays open while the agent listens: its end means the agent is gone.
+        Its standard input stays open while the agent reads; when it closes, the agent is gone.
         """
         ...
 
     async def push_tree(self, tree: Tree) -> Pushed:
-        """Have a tree there, under a name made of its digest; called before what needs it runs.
+        """Push a tree, under a name made of its digest; called before the programs that need it.
 
-        What is there is compared with the tree, each time: whatever uses it is to leave it as it
-        is. Checksums that were right need not be made again while no file's stamps (inode, size,
-        mode, time of its last change) have changed.
+        An existing tree is compared each time, so programs must not change it. Verified checksums
+        are computed again only if a file's stamps (inode, size, mode, change time) have changed.
         """
         ...
 
@@ -157,9 +157,10 @@ class Remote(Protocol):
         ...
 
     async def clean(self) -> int:
-        """End what this agent or its former self left running, and remove what its runs left lying.
+        """End processes that this agent or an earlier incarnation left, and remove what its runs
+        left.
 
-        Called when nothing of it is to run: at the agent's start, and when a device is back.
-        Returns the number of processes.
+        Called when nothing of it may run: at the agent's start, and when a device returns. Returns
+        the number of processes.
         """
         ...

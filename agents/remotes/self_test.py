@@ -1,4 +1,4 @@
-"""A short look at a remote: whether it takes, keeps and gives back files, and runs programs."""
+"""A self-test of a remote: whether it stores and returns files, and runs programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.remotes.remote import RUNS, FaultKind, Remote, RemoteFault
 
 BYTES = 4 << 20
 LEAST_FREE_BYTES = 64 << 20
-"""Below that no bundle can be pushed, and no run keep its logs."""
+"""With less, no bundle can be pushed, and no run can keep its logs."""
 ASK_S = 60.0
 _SCRIPT = """
 mkdir -p "$1" && cd "$1" || exit 1
@@ -23,20 +23,20 @@ IFS=:
 for folder in $PATH; do [ -x "$folder/sh" ] && break; done
 printf '#!%s/sh\\nsha256sum data\\n' "$folder" >program && chmod 700 program && ./program
 """
-"""The program is executed in the place of a run's: it may be mounted noexec. Not every shell
-tells by `command -v` where one is: busybox's does not."""
+"""The program is executed in the folder of runs, which may be mounted noexec. `command -v` doesn't
+print a path in every shell, such as busybox's."""
 
 
 class Examined(Remote, Protocol):
-    """A remote that can be looked at."""
+    """A remote with a self-test."""
 
     async def free_bytes(self) -> int:
-        """Return how much its storage still takes; raises RemoteFault."""
+        """Return the free bytes of its storage; raises RemoteFault."""
         ...
 
 
 async def examine(remote: Examined, folder: PurePosixPath, place: str, ask_s: float = ASK_S) -> str:
-    """Use a remote as a run would, and return what was seen; raises RemoteFault.
+    """Use a remote as a run would, and return what was observed; raises RemoteFault.
 
     folder: where the remote keeps what is ours. place: what faults are said to happen at. ask_s:
     how long a program on it may take.

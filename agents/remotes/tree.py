@@ -1,4 +1,4 @@
-"""A folder as one content-addressed tar: what is pushed, and how it is checked at the other end."""
+"""A folder as a content-addressed tar, and its verification after a push."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from controller.platform.atomic import replacing
 DIRECTORY = "directory"
 
 Listing = Mapping[str, str]
-"""Path below the top → `directory`, `link TARGET`, `file SHA256` or `program SHA256`."""
+"""Path in the tree → `directory`, `link TARGET`, `file SHA256` or `program SHA256`."""
 
 
 class TreeInvalid(UserError):
@@ -27,18 +27,18 @@ class TreeInvalid(UserError):
 
 
 def file_entry(sha256: str, *, executable: bool) -> str:
-    """Return what a listing says of a file."""
+    """Return the listing's entry of a file."""
     return f"{'program' if executable else 'file'} {sha256}"
 
 
 def link_entry(target: str) -> str:
-    """Return what a listing says of a symbolic link."""
+    """Return the listing's entry of a symbolic link."""
     return f"link {target}"
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tar on this host, and what it has to become when it is unpacked."""
+    """A tar on this host, and the listing of its unpacked files."""
 
     archive: Path
     archive_bytes: int
@@ -46,19 +46,19 @@ class Tree:
 
     @property
     def digest(self) -> str:
-        """Names the content: two trees with equal listings have the same."""
+        """Digest of the content; trees with equal listings have equal digests."""
         return digest(dict(self.listing), 32)
 
     @property
     def programs(self) -> list[str]:
-        """The paths of what can be executed."""
+        """The paths of executable files."""
         return sorted(p for p, entry in self.listing.items() if entry.startswith("program "))
 
     @classmethod
     def of(cls, source: Path, archives: Path) -> Tree:
         """Read a folder, or an uncompressed tar; a folder's tar is kept in `archives`.
 
-        Raises TreeInvalid, also for names and kinds of files that not every remote can take.
+        Raises TreeInvalid, also for names and kinds of files that not every remote supports.
         """
         try:
             if not source.is_dir():
@@ -75,13 +75,13 @@ class Tree:
     def unpack(self, folder: Path) -> None:
         """Unpack the archive into a new folder; raises OSError, tarfile.TarError."""
         with tarfile.open(self.archive, "r:") as tar:
-            # Debian 12's Python is older than filters; `of` has seen that nothing leads out of it.
+            # Debian 12's Python has no filters yet; `of` has checked that no path leads outside.
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(folder)
 
 
 def listing_of_folder(folder: Path) -> dict[str, str]:
-    """Read a folder's listing; raises OSError, TreeInvalid."""
+    """Return a folder's listing; raises OSError, TreeInvalid."""
     return {name: _entry(folder / name) for name in sorted(_names(folder))}
 
 
@@ -115,7 +115,7 @@ def _entry(path: Path) -> str:
 
 
 def _pack(folder: Path, listing: Listing, archive: Path) -> None:
-    """Write the same tar for the same content: sorted, nobody's, without times."""
+    """Write the same tar for the same content: sorted, without owners and times."""
     # GNU's format, since not every phone's tar reads the newer pax headers.
     with replacing(archive) as new, tarfile.open(new, "w", format=tarfile.GNU_FORMAT) as tar:
         for name in listing:
@@ -127,7 +127,7 @@ def _add(tar: tarfile.TarFile, folder: Path, name: str) -> None:
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode = 0o755 if member.isdir() or member.mode & stat.S_IXUSR else 0o644
-    if member.islnk():  # a second name of a file: packed as a file of its own
+    if member.islnk():  # a hard link is packed as a separate file
         member.type, member.size = tarfile.REGTYPE, (folder / name).stat().st_size
     if member.isreg():
         with (folder / name).open("rb") as content:
@@ -146,7 +146,7 @@ def _listing_of_tar(archive: Path) -> dict[str, str]:
             _checked(archive, name)
             entries = {str(p): DIRECTORY for p in PurePosixPath(name).parents if str(p) != "."}
             for path, entry in (entries | {name: _member_entry(archive, tar, member)}).items():
-                # Else, what is unpacked could be written where a link leads.
+                # Otherwise unpacking could write through a link to another place.
                 if (other := listing.setdefault(path, entry)) != entry:
                     raise _invalid(archive, f"{path!r} is a {entry} and a {other}")
     return dict(sorted(listing.items()))
@@ -165,7 +165,7 @@ def _member_entry(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) 
 
 
 def _checked(source: Path, name: str) -> str:
-    """Return a name that every remote's tools print and read as it is; raises TreeInvalid."""
+    """Return the name if every remote's tools print and read it unchanged; raises TreeInvalid."""
     if name.startswith("/") or ".." in PurePosixPath(name).parts:
         raise _invalid(source, f"{name!r} leads outside it")
     if not name.isprintable() or "\\" in name:

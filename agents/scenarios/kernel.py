@@ -1,4 +1,5 @@
-"""The kernel scenario: is one operator right, and how much faster is it than its reference?"""
+"""The kernel scenario: whether an operator is right, and how much faster it is than its
+reference."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def run(
     knobs: Mapping[str, Scalar],
     on_progress: Callable[[Progress], None],
 ) -> Result:
-    """Check the operator, then measure it in turns with each baseline; wrong output is INVALID.
+    """Check the operator, then compare it with each baseline; wrong output is INVALID.
 
     Raises WorkerFault, blame user, without the C++ compiler that a baseline needs.
     """
@@ -61,7 +62,7 @@ def _baselines(case: Case, *, compiled: bool) -> list[str]:
 
 
 def metrics_of(rows: list[KernelRow]) -> dict[str, Measurement]:
-    """Return the metrics of an operator from its rows, the first of which is against eager."""
+    """Return an operator's metrics from its rows; the first row is against eager."""
     first = rows[0]
     metrics = {
         "kernel_time": Measurement(value=first.p50_s, unit=Unit.SECONDS),

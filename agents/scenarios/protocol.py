@@ -1,4 +1,5 @@
-"""What a scenario is: a module of this folder that has these functions, named as the scenario."""
+"""The interface of a scenario: a module of this folder with these functions and the scenario's
+name."""
 
 from __future__ import annotations
 
@@ -37,5 +38,5 @@ class BatchedScenario(Scenario, Protocol):
         say: Callable[[StepBatch], None],
         /,
     ) -> Result:
-        """Measure a batch for each order, and say each; raises WorkerFault."""
+        """Measure a batch for each order, and send each with `say`; raises WorkerFault."""
         ...

@@ -24,12 +24,12 @@ from models.training import Batch, Outputs, TrainingWorkload
 Steps = list[tuple[float, float]]
 """Seconds and loss of each step."""
 SETTLE_S = 1.0
-"""The longest a process is waited for that doesn't come to rest."""
+"""Longest wait for a process to become idle."""
 LOOK_S = 5e-3
 
 
 class Trainer(Generic[Batch, Outputs]):
-    """A model that learns, step by step."""
+    """A model in training, step by step."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Trainer(Generic[Batch, Outputs]):
         backend: TrainingBackend,
         rest_s: float = 0.0,
     ) -> None:
-        """Make the model, after a rest of so long in which the machine's idle power is measured."""
+        """Build the model, after a rest of `rest_s` seconds to measure idle power."""
         domains = readable_domains()
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._at_rest, self._meter = rested(domains, rest_s), EnergyMeter(domains)
@@ -47,7 +47,7 @@ class Trainer(Generic[Batch, Outputs]):
         self.model, self._optimizer = backend.prepare(workload)
         self._watch = CpuWatch()
         self._timed: list[float] = []
-        """Uptimes (s): when what is timed began and ended, again and again."""
+        """Begin and end of each timed section, as uptimes in seconds."""
         self._done = 0
 
     def step(self) -> tuple[float, float]:
@@ -57,19 +57,19 @@ class Trainer(Generic[Batch, Outputs]):
         started = time.perf_counter()
         loss = self._backend.step(self._workload, self.model, self._optimizer, batch)
         seconds = time.perf_counter() - started
-        self._meter.look()  # all steps together may use more than a counter's range
+        self._meter.look()  # all steps together may exceed a counter's range
         return seconds, loss
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Watch cores and energy while the context lasts, of steps that count."""
+        """Record cores and energy during this context, for counted steps."""
         self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
         with self._watch.timing(), self._meter.running():
             yield
         self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
     def result(self, steps: Steps, policy: Policy) -> Result:
-        """Return what timed steps come to; called once, after the last."""
+        """Return the result of timed steps; called once, after the last."""
         timed = self._watch.timed
         reasons = objections(steps) + disturbances(timed, policy)
         energy = account(
@@ -91,8 +91,8 @@ class Trainer(Generic[Batch, Outputs]):
         )
 
     def _moments(self) -> Mapping[str, float]:
-        """Return when it was timed, if that was one stretch, and when it was at rest before."""
-        if len(self._timed) != 2:  # in turns, another side was at work in between
+        """Return when it was timed, if in one section, and when it was at rest before."""
+        if len(self._timed) != 2:  # between batches another side ran
             return self._rested
         began, ended = self._timed
         return {"timed_from_uptime_s": began, "timed_until_uptime_s": ended, **self._rested}
@@ -128,10 +128,10 @@ def run_batches(
     orders: Iterable[int],
     say: Callable[[StepBatch], None],
 ) -> Result:
-    """Train in turns of so many counted steps as each order says, and rest in between.
+    """Train in batches, one for each order, and stay idle in between.
 
-    The first step of a turn is not counted: it finds caches that the other side has filled. There
-    is no rest before, since the other side may be at work then.
+    The first step of a batch is not counted, since the other side has filled the caches. There is
+    no rest before the first batch, since the other side may run then.
     """
     trainer = Trainer(workload, backend)
     steps: Steps = []
@@ -150,13 +150,13 @@ def run_batches(
 
 
 def _rested_from(began_s: float) -> Mapping[str, float]:
-    """Return when the machine was at rest, which ends now, as a device's runner tells it."""
+    """Return when the machine was at rest, up to now, in the form of a device's runner."""
     ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     return {"rested_from_uptime_s": began_s, "rested_until_uptime_s": ended_s}
 
 
 def come_to_rest() -> None:
-    """Return when this process uses no CPU any more: OpenMP's threads spin before they sleep."""
+    """Wait until this process uses no CPU: OpenMP's threads spin before they sleep."""
     give_up = time.monotonic() + SETTLE_S
     while time.monotonic() < give_up:
         used = time.process_time()
@@ -166,7 +166,7 @@ def come_to_rest() -> None:
 
 
 def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measurement]:
-    """Turn timed steps into metrics: medians of the samples, the loss as it ended."""
+    """Return metrics of timed steps: medians of the samples, and the last loss."""
     times = tuple(seconds for seconds, _ in steps)
     losses = tuple(loss for _, loss in steps if math.isfinite(loss))
     metrics = {
@@ -182,7 +182,7 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
 
 
 def objections(steps: Steps) -> tuple[str, ...]:
-    """Say why a run is INVALID: one whose loss left the finite numbers trained nothing."""
+    """Return why a run is INVALID: its loss is no longer finite."""
     lost = [index for index, (_, loss) in enumerate(steps) if not math.isfinite(loss)]
     if not lost:
         return ()
@@ -196,5 +196,5 @@ def _progress(phase: str, done: int, total: int, last: tuple[float, float]) -> P
 
 
 def _peak_memory_bytes() -> int:
-    """Peak resident memory of this process; Linux counts it in KiB."""
+    """Return the peak resident memory of this process in bytes; Linux counts in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,4 +1,4 @@
-"""The C++ compiler of stacks and baselines that compile while they run."""
+"""The C++ compiler for stacks and baselines that compile at run time."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """`PYTHON entry.py PACKAGES MODULE ARGUMENTS`: run a module of ours in a stack's interpreter.
 
-PACKAGES is a JSON object: name of a package of ours → folders it consists of. Nothing else of
-benchfarm's own environment becomes importable there, so a stack finds its own libraries only: what
-it needs is `interpreter.NEEDED_IN_A_STACK`.
+PACKAGES is a JSON object: name of a package of ours → its folders. Nothing else of benchfarm's
+environment becomes importable there, so a stack finds only its own libraries; its required packages
+are `interpreter.NEEDED_IN_A_STACK`.
 
-Imports nothing but Python's own; runs before any package of ours can be found.
+Imports only the standard library, since it runs before any of our packages can be found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 
 def make_importable(name: str, folders: list[str]) -> None:
-    """Import a package from the folders given; its modules are found there, too."""
+    """Import a package from the given folders, so that its modules are found there, too."""
     init = f"{folders[0]}/__init__.py"
     spec = spec_from_file_location(name, init, submodule_search_locations=folders)
     if spec is None or spec.loader is None:

@@ -1,4 +1,4 @@
-"""The Python environments that stacks have of their own: where they are, and how far they are."""
+"""The stacks' own Python environments: their folders, and the state of their installation."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ STACKS_VARIABLE = "BENCHFARM_STACKS"
 
 
 def stacks_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the environments: BENCHFARM_STACKS, for farms to share, or in home."""
+    """Return the folder of environments: BENCHFARM_STACKS, which farms may share, or one in the
+    home."""
     return Path(environ.get(STACKS_VARIABLE) or home / "stacks").expanduser().absolute()
 
 
 class InstallState(Contract):
-    """How far an environment's installation has come; kept in its folder."""
+    """The state of an environment's installation; stored in its folder."""
 
     origin: str
-    """Which Python made it, and where: an environment can't be moved."""
+    """Which Python created it, and its path: an environment can't be moved."""
     done: tuple[str, ...] = ()
-    """Pins that are installed completely."""
+    """Pins that are completely installed."""
     lock: str | None = None
-    """Digest of the lock whose pins are all there and fit each other."""
+    """Digest of the lock file, once all its pins are installed and compatible."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFolder:
-    """One stack's environment, installed or not."""
+    """The environment of one stack, installed or not."""
 
     path: Path
     environment: StackEnvironment
@@ -48,7 +49,7 @@ class EnvironmentFolder:
 
     @property
     def state(self) -> InstallState | None:
-        """What its installation noted; None if there is nothing."""
+        """The stored state of its installation; None if there is none."""
         try:
             return read_json(InstallState, self.path / "install.json")
         except UNREADABLE:
@@ -56,17 +57,17 @@ class EnvironmentFolder:
 
     @property
     def is_installed(self) -> bool:
-        """Whether it holds exactly what this release wants."""
+        """Whether it has exactly what this release requires."""
         state = self.state
         return state is not None and state.origin == self.origin and state.lock == self.lock
 
     def note(self, state: InstallState) -> None:
-        """Replace the state at once."""
+        """Replace the stored state."""
         write_private(self.path / "install.json", state.model_dump_json())
 
     @property
     def reusable(self) -> InstallState | None:
-        """The state, if all that is installed is still wanted."""
+        """The stored state, if everything installed is still required."""
         state = self.state
         if state is None or state.origin != self.origin or not set(state.done) <= set(self.pins):
             return None
@@ -84,7 +85,7 @@ class EnvironmentFolder:
 
     @property
     def pins(self) -> tuple[str, ...]:
-        """The lines NAME==VERSION of its lock, in the order in which they are installed."""
+        """The lines NAME==VERSION of its lock, in order of installation."""
         lock = Path(agents.__path__[0]) / self.environment.lock
         lines = (line.partition("#")[0].strip() for line in lock.read_text().splitlines())
         return tuple(line for line in lines if line)

@@ -1,4 +1,4 @@
-"""Making a stack's Python environment: package by package, so that it can go on where it ended."""
+"""Installation of a stack's Python environment, package by package, so that it can be resumed."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ INDEX_VARIABLE = "BENCHFARM_TORCH_INDEX"
 WHEELS_VARIABLE = "BENCHFARM_TORCH_WHEELS"
 INDEX_ANSWERS_S = 5.0
 _CUDA_ONLY = ("nvidia-", "triton==")
-"""Beginnings of pins that only a CUDA build of torch needs."""
+"""Prefixes of pins that only a CUDA build of torch needs."""
 
 
 class StackNotInstalled(UserError):
-    """A stack's environment could not be made."""
+    """A stack's environment could not be installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installation of one stack."""
+    """An installation of one stack."""
 
     stack: str
     folder: EnvironmentFolder
@@ -40,7 +40,7 @@ class Installation:
     environ: Mapping[str, str]
 
     def run(self) -> None:
-        """Make the environment complete; raises StackNotInstalled."""
+        """Complete the environment; raises StackNotInstalled."""
         if self.folder.is_installed:
             self.say(f"stack {self.stack}: is installed in {self.folder.path}")
             return
@@ -87,7 +87,7 @@ class Installation:
             )
 
     def _begun(self) -> InstallState:
-        """Return how far a former installation came, else make an empty environment."""
+        """Return the state of an earlier installation, or create an empty environment."""
         if state := self.folder.reusable:
             self.say(f"continuing after {len(state.done)} packages")
             return state
@@ -98,7 +98,7 @@ class Installation:
         return state
 
     def _install_torch(self, state: InstallState) -> InstallState:
-        """Install CPU builds of torch and its kin where some are told of."""
+        """Install CPU builds of torch and its companions, if the stack names any."""
         builds = [p for p in self.folder.environment.torch_builds if p not in state.done]
         source = self._torch_source(builds) if builds else None
         if source is None:
@@ -108,7 +108,7 @@ class Installation:
         return self._noted(state, *builds)
 
     def _torch_source(self, builds: list[str]) -> tuple[str, ...] | None:
-        """Return pip's options for the first source that has all the builds, else None."""
+        """Return pip's options for the first source with all the builds, else None."""
         wheels, index = (self.environ.get(name) for name in (WHEELS_VARIABLE, INDEX_VARIABLE))
         if wheels:
             source = ("--no-index", "--find-links", wheels)
@@ -118,7 +118,7 @@ class Installation:
 
     def _missing(self, state: InstallState) -> Iterator[str]:
         for pin in self.folder.pins:
-            # torch comes before what only its CUDA build needs.
+            # torch comes before the packages that only its CUDA build needs.
             if pin not in state.done and not (
                 pin.startswith(_CUDA_ONLY) and not _torch_is_for_cuda(self.folder.path)
             ):
@@ -134,8 +134,8 @@ class Installation:
         return state
 
     def _pip_install(self, *arguments: str) -> None:
-        # Whatever of it a killed installation left is written over, not trusted. Python compiles a
-        # module when it is first imported; most never are.
+        # Files of a killed installation are overwritten, not trusted. Python compiles modules when
+        # they are first imported; most never are.
         self._pip("install", "--no-deps", "--ignore-installed", "--no-compile", *arguments)
 
     def _pip(self, *arguments: str) -> None:
@@ -167,7 +167,7 @@ class Installation:
 
 
 def _torch_is_for_cuda(environment: Path) -> bool:
-    """Whether the torch in an environment asks for CUDA's libraries."""
+    """Return whether the torch in an environment requires CUDA's libraries."""
     folders = [str(path) for path in environment.glob("lib/python*/site-packages")]
     torch = (d for d in distributions(path=folders) if d.name == "torch")
     return any(need.startswith("nvidia-") for d in torch for need in d.requires or ())

@@ -1,4 +1,4 @@
-"""The command that runs a module of ours in the interpreter of a stack."""
+"""Commands that run our modules in a stack's interpreter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from controller.platform.programs import python_file, python_module
 WORKER_MODULE = "agents.worker"
 OUR_PACKAGES = ("controller", "kernels", "models", "agents")
 NEEDED_IN_A_STACK = frozenset({"numpy", "pydantic", "scipy", "torch", "yaml"})
-"""What a worker imports that is neither ours nor Python's: every environment of a stack has it."""
+"""Packages that a worker imports besides ours and the standard library; every stack has them."""
 _ENTRY = Path(__file__).with_name("entry.py")
 
 
@@ -36,7 +36,7 @@ def stack_worker(stacks: Path, spec: WorkerSpec) -> tuple[str, ...]:
 
 
 def command_in(python: Path, module: str) -> tuple[str, ...]:
-    """Return the command that runs a module of ours in an interpreter that has none of ours."""
+    """Return the command that runs a module of ours in an interpreter without our packages."""
     found = {name: find_spec(name) for name in OUR_PACKAGES}
     folders = {n: list(s.submodule_search_locations or ()) for n, s in found.items() if s}
     return python_file(_ENTRY, json.dumps(folders), module, python=python)

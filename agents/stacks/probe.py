@@ -1,4 +1,5 @@
-"""`python -m agents.stacks.probe STACK`: print what a worker of a stack would record, as JSON.
+"""`python -m agents.stacks.probe STACK`: print the environment that a stack's worker records, as
+JSON.
 
 Runs in the stack's own interpreter.
 """
@@ -15,7 +16,7 @@ from controller.contracts.manifests import defaults_of
 
 
 def main() -> int:
-    """Build the stack's backend with default knobs, and ask it."""
+    """Build the stack's backend with default knobs, and print its environment."""
     stack = load_catalog().stacks[sys.argv[1]]
     backend = resolve(str(stack.backend))(defaults_of(stack.knobs))
     packages = sorted(f"{d.name}=={d.version}" for d in distributions())

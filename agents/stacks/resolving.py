@@ -1,4 +1,4 @@
-"""From the names in manifests to what they name."""
+"""Resolution of names in manifests to objects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def resolve(path: str) -> Any:  # noqa: ANN401 - whatever the manifest names
-    """Return the object a manifest names as `package.module:Name`."""
+    """Return the object that a manifest names as `package.module:Name`."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Whether stacks can run on this host, and what they are made of."""
+"""Whether stacks can run on this host, and their details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from models.mobile.store import Store
 
 
 class StackBroken(UserError):
-    """A stack that is installed, but does not start."""
+    """A stack that is installed but does not start."""
 
 
 def status_of(stack: StackManifest, stacks: Path) -> StackStatus:
@@ -40,7 +40,7 @@ def status_of(stack: StackManifest, stacks: Path) -> StackStatus:
 
 
 def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
-    """Return all about a stack, asking its interpreter; raises StackBroken."""
+    """Return all details of a stack, from its interpreter; raises StackBroken."""
     status = status_of(stack, stacks)
     known = status.model_dump()
     if not status.ready or stack.backend is None:
@@ -71,7 +71,7 @@ def _looked_at(stack: StackManifest, stacks: Path) -> tuple[str | None, str]:
 
 
 def _lacking(stack: StackManifest, command: Command) -> Iterator[str]:
-    """Yield what the store of models lacks of the files that a run by default needs."""
+    """Yield the files missing in the store of models that a run with default knobs needs."""
     store = Store(user_tasks().parent)
     defaults = defaults_of(stack.knobs)
     for file, known in command.needed(defaults).items():

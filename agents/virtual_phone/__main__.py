@@ -1,4 +1,4 @@
-"""`python -m agents.virtual_phone --profile NAME`: be a virtual phone until a signal comes.
+"""`python -m agents.virtual_phone --profile NAME`: run a virtual phone until a signal comes.
 
 Prints PhoneFacts as a JSON line when adb can connect to it (`adb connect 127.0.0.1:PORT`). With
 --until-stdin-closes it is a helper: the line is its reply, and it ends with its caller.
@@ -32,7 +32,7 @@ def main() -> int:
         lifeline = options.until_stdin_closes
         return launch.run(setup, options.folder, options.port, until_stdin_closes=lifeline)
     except UserError as error:
-        if options.until_stdin_closes:  # a process has started it, and hears
+        if options.until_stdin_closes:  # started by a process, which reads standard output
             Replies(sys.stdout).error(error)
         else:
             say(f"{error}", err=True)

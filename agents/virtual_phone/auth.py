@@ -1,8 +1,8 @@
-"""How a phone knows a host: RSA signatures over a random token, public keys in Android's struct.
+"""Authentication of hosts: RSA signatures over a random token, public keys in Android's format.
 
-The struct (AOSP libcrypto_utils/android_pubkey.c), 524 bytes, little endian: words in the modulus
-(64), -1/n mod 2^32, the modulus n, 2^4096 mod n, the exponent. A key file holds one key a line:
-the struct in base64, then a name.
+The format (AOSP libcrypto_utils/android_pubkey.c), 524 bytes, little endian: words in the modulus
+(64), -1/n mod 2^32, the modulus n, 2^4096 mod n, the exponent. A key file holds one key a line: the
+struct in base64, then a name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def encode_public_key(key: RSAPublicKey) -> bytes:
 
 
 def decode_public_key(data: bytes) -> RSAPublicKey:
-    """Read Android's struct; raises ValueError if it is no consistent 2048-bit RSA key."""
+    """Parse Android's struct; raises ValueError if it is not a consistent 2048-bit RSA key."""
     if len(data) != KEY_STRUCT.size:
         raise ValueError(f"a key of {len(data)} bytes instead of {KEY_STRUCT.size}")
     _, _, modulus_bytes, _, exponent = KEY_STRUCT.unpack(data)
@@ -67,7 +67,7 @@ def decode_public_key(data: bytes) -> RSAPublicKey:
 
 
 def parse_public_key(line: bytes) -> RSAPublicKey:
-    """Read a key as adb sends and stores it: base64, a space, a name; raises ValueError."""
+    """Parse a key as adb sends and stores it: base64, a space, a name; raises ValueError."""
     encoded = line.rstrip(b"\0").split(maxsplit=1)[:1]
     try:
         data = base64.b64decode(encoded[0] if encoded else b"", validate=True)
@@ -87,7 +87,7 @@ def load_keys(path: Path) -> list[RSAPublicKey]:
 
 
 def verifies(key: RSAPublicKey, token: bytes, signature: bytes) -> bool:
-    """Tell whether the signature is the key's, over the token taken as a SHA-1 digest."""
+    """Return whether the signature is the key's, over the token taken as a SHA-1 digest."""
     try:
         key.verify(signature, token, padding.PKCS1v15(), Prehashed(hashes.SHA1()))
     except InvalidSignature:
@@ -96,27 +96,27 @@ def verifies(key: RSAPublicKey, token: bytes, signature: bytes) -> bool:
 
 
 class Gate:
-    """Which hosts may in: those whose key is known, and those the phone's user lets in."""
+    """Admits hosts: those with a known key, and those that the phone's user allows."""
 
     def __init__(self, keys: Iterable[RSAPublicKey], *, locked: bool) -> None:
         self._keys = list(keys)
         self._asking: dict[asyncio.Future[None], RSAPublicKey] = {}
         self.locked = locked
-        """Whether hosts have to prove who they are (`ro.adb.secure`)."""
+        """Whether hosts must authenticate (`ro.adb.secure`)."""
         self.refusing = False
-        """Whether the phone's user lets nobody in, known or not."""
+        """Whether the phone's user refuses every host, known or not."""
 
     def knows(self, token: bytes, signature: bytes) -> bool:
-        """Tell whether one of the known keys has signed the token."""
+        """Return whether one of the known keys has signed the token."""
         return not self.refusing and any(verifies(k, token, signature) for k in self._keys)
 
     @property
     def asking(self) -> int:
-        """How many questions are open."""
+        """The number of open questions."""
         return len(self._asking)
 
     async def ask(self, key: RSAPublicKey) -> None:
-        """Show the question "Allow USB debugging?"; returns when it has been answered with yes."""
+        """Ask "Allow USB debugging?"; return when it has been allowed."""
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking[answer] = key
         try:
@@ -125,7 +125,7 @@ class Gate:
             del self._asking[answer]
 
     def allow(self) -> int:
-        """Answer every open question with yes, always from this computer; return their number."""
+        """Allow every open question, permanently for its host; return their number."""
         if self.refusing:
             return 0
         for answer, key in self._asking.items():

@@ -1,4 +1,4 @@
-"""A phone's battery: charge integrated from the model's power, as Android and sysfs tell it."""
+"""A phone's battery: charge integrated from the modelled power, in Android's and sysfs' formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat
 from controller.contracts.base import Contract
 
 _EMPTY_V, _FULL_V = 3.5, 4.4
-"""Open-circuit voltage of a lithium-ion cell, taken as linear between."""
+"""Open-circuit voltages of a lithium-ion cell; linear in between."""
 
 
 class ChargeStatus(enum.IntEnum):
@@ -22,12 +22,12 @@ class ChargeStatus(enum.IntEnum):
 
     @property
     def sysfs(self) -> str:
-        """The word in /sys/class/power_supply/battery/status."""
+        """The text in /sys/class/power_supply/battery/status."""
         return self.name.capitalize()
 
 
 class Battery(Contract):
-    """A battery at one moment."""
+    """The state of a battery at one moment."""
 
     capacity_mah: PositiveFloat
     level_percent: Annotated[float, Field(ge=0, le=100)]
@@ -41,7 +41,7 @@ class Battery(Contract):
 
     @property
     def status(self) -> ChargeStatus:
-        """Whether it charges."""
+        """The charging status."""
         if not self.charging:
             return ChargeStatus.DISCHARGING
         return ChargeStatus.FULL if self.level_percent >= 100 else ChargeStatus.CHARGING
@@ -53,14 +53,14 @@ class Battery(Contract):
         return (self.charger_ma if self.charging else 0.0) - 1000 * power_w / self.voltage_v
 
     def after(self, power_w: float, dt_s: float) -> Battery:
-        """Return the battery dt_s seconds later, the phone drawing this power."""
+        """Return the battery dt_s seconds later, while the phone uses this power."""
         gained = 100 * self.current_ma(power_w) * dt_s / 3600 / self.capacity_mah
         level = min(100.0, max(0.0, self.level_percent + gained))
         return self.model_copy(update={"level_percent": level})
 
 
 def dumpsys_battery(battery: Battery, celsius: float) -> str:
-    """Return what `dumpsys battery` prints; temperature in tenths of a degree, voltage in mV."""
+    """Return the output of `dumpsys battery`; temperature in tenths of a degree, voltage in mV."""
     usb = str(battery.charging).lower()
     return f"""Current Battery Service state:
   AC powered: false

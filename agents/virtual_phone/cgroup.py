@@ -1,4 +1,4 @@
-"""A share of the cores for a phone, where a cgroup of version 2 may be written."""
+"""The CPU quota of a phone, where a cgroup of version 2 is writable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PERIOD_US = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What came of asking for a share."""
+    """The outcome of setting a quota."""
 
     enforced: bool
     reason: str
@@ -21,10 +21,10 @@ class Quota:
 
 
 def candidates(mountinfo: str, membership: str) -> tuple[Path, ...]:
-    """Return where a cgroup may be made: below this process's own, or beside it.
+    """Return where a cgroup may be created: below this process's own, or beside it.
 
-    `mountinfo` and `membership` are the texts of /proc/self/mountinfo and /proc/self/cgroup; of
-    cgroups of version 2 there may be none.
+    `mountinfo` and `membership` are the texts of /proc/self/mountinfo and /proc/self/cgroup; there
+    may be no cgroups of version 2.
     """
     path = next((li[3:] for li in membership.splitlines() if li.startswith("0::/")), None)
     for line in mountinfo.splitlines():
@@ -37,7 +37,8 @@ def candidates(mountinfo: str, membership: str) -> tuple[Path, ...]:
 
 
 def limit(name: str, cores: float, parents: Sequence[Path]) -> Quota:
-    """Move this process into a new cgroup of so many cores, below the first parent that lets it."""
+    """Move this process into a new cgroup with this many cores, below the first parent that allows
+    it."""
     reason = "no cgroup of version 2 is mounted"
     for parent in parents:
         mine = parent / name

@@ -1,6 +1,6 @@
 """Android's own commands, as shell scripts in the phone's /system/bin.
 
-They read what the phone keeps in files: properties, settings and the texts of its services.
+They read files of the phone: properties, settings and outputs of its services.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ esac
 
 
 def scripts(*, old: bool, programs: Collection[str] = ()) -> dict[str, str]:
-    """Return each command's script by its name; Android 5 has no `cmd`.
+    """Return the script of each command by name; Android 5 has no `cmd`.
 
-    programs: of those that a phone has; all, if none is named.
+    programs: only these commands; empty: all.
     """
     commands = {
         "getprop": _GETPROP,

@@ -29,12 +29,12 @@ from agents.virtual_phone.wire import (
 MAX_STREAMS = 128
 MAX_TASKS = 4 * MAX_STREAMS
 MAX_DESTINATION = 1 << 18
-"""Bytes; beyond what Linux takes as one argument of a command (MAX_ARG_STRLEN, 128 KiB)."""
+"""Bytes; more than Linux allows for one argument of a command (MAX_ARG_STRLEN, 128 KiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a phone brings to a new connection."""
+    """Settings of a phone for a new connection."""
 
     dialect: Dialect
     banner: bytes
@@ -44,7 +44,7 @@ class Terms:
 
 
 class Connection:
-    """Runs until the peer goes, breaks the protocol, or a fault cuts the link."""
+    """Runs until the peer leaves, violates the protocol, or a fault cuts the link."""
 
     def __init__(
         self, terms: Terms, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -55,7 +55,7 @@ class Connection:
         self._writer = writer
         self._writing = asyncio.Lock()
         self._version = VERSION_CHECKSUM
-        # An adb server that reconnects sends its CNXN as agreed before: without a checksum.
+        # A reconnecting adb server sends its CNXN in the version agreed before: without a checksum.
         self._version_heard = VERSION_NO_CHECKSUM
         self._max_payload = terms.dialect.max_payload
         self._streams: dict[int, Stream] = {}
@@ -66,13 +66,13 @@ class Connection:
         self._reverses = Reverses(self._open_to_peer)
         self._services = Services(terms.dialect, terms.env, self._plug, self._reverses)
         self.let_in = False
-        """Whether the peer has proved who it is, where that is asked."""
+        """Whether the peer has authenticated, if that is required."""
 
     async def run(self) -> None:
-        """Serve the peer to its end.
+        """Serve the peer until the connection ends.
 
-        Raises ProtocolViolation, LinkCut, asyncio.IncompleteReadError or OSError, for whichever
-        reason it ended. Leaves no stream, listener or command behind.
+        Raises ProtocolViolation, LinkCut, asyncio.IncompleteReadError or OSError, by the reason for
+        its end. Leaves no stream, listener or command behind.
         """
         reading = asyncio.create_task(self._read())
         try:
@@ -125,7 +125,7 @@ class Connection:
                 raise ProtocolViolation(f"AUTH of type {said.arg0}")
 
     async def _ask(self, key: RSAPublicKey) -> None:
-        # The peer has nothing to say meanwhile: what comes is its end.
+        # The peer sends nothing meanwhile, so data means its end.
         asking = asyncio.create_task(self._terms.gate.ask(key))
         hearing = asyncio.create_task(self._receive())
         try:

@@ -1,4 +1,4 @@
-"""How a running phone is told what to do: JSON lines over a Unix socket in its folder."""
+"""The control interface of a running phone: JSON lines over a Unix socket in its folder."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ MAX_LINE = 1 << 16
 
 
 class GetStatus(Contract):
-    """How is the phone?"""
+    """A request for the phone's status."""
 
     op: Literal["status"] = "status"
 
 
 class SetFaults(Contract):
-    """From now on these are the phone's faults, and no others."""
+    """A request to replace all faults of the phone."""
 
     op: Literal["set_faults"] = "set_faults"
     faults: tuple[Fault, ...]
 
 
 class SetConditions(Contract):
-    """Put the phone into a condition, from which its models go on; what is None stays."""
+    """A request to set the phone's conditions, from which its models continue; None: unchanged."""
 
     op: Literal["set_conditions"] = "set_conditions"
     battery_percent: Annotated[float, Field(ge=0, le=100)] | None = None
     charging: bool | None = None
     temperatures_c: dict[str, float] = {}
-    """By the name of the zone."""
+    """By name of the zone."""
 
 
 class AllowHost(Contract):
-    """Answer the phone's open question "Allow USB debugging?" with yes."""
+    """A request to allow the phone's open question "Allow USB debugging?"."""
 
     op: Literal["allow_host"] = "allow_host"
 
@@ -54,26 +54,26 @@ REQUEST: TypeAdapter[Request] = TypeAdapter(Request)
 
 
 class PhoneStatus(Contract):
-    """The answer to every request: how the phone is now."""
+    """The answer to every request: the phone's status."""
 
     serial: str
     faults: tuple[Fault, ...]
     connections: int
     asking: int
-    """Hosts that wait to be let in."""
+    """Number of hosts that wait to be allowed."""
     battery_percent: float
     charging: bool
     temperatures_c: dict[str, float]
     thermal_status: ThermalStatus
     cpu_s: float
-    """CPU seconds its processes have used."""
+    """CPU seconds used by its processes."""
     processes: int
     """Live processes of its commands."""
     storage_free_bytes: int
 
 
 class Refusal(Contract):
-    """A request that could not be met; nothing was changed."""
+    """The answer to a request that could not be met; nothing was changed."""
 
     refused: str
 
@@ -107,7 +107,7 @@ async def serve(control: socket.socket, answer: Answer) -> asyncio.Server:
                 said = Refusal(refused=str(error))
             writer.write(said.model_dump_json().encode() + b"\n")
             await writer.drain()
-        except (ValueError, ConnectionError):  # a line beyond the limit, or nobody to answer
+        except (ValueError, ConnectionError):  # a line over the limit, or the peer is gone
             return
         finally:
             writer.close()
@@ -140,5 +140,5 @@ async def ask(folder: Path, request: Request) -> PhoneStatus:
 
 
 def _address(directory: int) -> str:
-    # A socket's path may have 107 bytes; a folder's may be longer.
+    # A socket's path may have 107 bytes; that of a folder may be longer.
     return f"/proc/self/fd/{directory}/{SOCKET}"

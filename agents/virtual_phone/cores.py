@@ -1,4 +1,4 @@
-"""The part of the host a phone gets: which cores, and what it shows of them."""
+"""The host cores of a phone, and what the phone shows of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOST_CPUS = Path("/sys/devices/system/cpu")
 
 
 def parse_cores(text: str) -> tuple[int, ...]:
-    """Read a kernel-style list such as `0,2-3`; raises PhoneOptionsInvalid."""
+    """Parse a list in the kernel's format such as `0,2-3`; raises PhoneOptionsInvalid."""
     try:
         ranges = [part.partition("-")[::2] for part in text.split(",")]
         cores = {c for low, high in ranges for c in range(int(low), int(high or low) + 1)}
@@ -25,7 +25,7 @@ def parse_cores(text: str) -> tuple[int, ...]:
 def choose_cores(
     wanted: Sequence[int] | None, count: int, free: Collection[int]
 ) -> tuple[int, ...]:
-    """Return the cores named, else the first `count` of those this process may use.
+    """Return the cores in `wanted`, else the first `count` of those that this process may use.
 
     Raises PhoneOptionsInvalid if this process may not use them, or too few.
     """
@@ -43,10 +43,10 @@ def choose_cores(
 
 
 def sysfs_of(cores: Sequence[int], host: Path = HOST_CPUS) -> dict[Path, str]:
-    """Return the files of a phone's /sys/devices/system/cpu, by their path below it.
+    """Return the files of a phone's /sys/devices/system/cpu, by relative path.
 
-    Cores keep their numbers on the host, so that they agree with the phone's affinity, and the
-    host's topology and caches.
+    Cores keep their host numbers, so that they agree with the phone's affinity, and with the host's
+    topology and caches.
     """
     listed = ",".join(map(str, sorted(cores)))
     files = {Path(name): listed for name in ("present", "possible", "online")}
@@ -62,5 +62,5 @@ def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
         if path.is_file():
             try:
                 yield path, path.read_text().rstrip("\n")
-            except (OSError, UnicodeDecodeError):  # some of sysfs can't be read by everybody
+            except (OSError, UnicodeDecodeError):  # not every user can read all of sysfs
                 continue

@@ -39,27 +39,27 @@ MARKER = "BENCHFARM_PHONE"
 """Environment variable of every process of a phone; its value is the serial."""
 MAX_CONNECTIONS = 32
 MAX_STRANGERS = 16
-"""Connections that have not been let in: another one takes the place of the oldest."""
+"""Most unauthenticated connections; a new one replaces the oldest."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class PhoneSetup:
-    """All that a phone is made of."""
+    """The settings of a phone."""
 
     profile: Profile
     serial: str
     cores: tuple[int, ...]
     """Host cores, which this process is pinned to."""
     keys: tuple[RSAPublicKey, ...] | None
-    """Hosts that may in, besides those the phone's user allows; None lets every host in."""
+    """Keys of allowed hosts, besides those that the phone's user allows; None: allow every host."""
     faults: tuple[Fault, ...]
     emulator: Emulator | None = None
 
 
 @dataclass(slots=True)
 class Daemon:
-    """Holds what outlives a connection."""
+    """The state of a phone that outlives a connection."""
 
     setup: PhoneSetup
     storage: Storage
@@ -68,7 +68,7 @@ class Daemon:
     link: Link = field(default_factory=Link)
     faults: Sequence[Fault] = ()
     _connections: dict[asyncio.Task[None], Connection] = field(default_factory=dict)
-    """The oldest first."""
+    """Sorted by age, oldest first."""
     _strangers_gone: int = 0
 
     @classmethod
@@ -80,7 +80,7 @@ class Daemon:
         return daemon
 
     async def run(self, adb: socket.socket, owner: socket.socket, ready: int) -> None:
-        """Serve until this process is killed; writes to `ready` when it can be connected to."""
+        """Serve until this process is killed; writes to `ready` when adb can connect."""
         self._show()
         await control.serve(owner, self.answer)
         await asyncio.start_server(self._accepted, sock=adb, limit=MAX_PAYLOAD)
@@ -91,7 +91,7 @@ class Daemon:
             await asyncio.sleep(sensors.PERIOD_S)
 
     def answer(self, request: control.Request) -> control.PhoneStatus:
-        """Do what the owner asks; raises OSError or ValueError, having changed nothing."""
+        """Answer a request of the owner; raises OSError or ValueError, having changed nothing."""
         match request:
             case control.SetFaults():
                 self.set_faults(request.faults)
@@ -102,7 +102,7 @@ class Daemon:
         return self._status()
 
     def set_faults(self, faults: Sequence[Fault]) -> None:
-        """Replace the faults; raises OSError if the storage can't be changed while it is used."""
+        """Replace the faults; raises OSError if the storage can't be changed while it is in use."""
         self._change_storage(faults)
         self.gate.refusing = find(Unauthorized, faults) is not None
         self.gate.locked = self.gate.refusing or self.setup.keys is not None
@@ -180,12 +180,12 @@ class Daemon:
         for task in strangers[: max(0, len(strangers) - MAX_STRANGERS + 1)]:
             task.cancel()
         connection = Connection(self._terms(), reader, writer)
-        # A task of its own: asyncio takes a cancelled callback for a fault in the program.
+        # In a task, since asyncio treats a cancelled callback as a program error.
         task = asyncio.create_task(self._serve(connection))
         self._connections[task] = connection
         task.add_done_callback(self._connections.pop)
         await asyncio.wait({task})
-        writer.transport.abort()  # of one that was cancelled before it began
+        writer.transport.abort()  # if it was cancelled before it began
 
     async def _serve(self, connection: Connection) -> None:
         try:
@@ -198,7 +198,8 @@ class Daemon:
             self._log_end(connection, end)
 
     def _log_end(self, connection: Connection, end: Exception) -> None:
-        """Log why a connection has ended; of strangers, who could fill the disk, ever fewer."""
+        """Log why a connection ended; those of strangers ever more rarely, so that they can't fill
+        the disk."""
         if connection.let_in:
             log.info("connection ended: %s", end)
             return

@@ -1,7 +1,7 @@
-"""Programs of another processor on a virtual phone: the kernel has qemu run them.
+"""Programs of another processor on a virtual phone: the kernel runs them with qemu.
 
 A user namespace around the phone's own has its own table of program formats (binfmt_misc, Linux
-6.7), which names qemu; the host's table is left alone.
+6.7), which names qemu; the host's table is unchanged.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from agents.virtual_phone import syscalls
 from agents.virtual_phone.errors import PhoneNotRunning
 
 ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a", "armv7l": "armeabi-v7a", "i686": "x86"}
-"""Android's names of what a kernel calls its machine."""
+"""Machine name of the kernel → Android's ABI."""
 _FORMATS = Path("/proc/sys/fs/binfmt_misc")
 _ASKED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """One that can be emulated."""
+    """A processor that can be emulated."""
 
     program: str
-    """qemu's, which Debian calls so, or so with `-static` behind it."""
+    """Name of qemu's program; in Debian possibly with the suffix `-static`."""
     model: str
-    """As qemu names it. The default has SVE, with which XNNPACK's int8 kernels answer wrongly."""
+    """Name of the model in qemu. The default has SVE, with which XNNPACK's int8 kernels give wrong
+    results."""
     magic: bytes
     mask: bytes
-    """Which bits of the magic count: of ELF files that can be executed (elf(5))."""
+    """Mask of the magic: matches executable ELF files (elf(5))."""
     core: str
-    """What /proc/cpuinfo says of each core, by which a runtime chooses its kernels."""
+    """Text of each core in /proc/cpuinfo, by which a runtime chooses its kernels."""
 
 
 PROCESSORS = {
@@ -49,12 +50,12 @@ PROCESSORS = {
         "CPU part\t: 0xd0b\nCPU revision\t: 1\n",
     )
 }
-"""By ABI."""
+"""ABI → processor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emulator:
-    """A qemu of this host, for the programs of one ABI."""
+    """A qemu on this host, for programs of one ABI."""
 
     processor: Processor
     path: Path
@@ -62,12 +63,12 @@ class Emulator:
 
     @property
     def words(self) -> str:
-        """What results say of it."""
+        """Its description in results."""
         return f"{self.processor.program} {self.version}, {self.processor.model}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What its programs are started with."""
+        """Environment variables of its programs."""
         return {"QEMU_CPU": self.processor.model}
 
     def cpuinfo(self, cores: int) -> str:
@@ -75,24 +76,24 @@ class Emulator:
         return "\n".join(f"processor\t: {n}\n{self.processor.core}" for n in range(cores))
 
     def register(self) -> None:
-        """Have the kernel run its programs; called in a user namespace of one's own.
+        """Register it with the kernel; called in a user namespace of its own.
 
-        The mount has to be left there as long as they are run. Raises OSError.
+        The mount must stay as long as programs run. Raises OSError.
         """
         syscalls.mount("phone", _FORMATS, "binfmt_misc")
         magic, mask = (
             "".join(f"\\x{byte:02x}" for byte in bits)
             for bits in (self.processor.magic, self.processor.mask)
         )
-        # F opens qemu now: it lies where no phone's tree has it.
+        # F opens qemu now, since it is not in a phone's tree.
         line = f":{self.processor.program}:M::{magic}:{mask}:{self.path}:F"
         (_FORMATS / "register").write_text(line)
 
 
 def emulator_for(abi: str | None) -> Emulator | None:
-    """Return what a phone of this ABI needs; None if it is this host's own, or not said.
+    """Return the emulator for an ABI; None if it is this host's own, or not given.
 
-    Raises PhoneNotRunning if there is none here.
+    Raises PhoneNotRunning if it is not installed.
     """
     if abi is None or abi == ABIS.get(platform.machine()):
         return None

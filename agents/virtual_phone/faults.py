@@ -1,4 +1,4 @@
-"""What can go wrong with a phone, on demand: at its start or while it runs."""
+"""Faults of a phone, set at its start or while it runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Offline(Contract):
 
 
 class Unauthorized(Contract):
-    """The phone's user never lets this computer in."""
+    """The phone's user never allows this computer."""
 
     kind: Literal["unauthorized"] = "unauthorized"
 
@@ -33,29 +33,29 @@ class Hang(Contract):
 
 
 class Slow(Contract):
-    """A slow cable: both directions together pass this many bytes a second."""
+    """A slow cable: total bytes a second of both directions."""
 
     kind: Literal["slow"] = "slow"
     bytes_per_s: PositiveInt
 
 
 class Disconnect(Contract):
-    """The cable comes off once, at the one given moment."""
+    """The cable is unplugged once, at the given moment."""
 
     kind: Literal["disconnect"] = "disconnect"
     after_bytes: PositiveInt | None = None
-    """When this many payload bytes have passed, both directions together, since it was set."""
+    """After this many payload bytes of both directions since the fault was set."""
     shell_output: bool = False
-    """At the first output of a command."""
+    """At the first output of any command."""
     command: str | None = None
-    """When a command with this word in it has started."""
+    """At the start of a command that contains this word."""
     stay_offline: bool = False
-    """Afterwards the phone is offline, until the faults are set anew."""
+    """Afterwards the phone is offline until the faults are set again."""
     away_s: Annotated[float, Field(ge=0, le=600)] = 0.0
-    """Afterwards it is offline for so long, as while a daemon restarts."""
+    """Afterwards it is offline for this many seconds, as during a restart of the daemon."""
     silent: bool = False
-    """Nobody is told, as when a phone leaves its network: the connection stays and carries nothing,
-    commands go on, a new connection is served."""
+    """The connection breaks silently, as when a phone leaves its network: it stays open without
+    data, commands go on, and a new connection is served."""
 
     @model_validator(mode="after")
     def _one_moment(self) -> Self:
@@ -67,7 +67,7 @@ class Disconnect(Contract):
 
 
 class FullStorage(Contract):
-    """All but this much of the storage is taken; deleting a file frees its space."""
+    """The storage is full except for this much; deleting a file frees its space."""
 
     kind: Literal["full_storage"] = "full_storage"
     free_bytes: Annotated[int, Field(ge=0)] = 0
@@ -80,7 +80,7 @@ class ReadOnly(Contract):
 
 
 class NoExec(Contract):
-    """/data/local/tmp is mounted noexec: no program on it is executed."""
+    """/data/local/tmp is mounted noexec, so programs there can't be executed."""
 
     kind: Literal["no_exec"] = "no_exec"
 
@@ -100,7 +100,7 @@ _Kind = TypeVar("_Kind", bound=Contract)
 
 
 def parse_fault(text: str) -> Fault:
-    """Read `kind` or `kind:key=value,key=value`; raises PhoneOptionsInvalid."""
+    """Parse `kind` or `kind:key=value,key=value`; raises PhoneOptionsInvalid."""
     kind, _, rest = text.partition(":")
     pairs = (pair.partition("=") for pair in rest.split(",") if pair)
     try:
@@ -115,19 +115,19 @@ def parse_fault(text: str) -> Fault:
 
 
 def find(kind: type[_Kind], faults: Sequence[Fault]) -> _Kind | None:
-    """Return the fault of this kind, None if it is not set."""
+    """Return the fault of this kind, or None."""
     return next((fault for fault in faults if isinstance(fault, kind)), None)
 
 
 def after_cut(faults: Sequence[Fault]) -> tuple[Fault, ...]:
-    """Return the faults that are left when the Disconnect among them has happened."""
+    """Return the faults that remain after their Disconnect."""
     cut = find(Disconnect, faults)
     rest = tuple(fault for fault in faults if fault is not cut)
     return (*rest, Offline()) if cut and cut.stay_offline else rest
 
 
 class Link:
-    """The cable: what passes it is delayed, held back or cut off as the faults say."""
+    """The cable: delays, holds back or cuts messages by the faults."""
 
     def __init__(self) -> None:
         self._answering = asyncio.Event()
@@ -137,7 +137,7 @@ class Link:
         self._offline = False
         self._back_at = 0.0
         self.was_cut = False
-        """Whether the Disconnect among the faults has happened."""
+        """Whether a Disconnect has happened."""
 
     @property
     def offline(self) -> bool:
@@ -145,7 +145,7 @@ class Link:
         return self._offline or time.monotonic() < self._back_at
 
     def set(self, faults: Sequence[Fault]) -> None:
-        """Behave as these faults say from now on; a Disconnect starts to count."""
+        """Apply these faults from now on; a Disconnect starts to count."""
         self._offline, self._back_at = find(Offline, faults) is not None, 0.0
         self._slow = find(Slow, faults)
         self._disconnect = find(Disconnect, faults)
@@ -156,7 +156,7 @@ class Link:
             self._answering.set()
 
     async def carry(self, payload_bytes: int) -> None:
-        """Wait as long as a message takes; called for each; raises LinkCut if it never arrives."""
+        """Delay a message as the faults say; called for each. Raises LinkCut if it is lost."""
         await self._answering.wait()
         if self._slow:
             await asyncio.sleep(payload_bytes / self._slow.bytes_per_s)
@@ -166,13 +166,13 @@ class Link:
             self._cut(fault)
 
     def command_started(self, command: str) -> None:
-        """Called when a command's process runs; raises LinkCut."""
+        """Apply faults at the start of a command; raises LinkCut."""
         fault = self._disconnect
         if fault and fault.command and fault.command in command:
             self._cut(fault)
 
     def command_said(self) -> None:
-        """Called before a command's output is sent; raises LinkCut."""
+        """Apply faults before a command's output is sent; raises LinkCut."""
         if self._disconnect and self._disconnect.shell_output:
             self._cut(self._disconnect)
 
@@ -186,14 +186,14 @@ class Link:
 
 
 class Plug:
-    """One connection's end of a link, which may be cut in silence."""
+    """A connection's end of a link, which may be cut silently."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._silent = False
 
     async def carry(self, payload_bytes: int) -> None:
-        """See Link.carry; where it was cut in silence, it never returns."""
+        """See Link.carry; after a silent cut, it never returns."""
         if not self._silent:
             with self._silently():
                 await self._link.carry(payload_bytes)

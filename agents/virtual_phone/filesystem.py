@@ -1,8 +1,8 @@
-"""What a phone's commands see: a tree of its own, and of the host what its commands are made of.
+"""The file tree of a phone's commands: its own files, and the host's programs.
 
-Of the host: the programs and libraries of the system, read-only. The phone's own: /data/local/tmp,
-/data/app and /sdcard (in memory, limited in size, gone with the phone), /system/bin, the sensors
-below /sys, /dev, /etc, /proc with nothing but the phone's processes. Nothing else is there.
+From the host: programs and libraries of the system, read-only. Of the phone: /data/local/tmp,
+/data/app and /sdcard (in memory, limited in size, gone with the phone), /system/bin, the sensors in
+/sys, /dev, /etc, and /proc with only the phone's processes. Nothing else is visible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from agents.virtual_phone import namespaces, syscalls
 
 HIDDEN = Path("/benchfarm")
-"""The phone's memory file system: what is shown elsewhere lies here."""
+"""Mount point of the phone's memory file system, parts of which are shown elsewhere."""
 STORAGE = HIDDEN / "storage"
 SYSFS = HIDDEN / "sys"
 SERVICES = HIDDEN / "services"
@@ -28,7 +28,7 @@ TMP = Path("/data/local/tmp")
 COMMANDS = Path("/system/bin")
 SHELL = COMMANDS / "sh"
 BIN_API_LEVEL = 29
-"""Android 10, the first that has a /bin; before, a script that names /bin/sh does not start."""
+"""Android 10, the first with /bin; before, scripts that name /bin/sh don't start."""
 
 _SHOWN = {
     TMP: STORAGE / "tmp",
@@ -56,7 +56,7 @@ _LINKS = {
 }
 _PROC, _TERMINALS, _SHARED_MEMORY = Path("/proc"), Path("/dev/pts"), Path("/dev/shm")
 _HOSTS = ("keys", "key-users")
-"""Of /proc, what is shown by user and not by process: the owner's."""
+"""Files of /proc about a user instead of a process: the owner's."""
 _MOUNT_FLAGS = syscalls.MS_NOSUID | syscalls.MS_NODEV
 _SMALL = "size=16m,mode=755"
 _SHARED = "size=64m,mode=1777"
@@ -64,21 +64,21 @@ _SHARED = "size=64m,mode=1777"
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What a phone's tree is made of."""
+    """The contents of a phone's tree."""
 
     commands: dict[str, str]
-    """The scripts of /system/bin by name."""
+    """Name → script in /system/bin."""
     hosts: Sequence[str]
-    """The only programs of this host that are there, if any are named."""
+    """Programs of this host to show; empty: all."""
     storage_bytes: int
     api_level: int
-    """Tells what Android's own tree is like."""
+    """Selects the layout of Android's own folders."""
     cpuinfo: str | None = None
-    """/proc/cpuinfo, where it isn't this host's."""
+    """Content of /proc/cpuinfo, if it isn't this host's."""
 
 
 def build(root: Path, tree: Tree) -> None:
-    """Mount a phone's tree at root and make it this namespace's; called by its process 1.
+    """Mount a phone's tree at root and make it this namespace's root; called by its process 1.
 
     Raises OSError.
     """
@@ -116,7 +116,7 @@ def build(root: Path, tree: Tree) -> None:
 
 
 def restrict_tmp(*, read_only: bool, no_exec: bool) -> None:
-    """Forbid or allow writing to /data/local/tmp, and executing what is there.
+    """Forbid or allow writing to /data/local/tmp, and executing files there.
 
     Raises OSError, EBUSY while files are written.
     """
@@ -132,7 +132,7 @@ def limit_storage(size_bytes: int) -> None:
 
 
 def storage_in_use() -> int:
-    """Return how many bytes of the phone's storage are taken."""
+    """Return the bytes in use of the phone's storage."""
     found = os.statvfs(STORAGE)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
@@ -150,7 +150,7 @@ def _mount_memory(target: Path, options: str) -> None:
 def _show_system(root: Path, *, with_bin: bool, with_programs: bool) -> None:
     """Show the host's programs and libraries, merged into /usr or not.
 
-    Where they are merged, /bin can be left out; where not, it is what holds the programs.
+    If they are merged, /bin can be left out; if not, it holds the programs.
     """
     left_out = frozenset[Path]() if with_programs else _PROGRAMS
     restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
@@ -164,7 +164,7 @@ def _show_system(root: Path, *, with_bin: bool, with_programs: bool) -> None:
 
 
 def _show_programs(folder: Path, names: Sequence[str]) -> None:
-    """Show programs of the host, and its shell, each by itself."""
+    """Show some programs of the host, and its shell, each as a separate mount."""
     restrictions = syscalls.READ_ONLY | syscalls.NO_SETUID | syscalls.NO_DEVICES
     for name in ("sh", *names) if names else ():
         found = _HOSTS_SHELL if name == "sh" else shutil.which(name, path="/usr/bin:/bin")

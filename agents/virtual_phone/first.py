@@ -1,7 +1,7 @@
 """Process 1 of a phone: confines itself, starts the daemon, keeps its log and storage, and reaps.
 
-The daemon answers what comes from outside. Of the host it has what it needs and nothing more: the
-two sockets, this process at the other end of two more, and no privilege.
+The daemon answers requests from outside. From the host it has only two sockets and a link to this
+process for log and storage, and no privilege.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from agents.virtual_phone.namespaces import Confinement
 from controller.platform.terminal import log_visibly
 
 MAX_TASKS = 4096
-"""Processes and threads of a phone."""
+"""Most processes and threads of a phone."""
 LAST_WORDS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """What a phone has of the host, and where it says that it is ready."""
+    """The phone's connections to the host, and where it reports that it is ready."""
 
     adb: socket.socket
     owner: socket.socket
@@ -50,7 +50,7 @@ def be_first(setup: PhoneSetup, way: Confinement, ends: Ends) -> NoReturn:
     """Build the phone's tree, start the daemon, and reap until it ends."""
     status = 1
     try:
-        os.setsid()  # a Ctrl-C is for the process outside
+        os.setsid()  # Ctrl-C is for the process outside
         log = os.open(ends.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         cpus = cores.sysfs_of(setup.cores)
         _settle(setup, way)
@@ -131,7 +131,7 @@ def _send_output_to(log: socket.socket) -> None:
 
 
 def _keep_log(heard: socket.socket, log: int) -> None:
-    # A file of the host's would be within reach of the daemon's sync service, by /proc/self/fd.
+    # A file of the host would be reachable by the daemon's sync service, through /proc/self/fd.
     while said := heard.recv(1 << 16):
         os.write(log, said)
 

@@ -1,6 +1,6 @@
 """Sockets on the phone: the device's end of `adb forward`, and `adb reverse`.
 
-Ports, abstract names and files are the phone's: it has a network of its own, which ends in it.
+Ports, abstract names and files are the phone's own: its network is separate and has no way out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNIX = {"localabstract": "\0", "localfilesystem": "", "local": ""}
 
 
 async def connect(destination: str) -> Service:
-    """Connect to a socket on the phone; raises OSError, also for an address that is none."""
+    """Connect to a socket on the phone; raises OSError, also for an invalid address."""
     kind, _, name = destination.partition(":")
     if kind in _UNIX:
         reader, writer = await asyncio.open_unix_connection(_UNIX[kind] + name)
@@ -47,7 +47,7 @@ async def join(stream: Stream, reader: asyncio.StreamReader, writer: asyncio.Str
 
     tasks = {asyncio.create_task(to_peer()), asyncio.create_task(from_peer())}
     try:
-        # An adb stream has no half-closed state: the first end ends both, as in adbd.
+        # An adb stream can't be half closed: the first end closes both, as in adbd.
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             with suppress(OSError, StreamClosed):

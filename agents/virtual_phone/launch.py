@@ -1,7 +1,7 @@
-"""Starts a phone: sockets and namespaces, its process 1, the daemon; then watches over them.
+"""Starts a phone: sockets, namespaces, process 1 and the daemon; then watches over them.
 
 Three processes: this one outside, which owns the folder; process 1 of the phone's namespaces, which
-reaps; the daemon. When the first ends, however it ends, the kernel ends all others.
+reaps; the daemon. When this process ends, for any reason, the kernel ends the others.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a phone is kept and reached."""
+    """A phone's folder and address."""
 
     folder: Path
     temporary: bool
-    """Whether the folder goes with the phone."""
+    """Whether the folder is removed with the phone."""
     port: int
     adb: socket.socket
     owner: socket.socket
 
     @classmethod
     def make(cls, folder: Path | None, port: int) -> Place:
-        """Listen on 127.0.0.1 and make the folder; raises PhoneOptionsInvalid."""
+        """Listen on 127.0.0.1 and create the folder; raises PhoneOptionsInvalid."""
         try:
             adb = socket.create_server(("127.0.0.1", port))
-            # Accepted connections inherit it; asyncio sets it only on sockets it has made.
+            # Accepted connections inherit it; asyncio sets it only on sockets that it created.
             adb.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except (OSError, OverflowError) as error:
             remedy = "Choose another port, or 0 for a free one."
@@ -76,10 +76,10 @@ def _refuse_others(folder: Path) -> None:
 
 
 def run(setup: PhoneSetup, folder: Path | None, port: int, *, until_stdin_closes: bool) -> int:
-    """Be a phone until a signal (or the end of standard input) comes; return the exit status.
+    """Run a phone until a signal (or the end of standard input) comes; return the exit status.
 
-    Prints one JSON line when adb can connect. Without a folder it makes one, and removes it at its
-    end. Raises PhoneOptionsInvalid, PhoneUnconfined or PhoneNotRunning.
+    Prints one JSON line when adb can connect. Without a folder it creates one, and removes it at
+    its end. Raises PhoneOptionsInvalid, PhoneUnconfined or PhoneNotRunning.
     """
     os.umask(0o077)
     way = namespaces.choose(setup.emulator)
@@ -108,7 +108,8 @@ def _quota(setup: PhoneSetup) -> cgroup.Quota:
 
 
 def _fork_first(setup: PhoneSetup, way: Confinement, place: Place) -> tuple[int, int]:
-    """Fork process 1 of the phone; return its id, and where it says that it is ready."""
+    """Fork process 1 of the phone; return its id, and the descriptor on which it reports that it is
+    ready."""
     heard, said = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -171,7 +172,7 @@ def _watch(first: int, *, until_stdin_closes: bool) -> int:
 def _clear_up(first: int, place: Place, quota: cgroup.Quota) -> None:
     for number in _STOP:
         signal.signal(number, signal.SIG_IGN)
-    os.kill(first, signal.SIGKILL)  # the kernel kills its whole namespace with it
+    os.kill(first, signal.SIGKILL)  # the kernel then kills its whole namespace
     os.waitpid(first, 0)
     (place.folder / control.SOCKET).unlink(missing_ok=True)
     if place.temporary:

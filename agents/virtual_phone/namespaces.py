@@ -1,8 +1,8 @@
-"""What a phone is confined in: namespaces, and an id that nobody else has.
+"""The confinement of a phone: namespaces, and a user id that nobody else has.
 
 In a user namespace the phone's process 1 is privileged over the phone only. Where user namespaces
-are forbidden, root can do without. Either way nothing that a host can talk to or start, the daemon
-and its commands, has a capability or can get one.
+are forbidden, root can do without. Either way the daemon and its commands, which a host can reach,
+have no capability and can't get one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from agents.virtual_phone.errors import PhoneUnconfined
 SHELL_ID = 2000
 """User and group of `adb shell` on Android."""
 ROOT_ID = 0
-"""Who may change a namespace's table of program formats."""
+"""The user that may change a namespace's table of program formats."""
 MAKER_ID = 1
 STAGE = Path("/tmp")
-"""Where a phone's tree is put together, unseen outside the phone's own mount namespace."""
+"""Where a phone's tree is assembled, visible only in the phone's own mount namespace."""
 _INSIDE = (
     syscalls.CLONE_NEWNS
     | syscalls.CLONE_NEWNET
@@ -33,28 +33,28 @@ _INSIDE = (
 )
 _PROC_FLAGS = syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
 _UNUSED = (range(1_900_000_000, 1_905_000_000), range(60_000, 65_000))
-"""Ids that systems give to no user; the second where a container has only 65,536."""
+"""Ids that systems assign to no user; the second for containers with only 65,536 ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How a phone is kept apart on this system."""
+    """How phones are confined on this system."""
 
     users: bool
-    """Whether it has a user namespace."""
+    """Whether it uses a user namespace."""
     user: int
     group: int
     """Ids of the phone on the host."""
     shared: bool
-    """Whether they are its owner's, who is not root; else they are nobody's."""
+    """Whether the ids are those of its owner, who is not root; else nobody has them."""
     emulator: Emulator | None = None
-    """What runs its programs, where this host's processor can't."""
+    """The emulator of its programs, if this host's processor can't run them."""
 
 
 def choose(emulator: Emulator | None = None) -> Confinement:
     """Return the confinement that works here; raises PhoneUnconfined.
 
-    emulator: only in a user namespace can a phone have one.
+    emulator: requires a user namespace.
     """
     seen = ""
     for way in _ways() if emulator is None else filter(_has_users, _ways()):
@@ -72,9 +72,9 @@ def choose(emulator: Emulator | None = None) -> Confinement:
 
 
 def unused_id(user_map: str, group_map: str, number: int) -> int | None:
-    """Return an id that no user has, a different one for each number, None if there is none.
+    """Return an id that no user has, a different one for each number, or None.
 
-    The maps are the texts of /proc/self/uid_map and gid_map: what ids there are here.
+    The maps are the texts of /proc/self/uid_map and gid_map, which list the ids that exist here.
     """
     for ids in _UNUSED:
         chosen = ids[number % len(ids)]
@@ -84,7 +84,7 @@ def unused_id(user_map: str, group_map: str, number: int) -> int | None:
 
 
 def enter(way: Confinement) -> None:
-    """Move into new namespaces; the next fork is process 1 of them, which is to `settle`.
+    """Move into new namespaces; the next fork is their process 1, which calls `settle`.
 
     Raises OSError.
     """
@@ -92,18 +92,19 @@ def enter(way: Confinement) -> None:
         syscalls.unshare(syscalls.CLONE_NEWPID)
         return
     if way.emulator:
-        # Whoever makes the next one has to have an id in this one.
+        # The creator of the next namespace must have an id in this one.
         maker = () if way.shared else ((MAKER_ID, os.geteuid(), os.getegid()),)
         _enter_users(syscalls.CLONE_NEWNS, way, (ROOT_ID, way.user, way.group), *maker)
         syscalls.mount("none", Path("/"), "", syscalls.MS_REC | syscalls.MS_PRIVATE)
         way.emulator.register()
-        way = replace(way, user=ROOT_ID, group=ROOT_ID)  # as they are called in there
+        way = replace(way, user=ROOT_ID, group=ROOT_ID)  # their ids in the new namespace
     _enter_users(syscalls.CLONE_NEWPID, way, (SHELL_ID, way.user, way.group))
 
 
 def _enter_users(more: int, way: Confinement, *ids: tuple[int, int, int]) -> None:
-    """Move into a user namespace, and more; ids: of user and group in there, user, group here."""
-    # Who may map another id is outside the namespace only.
+    """Move into a user namespace, and others; ids: of user and group inside, and user, group
+    outside."""
+    # Only a process outside the namespace may map another id.
     wait, go = os.pipe()
     parent = os.getpid()
     mapper = os.fork()
@@ -141,7 +142,8 @@ def settle(way: Confinement) -> None:
 
 
 def forbid_more(way: Confinement) -> None:
-    """Let commands make no user namespaces, a way to more of the kernel; called with its own /proc.
+    """Forbid commands to create user namespaces, which would expose more of the kernel; needs the
+    phone's /proc.
 
     Without a user namespace the limit would be the host's. Raises OSError.
     """
@@ -150,7 +152,7 @@ def forbid_more(way: Confinement) -> None:
 
 
 def mount_proc(target: Path) -> None:
-    """Show the processes of this namespace; called by its process 1 or a child."""
+    """Mount /proc with the processes of this namespace; called by its process 1 or a child."""
     syscalls.mount("proc", target, "proc", _PROC_FLAGS)
 
 
@@ -160,7 +162,7 @@ def _ways() -> list[Confinement]:
         return [own]
     users, groups = (Path(f"/proc/self/{kind}_map").read_text() for kind in ("uid", "gid"))
     other = unused_id(users, groups, os.getpid())
-    if other is None:  # a container of one user, who is root in it only
+    if other is None:  # a container with a single user, its root
         return [own]
     return [Confinement(way, user=other, group=other, shared=False) for way in (True, False)]
 
@@ -181,7 +183,7 @@ def _map_ids(
     try:
         if os.read(wait, 1):
             folder = Path(f"/proc/{pid}")
-            if way.shared:  # what Linux demands of those who may map only themselves
+            if way.shared:  # required by Linux of those who may map only themselves
                 (folder / "setgroups").write_text("deny")
             users, groups = [f"{i} {u} 1" for i, u, _ in ids], [f"{i} {g} 1" for i, _, g in ids]
             (folder / "uid_map").write_text("\n".join(users))
@@ -194,7 +196,7 @@ def _map_ids(
 
 
 def _try(way: Confinement) -> str:
-    """Make the namespaces in a process of their own; return what failed, "" if nothing did."""
+    """Try the namespaces in a separate process; return what failed, or ""."""
     heard, said = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -20,7 +20,7 @@ MODULE = "agents.virtual_phone"
 
 
 class VirtualPhone:
-    """A phone in processes of its own; it ends with the block, or with this process."""
+    """A phone in separate processes; it ends with the block, or with this process."""
 
     def __init__(
         self,
@@ -50,27 +50,27 @@ class VirtualPhone:
 
     @property
     def serial(self) -> str:
-        """Its identity, `ro.serialno`."""
+        """Its serial number, `ro.serialno`."""
         return self.facts.serial
 
     @property
     def address(self) -> str:
-        """What `adb connect` takes, and the name adb then gives it."""
+        """Address for `adb connect`, and the name that adb then gives it."""
         return self.facts.address
 
     @property
     def folder(self) -> Path:
-        """Where its log and control socket are."""
+        """Folder of its log and control socket."""
         return Path(self.facts.folder)
 
     @property
     def facts(self) -> PhoneFacts:
-        """All that it said of itself at its start."""
+        """Its facts, as reported at its start."""
         assert self._facts is not None, "it has been started"
         return self._facts
 
     async def __aenter__(self) -> Self:
-        """Start it; raises UserError with what it said if it can't be."""
+        """Start it; raises UserError with its message if that fails."""
         self._process = await asyncio.create_subprocess_exec(
             *python_module(MODULE, "--until-stdin-closes", *self._arguments),
             stdin=PIPE,
@@ -92,15 +92,15 @@ class VirtualPhone:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Switch it off: nothing of it is left."""
+        """Switch it off; nothing of it remains."""
         await self._end()
 
     async def status(self) -> control.PhoneStatus:
-        """Return how it is now."""
+        """Return its status."""
         return await control.ask(self.folder, control.GetStatus())
 
     async def set_faults(self, *faults: Fault) -> control.PhoneStatus:
-        """Give it these faults and no others."""
+        """Replace all its faults by these."""
         return await control.ask(self.folder, control.SetFaults(faults=faults))
 
     async def set_conditions(self, conditions: control.SetConditions) -> control.PhoneStatus:
@@ -108,7 +108,7 @@ class VirtualPhone:
         return await control.ask(self.folder, conditions)
 
     async def allow_host(self) -> control.PhoneStatus:
-        """Let in the hosts that ask."""
+        """Allow the hosts that ask."""
         return await control.ask(self.folder, control.AllowHost())
 
     async def _first_word(self, process: Process) -> PhoneFacts:

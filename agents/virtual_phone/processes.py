@@ -1,4 +1,4 @@
-"""The processes of a phone's commands: pipes or a terminal to them, and their end."""
+"""The processes of a phone's commands: their pipes or terminal, and their end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 CHUNK = 1 << 16
 GRACE_S = 0.25
-"""How long a command may go on after its input ended or after SIGHUP."""
+"""Seconds that a command may continue after its input closed or after SIGHUP."""
 
 
 class Pipe:
-    """This side of a pipe or terminal, non-blocking; read or written by one task at a time."""
+    """Our end of a pipe or terminal, non-blocking; read or written by one task at a time."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -24,18 +24,18 @@ class Pipe:
         self._open = True
 
     async def read(self) -> bytes:
-        """Return what there is, waiting for something; b"" at the end."""
+        """Return available data, waiting for some; b"" at the end."""
         while self._open:
             try:
                 return os.read(self._descriptor, CHUNK)
             except BlockingIOError:
                 await self._readable()
-            except OSError:  # EIO: nobody has the terminal open any more
+            except OSError:  # EIO: no process has the terminal open any more
                 return b""
         return b""
 
     async def write(self, data: bytes) -> None:
-        """Write all of it; what nobody is left to read is dropped, as a closed pipe does."""
+        """Write all data; data is dropped if nobody reads it, as with a closed pipe."""
         left = memoryview(data)
         while left and self._open:
             try:
@@ -64,7 +64,7 @@ class Pipe:
             loop.remove_writer(self._descriptor)
 
     def close(self) -> None:
-        """Close this side, which no task may be reading or writing; safe to call again."""
+        """Close this end, which no task may be reading or writing; may be called again."""
         if self._open:
             self._open = False
             os.close(self._descriptor)
@@ -78,10 +78,10 @@ class Child:
     stdin: Pipe
     stdout: Pipe
     stderr: Pipe | None
-    """None if it goes where stdout goes."""
+    """None if it is merged into stdout."""
 
     async def exit_code(self) -> int:
-        """Wait for its end; a signal's number is given as 128 + number, as a shell does."""
+        """Wait for its end and return its exit code; 128 + the signal's number, as in shells."""
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
 
@@ -98,14 +98,14 @@ class Child:
         await self.process.wait()
 
     def close(self) -> None:
-        """Let go of its pipes."""
+        """Close its pipes."""
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe:
                 pipe.close()
 
 
 async def start(argv: Sequence[str], env: dict[str, str], *, separate_stderr: bool) -> Child:
-    """Start a command on pipes; raises OSError if it can't be."""
+    """Start a command on pipes; raises OSError if that fails."""
     theirs_in, ours_in = os.pipe()
     ours_out, theirs_out = os.pipe()
     ours_err, theirs_err = os.pipe() if separate_stderr else (None, None)
@@ -134,9 +134,9 @@ async def start(argv: Sequence[str], env: dict[str, str], *, separate_stderr: bo
 
 
 async def start_on_terminal(argv: Sequence[str], env: dict[str, str]) -> Child:
-    """Start a command on a terminal of its own, which echoes and ends lines with CR LF.
+    """Start a command on a terminal, which echoes and ends lines with CR LF.
 
-    Raises OSError if it can't be started.
+    Raises OSError if that fails.
     """
     ours, theirs = pty.openpty()
     stdin, stdout = Pipe(ours), Pipe(fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, 0))

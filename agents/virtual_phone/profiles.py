@@ -1,4 +1,4 @@
-"""What kinds of virtual phones there are: one YAML file each in `profiles/`."""
+"""Profiles of virtual phones: one YAML file each in `profiles/`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SERIAL = "[A-Za-z0-9_.-]{1,64}"
 
 
 class CpuProfile(Contract):
-    """The part of the host a phone gets, and how it presents it."""
+    """The host cores of a phone, and how the phone presents them."""
 
     cores: PositiveInt
-    """Host cores it is pinned to, unless others are named at its start."""
+    """Number of host cores, unless cores are named at its start."""
     quota: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of those cores; enforced only where a cgroup of version 2 can be written."""
+    """Share of those cores; enforced only where a cgroup of version 2 is writable."""
     min_khz: PositiveInt
     max_khz: PositiveInt
     governor: str
 
 
 class Profile(Contract):
-    """A kind of phone; every name in it is invented."""
+    """A kind of phone; all names in it are invented."""
 
     serial: Annotated[str, Field(pattern=f"^{SERIAL}$")]
     manufacturer: str
@@ -43,25 +43,23 @@ class Profile(Contract):
     android: str
     api_level: PositiveInt
     abi: str | None = None
-    """What its programs are built for; where this host can't run them, they are emulated. Without:
-    what this host runs."""
+    """ABI of its programs, emulated if this host can't run them; default: this host's."""
     old_daemon: bool = False
-    """Speaks as Android 5 does: no shell v2, no exec."""
+    """Whether its daemon is Android 5's: no shell v2, no exec."""
     programs: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$")], ...] = ()
-    """All that its /system/bin has beside a shell, and nothing else has any; without, all that this
-    host and Android have."""
+    """All programs in its /system/bin besides a shell; default: all of this host and of Android."""
     cpu: CpuProfile
     storage_mib: PositiveInt
     battery: Battery
     thermal: ThermalModel
     battery_zone: str
-    """The thermal zone that is the battery's temperature."""
+    """The thermal zone with the battery's temperature."""
     properties: dict[str, str] = {}
-    """Further Android properties, or other values of the usual ones."""
+    """Further Android properties, or replacements."""
     faults: tuple[Fault, ...] = ()
-    """What is wrong with it from the start, beside what its starter names."""
+    """Faults from the start, besides those given at its start."""
     settings: dict[str, str] = {}
-    """What `settings get NAMESPACE KEY` says, as `NAMESPACE/KEY`."""
+    """`NAMESPACE/KEY` → output of `settings get NAMESPACE KEY`."""
 
 
 def names() -> list[str]:
@@ -70,7 +68,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Profile:
-    """Read a built-in profile by its name, or a .yaml file; raises PhoneOptionsInvalid."""
+    """Read a built-in profile by name, or a .yaml file; raises PhoneOptionsInvalid."""
     path = Path(name) if name.endswith(".yaml") else FOLDER / f"{name}.yaml"
     remedy = f"Choose among {', '.join(names())}, or give a .yaml file."
     try:

@@ -9,11 +9,11 @@ from agents.virtual_phone.emulation import ABIS, Emulator
 from agents.virtual_phone.profiles import Profile
 
 VIRTUAL = "ro.benchfarm.virtual"
-"""The property by which a virtual phone is known; its value is 1."""
+"""Property of virtual phones; its value is 1."""
 HOST_CORES = "ro.benchfarm.host_cores"
-"""The property that tells which cores of the host it computes on, such as 0,1."""
+"""Property with the host cores that it uses, such as 0,1."""
 EMULATED = "ro.benchfarm.emulated"
-"""The property that tells what emulates its processor; a phone on its host's own has none."""
+"""Property that names the emulator of its processor; absent without one."""
 _IN_BANNER = ("ro.product.name", "ro.product.model", "ro.product.device")
 
 
@@ -25,7 +25,7 @@ def properties_of(
     *,
     locked: bool,
 ) -> dict[str, str]:
-    """Return all properties; the ABI is what programs really run on, emulated or not."""
+    """Return all properties; the ABI is that of its programs, emulated or not."""
     abi = profile.abi or ABIS.get(platform.machine(), platform.machine())
     build = f"benchfarm-virtual-{profile.api_level}"
     name = f"{profile.manufacturer.lower()}/{profile.device}/{profile.device}"
@@ -62,7 +62,7 @@ def properties_of(
 
 
 def banner(properties: dict[str, str], features: tuple[str, ...]) -> bytes:
-    """Return what a CNXN tells an adb server about the phone."""
+    """Return the CNXN banner that describes the phone to an adb server."""
     facts = [f"{name}={properties[name]}" for name in _IN_BANNER]
     if features:
         facts.append(f"features={','.join(features)}")

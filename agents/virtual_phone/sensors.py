@@ -1,4 +1,4 @@
-"""A phone's sensors: the models stepped with the CPU time its processes really use."""
+"""A phone's sensors: models driven by the CPU time that its processes really use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sensors:
     cores: Sequence[int]
     battery: Battery
     temperatures: dict[str, float]
-    """Each zone's, in °C."""
+    """Zone → °C."""
     _cpu_s: float = 0.0
     _at: float = field(default_factory=time.monotonic)
     _shown: dict[Path, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Sensors:
         return self.profile.thermal.status(self.temperatures)
 
     def step(self) -> None:
-        """Bring the models up to now, and show them; called every PERIOD_S."""
+        """Advance the models to now, and write their files; called every PERIOD_S."""
         now, cpu_s = time.monotonic(), phone_cpu_s()
         elapsed_s = max(now - self._at, 1e-3)
         busy_cores = min(max(cpu_s - self._cpu_s, 0.0) / elapsed_s, float(len(self.cores)))
@@ -90,9 +90,9 @@ class Sensors:
 
 
 def phone_cpu_s() -> float:
-    """Return the CPU seconds used so far by the phone's processes, those that ended included.
+    """Return the CPU seconds used so far by the phone's processes, ended ones included.
 
-    The daemon and process 1, which are not the phone's, count with their children's time only.
+    Of the daemon and process 1, which belong to the host, only their children's time counts.
     """
     ticks = 0
     for pid, fields in _processes():
@@ -102,12 +102,13 @@ def phone_cpu_s() -> float:
 
 
 def phone_processes() -> int:
-    """Return how many processes of the phone's commands are alive."""
+    """Return the number of live processes of the phone's commands."""
     return sum(pid not in (1, os.getpid()) and stat[0] != "Z" for pid, stat in _processes())
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield each process of this namespace with its /proc/PID/stat from the state on."""
+    """Yield each process of this namespace with the fields of its /proc/PID/stat, from the state
+    on."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -118,7 +119,7 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file in one step, so that no reader sees half of it."""
+    """Replace a file atomically, so that no reader sees half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as new:
         new.write_text(text + "\n")

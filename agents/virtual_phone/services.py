@@ -1,4 +1,4 @@
-"""What a phone answers an OPEN with."""
+"""The services that a phone opens for a peer."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _WORDS = {
     "tcpip": "a virtual phone stays on the port that it listens on",
     "usb": "a virtual phone has no USB",
 }
-"""What is answered to requests to restart the daemon in some other way, as adbd's services.cpp does
-on a phone as it is sold: in a line."""
+"""Answers to requests to restart the daemon in another mode, in a line, like adbd's services.cpp on
+a production phone."""
 _SOCKETS = ("tcp", "localabstract", "localfilesystem", "local")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a generation of the daemon speaks."""
+    """The protocol features of a daemon's generation."""
 
     version: int
     max_payload: int
     features: tuple[str, ...]
-    """As in the CNXN banner, which tells adb what it may ask for."""
+    """Features in the CNXN banner, which tells adb what it may use."""
     old: bool
 
     @classmethod
     def of(cls, *, old: bool) -> Dialect:
-        """Return the dialect of Android 5, or of today."""
+        """Return the dialect of Android 5, or the present one."""
         if old:
             return cls(VERSION_CHECKSUM, MIN_MAX_PAYLOAD, (), old=True)
         features = ("shell_v2", "cmd", "stat_v2", "ls_v2", "fixed_push_mkdir", "sendrecv_v2")
@@ -47,7 +47,7 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Finds a connection's services."""
+    """The services of a connection."""
 
     dialect: Dialect
     env: Mapping[str, str]
@@ -56,7 +56,8 @@ class Services:
     reverses: forwarding.Reverses
 
     async def find(self, destination: str) -> Service | None:
-        """Return what serves a destination; None if nothing does, so that the OPEN is refused."""
+        """Return the service for a destination; None if there is none, so that the OPEN is
+        refused."""
         kind = destination.partition(":")[0].partition(",")[0]
         if kind == "shell":
             return self._run(shell.parse_shell(destination, old=self.dialect.old))

@@ -23,7 +23,7 @@ MAX_PACKET = 1 << 20
 
 
 class PacketId(enum.IntEnum):
-    """What a shell v2 packet carries."""
+    """The content of a shell v2 packet."""
 
     STDIN = 0
     STDOUT = 1
@@ -35,27 +35,27 @@ class PacketId(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What an OPEN asked to be run, and how."""
+    """The command in an OPEN, and how to run it."""
 
     line: str
-    """Read by the phone's shell; empty for one that reads its standard input."""
+    """Line for the phone's shell; empty for a shell that reads its standard input."""
     v2: bool
     terminal: bool
-    """On a terminal: standard error in standard output, lines ended with CR LF."""
+    """Whether it has a terminal: outputs merged, lines ended with CR LF."""
     term: str | None = None
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The process to start."""
+        """The arguments of the process."""
         return (str(SHELL), "-c", self.line) if self.line else (str(SHELL),)
 
 
 def parse_shell(destination: str, *, old: bool) -> Command:
-    """Read `shell[,option...]:line`; an old daemon knows no options.
+    """Parse `shell[,option...]:line`; an old daemon has no options.
 
-    As in adbd (AOSP shell_service.cpp, ShellService) a command has a terminal if it asks for one
-    (`pty`), a shell that reads its input has one unless it asks for none (`raw`); whichever is
-    said last counts. Android 5 gives one to every command.
+    As in adbd (AOSP shell_service.cpp, ShellService), a command gets a terminal if it asks for one
+    (`pty`), and a shell that reads its input unless it asks for none (`raw`); the last option
+    counts. Android 5 gives one to every command.
     """
     service, _, line = destination.partition(":")
     options = [] if old else service.split(",")[1:]
@@ -66,14 +66,14 @@ def parse_shell(destination: str, *, old: bool) -> Command:
 
 
 def parse_exec(destination: str) -> Command:
-    """Read `exec:line`: bytes in, bytes out."""
+    """Parse `exec:line`: bytes in, bytes out."""
     return Command(destination.partition(":")[2], v2=False, terminal=False)
 
 
 async def serve(stream: Stream, command: Command, env: dict[str, str], plug: Plug) -> None:
     """Run a command to its end; if the peer closes the stream before, end its whole group.
 
-    As with adbd, what a command left in the background outlives it, if it holds no output open.
+    As with adbd, a background process of the command outlives it if it holds no output open.
     """
     try:
         child = await _start(command, env)
@@ -115,20 +115,20 @@ class _BareConversation:
         self._plug = plug
 
     async def talk(self) -> None:
-        """Send what the command says until it has ended."""
+        """Send the command's output until it has ended."""
         while data := await self._child.stdout.read():
             self._plug.command_said()
             await self._stream.write(data)
         await self._child.exit_code()
 
     async def hear(self) -> None:
-        """Hand the command its input until the peer closes the stream."""
+        """Pass input to the command until the peer closes the stream."""
         while data := await self._stream.read():
             await self._child.stdin.write(data)
 
 
 class _PacketConversation:
-    """Shell v2: packets, which keep the outputs apart and end with the exit code."""
+    """Shell v2: packets, which separate the outputs and end with the exit code."""
 
     def __init__(self, stream: Stream, child: Child, plug: Plug) -> None:
         self._stream = stream
@@ -146,7 +146,7 @@ class _PacketConversation:
         await self._send(PacketId.EXIT, bytes([await self._child.exit_code() & 0xFF]))
 
     async def hear(self) -> None:
-        """Hand the command its input until the peer closes the stream."""
+        """Pass input to the command until the peer closes the stream."""
         while True:
             kind, length = PACKET.unpack(await self._stream.read_exactly(PACKET.size))
             if length > MAX_PACKET:
@@ -167,7 +167,8 @@ class _PacketConversation:
 
 
 async def _converse(conversation: _BareConversation | _PacketConversation) -> bool:
-    """Talk and hear at once; True when the command has ended, False if the peer went before."""
+    """Talk and hear concurrently; return True when the command has ended, False if the peer left
+    first."""
     talking = asyncio.create_task(conversation.talk())
     hearing = asyncio.create_task(conversation.hear())
     try:

@@ -1,4 +1,4 @@
-"""How a phone's daemon, which has no privilege, has its storage changed: process 1 does it."""
+"""Changes of a phone's storage: the daemon, which has no privilege, asks process 1."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _ANSWER = struct.Struct("<i")
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The daemon's side."""
+    """The daemon's end of the link."""
 
     link: socket.socket
 
     def change(self, *, read_only: bool, no_exec: bool, size_bytes: int) -> None:
-        """Let /data/local/tmp be written and executed or not, limit the whole; raises OSError."""
+        """Allow or forbid writing and executing in /data/local/tmp, and limit its size; raises
+        OSError."""
         self.link.sendall(_REQUEST.pack(read_only, no_exec, size_bytes))
         (number,) = _ANSWER.unpack(self.link.recv(_ANSWER.size))
         if number:
@@ -28,7 +29,7 @@ class Storage:
 
 
 def serve(link: socket.socket) -> None:
-    """Do what the daemon asks, until it ends; process 1's side."""
+    """Answer the daemon's requests until it ends; process 1's end."""
     while request := link.recv(_REQUEST.size):
         read_only, no_exec, size_bytes = _REQUEST.unpack(request)
         number = 0

@@ -1,4 +1,4 @@
-"""One adb stream: a two-way pipe inside a connection, one unanswered WRTE each way at a time."""
+"""An adb stream: a two-way pipe in a connection, with one unacknowledged WRTE in each direction."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ MAX_BACKLOG = 32 << 20
 """Bytes; more than the socket buffers of an adb client hold."""
 Send = Callable[[Message], Awaitable[None]]
 Service = Callable[["Stream"], Awaitable[None]]
-"""What a stream is connected to; it is run to its end, then the stream is closed."""
+"""Serves a stream; the stream is closed when it returns."""
 
 
 @dataclass(slots=True)
 class Backlog:
     """The bytes of a connection that wait for its services.
 
-    A peer is to wait for an OKAY after each WRTE, which would keep this small. But when a client of
-    the adb server goes, the server passes on all that it had still sent, unasked.
+    A peer should wait for an OKAY after each WRTE, which keeps this small. But when a client of the
+    adb server leaves, the server forwards all of its pending data at once.
     """
 
     waiting: int = 0
 
     def grow(self, n: int) -> None:
-        """Count bytes that have come; raises ProtocolViolation beyond MAX_BACKLOG."""
+        """Add received bytes; raises ProtocolViolation beyond MAX_BACKLOG."""
         self.waiting += n
         if self.waiting > MAX_BACKLOG:
             raise ProtocolViolation(f"{self.waiting} bytes sent without waiting for OKAY")
@@ -36,7 +36,7 @@ class Backlog:
 class Stream:
     """The device's end of a stream.
 
-    A peer's chunk is acknowledged when the service takes it: a slow service slows the peer.
+    A peer's chunk is acknowledged when the service reads it, so a slow service slows the peer.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Stream:
     ) -> None:
         self.local_id = local_id
         self.remote_id = remote_id
-        """The peer's id; 0 until the peer has accepted a stream opened from here."""
+        """The peer's id; 0 until the peer accepts a stream opened from here."""
         self._send = send
         self._max_payload = max_payload
         self._backlog = backlog
@@ -57,7 +57,7 @@ class Stream:
             self._may_write.set()
 
     async def read(self) -> bytes:
-        """Return what came next, b"" once the peer has closed the stream."""
+        """Return the next data, b"" once the peer has closed the stream."""
         if self._taken:
             data, self._taken = bytes(self._taken), bytearray()
             return data
@@ -70,7 +70,7 @@ class Stream:
         return data
 
     async def read_exactly(self, n: int) -> bytes:
-        """Return n bytes; raises StreamClosed if the peer closes before."""
+        """Return n bytes; raises StreamClosed if the peer closes first."""
         while len(self._taken) < n:
             taken, self._taken = self._taken, bytearray()
             chunk = await self.read()
@@ -82,7 +82,7 @@ class Stream:
         return data
 
     async def write(self, data: bytes) -> None:
-        """Send data, each payload when the one before was acknowledged; raises StreamClosed."""
+        """Send data, each payload after the previous one is acknowledged; raises StreamClosed."""
         async with self._writing:
             for start in range(0, len(data), self._max_payload):
                 await self.accepted()
@@ -91,29 +91,30 @@ class Stream:
                 await self._send(Message(Command.WRTE, self.local_id, self.remote_id, chunk))
 
     async def accepted(self) -> None:
-        """Wait until the peer takes (more from) this stream; raises StreamClosed if it won't."""
+        """Wait until the peer accepts the stream or the last data; raises StreamClosed if it
+        refuses."""
         await self._may_write.wait()
         if self._closed:
             raise StreamClosed
 
     def deliver(self, data: bytes) -> None:
-        """Take a WRTE from the peer; raises ProtocolViolation if it has sent far too many."""
+        """Handle a WRTE from the peer; raises ProtocolViolation if it has sent far too much."""
         if data:
             self._backlog.grow(len(data))
             self._waiting.put_nowait(data)
 
     def acknowledge(self, remote_id: int) -> None:
-        """Take an OKAY from the peer: it took this stream, or the last WRTE."""
+        """Handle an OKAY from the peer: it accepted this stream, or the last WRTE."""
         self.remote_id = self.remote_id or remote_id
         self._may_write.set()
 
     def drop(self) -> None:
-        """Forget what the service has not read; called when the service has ended."""
+        """Drop unread data; called when the service has ended."""
         while not self._waiting.empty():
             self._backlog.waiting -= len(self._waiting.get_nowait())
 
     def end(self) -> None:
-        """Take a CLSE from the peer, or the end of the connection."""
+        """Handle a CLSE from the peer, or the end of the connection."""
         if not self._closed:
             self._closed = True
             self._waiting.put_nowait(b"")

@@ -1,4 +1,4 @@
-"""The sync service, files over adb (AOSP SYNC.TXT, file_sync_service.cpp): both versions."""
+"""The sync service for files over adb (AOSP SYNC.TXT, file_sync_service.cpp): both versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.virtual_phone import sync_format as form
 from agents.virtual_phone.errors import ProtocolViolation, StreamClosed
 from agents.virtual_phone.streams import Stream
 
-# A FIFO without a peer would stop the whole phone.
+# A FIFO without a peer would block the whole phone.
 _NEVER_WAIT = os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -31,7 +31,7 @@ def _trying(what: str) -> Iterator[None]:
 
 
 async def serve(stream: Stream, *, v2: bool) -> None:
-    """Answer requests until QUIT or the stream's end; v2 tells whether the second forms exist."""
+    """Answer requests until QUIT or the stream's end; v2: whether version 2 requests exist."""
     try:
         await _Session(stream, v2).run()
     except StreamClosed:
@@ -96,9 +96,9 @@ class _Session:
     async def _list(self, path: Path, *, v2: bool) -> None:
         try:
             below = sorted(path.iterdir())
-        except OSError:  # adbd, too, lists what it can't open as empty
+        except OSError:  # like adbd, list a folder that can't be opened as empty
             looks = {}
-        else:  # it tells all that readdir does
+        else:  # it has all that readdir gives
             looks = {".": path.stat, "..": (path / "..").stat, **{p.name: p.lstat for p in below}}
         entry = form.entry_v2 if v2 else form.entry_v1
         answer = b"".join(entry(os.fsencode(name), _look(look)) for name, look in looks.items())
@@ -108,8 +108,8 @@ class _Session:
         with _trying("open failed"):
             file = os.open(path, os.O_RDONLY | _NEVER_WAIT)
         try:
-            # DONE goes with the last DATA: a small chunk after another waits 40 ms for the delayed
-            # acknowledgement between adb's server and its client.
+            # DONE is sent with the last DATA: a separate small chunk would wait 40 ms for the
+            # delayed acknowledgement between adb's server and its client.
             last = b""
             while data := _read(file):
                 await self.stream.write(last)
@@ -130,7 +130,7 @@ class _Session:
         await self._store(path, mode)
 
     async def _store(self, path: Path, mode: int) -> None:
-        """Take a file or link; a refusal is told at once, and what still comes is passed over."""
+        """Receive a file or link; a refusal is sent at once, and further data is skipped."""
         upload = _Upload(self.stream)
         try:
             store = _store_link if stat.S_ISLNK(mode) else _store_file
@@ -153,11 +153,11 @@ class _Session:
 
 @dataclass(slots=True)
 class _Upload:
-    """What a peer sends as a file's content."""
+    """The content of a file that a peer sends."""
 
     stream: Stream
     modified: int = 0
-    """The file's time, in Unix seconds; known once `next` has returned b""."""
+    """The file's modification time in Unix seconds; set once `next` has returned b""."""
 
     async def next(self) -> bytes:
         """Return the next part, b"" at the end."""
@@ -184,10 +184,10 @@ async def _store_file(upload: _Upload, path: Path, mode: int) -> None:
             while data := await upload.next():
                 with _trying("write failed"):
                     _write(target, data)
-            # adbd, too, gives everybody what the owner may.
+            # Like adbd, give everybody the owner's permissions.
             os.fchmod(file, mode & 0o700 | (mode & 0o700) >> 3 | (mode & 0o700) >> 6)
     except BaseException:
-        path.unlink(missing_ok=True)  # never half a file, whatever ended this
+        path.unlink(missing_ok=True)  # never leave an incomplete file
         raise
 
 

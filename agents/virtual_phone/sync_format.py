@@ -1,4 +1,4 @@
-"""What the sync service's answers look like (AOSP file_sync_protocol.h), little endian."""
+"""The formats of the sync service's answers (AOSP file_sync_protocol.h), little endian."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import struct
 
 HEADER = struct.Struct("<4sI")
-"""An id and the length of what follows (or another number)."""
+"""An id and the length of the following data (or another number)."""
 DATA_MAX = 1 << 16
 """Bytes of a file in one DATA packet."""
 PATH_MAX = 1024
@@ -22,7 +22,7 @@ _STAT_V2 = struct.Struct("<4sIQQIIIIQqqq")
 _DENT_V2 = struct.Struct("<4sIQQIIIIQqqqI")
 _WORD = 0xFFFFFFFF
 
-# The numbers are Linux's, on both ends: AOSP translates them by name where systems differ.
+# Linux's numbers on both ends; AOSP translates them by name on other systems.
 _KNOWN_ERRORS = frozenset(errno.errorcode)
 
 
@@ -34,12 +34,12 @@ def stat_v1(found: os.stat_result | OSError) -> bytes:
 
 
 def stat_v2(kind: bytes, found: os.stat_result | OSError) -> bytes:
-    """Answer STA2 or LST2: an error number or all of a file's facts."""
+    """Answer STA2 or LST2: an error number, or all facts of a file."""
     return _STAT_V2.pack(kind, *_facts(found))
 
 
 def entry_v1(name: bytes, found: os.stat_result | OSError) -> bytes:
-    """Answer LIST with one directory entry; those that can't be looked at are left out."""
+    """Answer LIST with one directory entry; entries that can't be read are left out."""
     if isinstance(found, OSError):
         return b""
     size, time = found.st_size & _WORD, int(found.st_mtime)
@@ -52,7 +52,7 @@ def entry_v2(name: bytes, found: os.stat_result | OSError) -> bytes:
 
 
 def end_of_list(v2: bool) -> bytes:
-    """Say that no entry follows."""
+    """Return the end of a list."""
     return b"DONE".ljust((_DENT_V2 if v2 else _DENT_V1).size, b"\0")
 
 

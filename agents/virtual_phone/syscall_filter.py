@@ -1,8 +1,8 @@
-"""What no namespace keeps apart, refused by a seccomp filter (seccomp(2)) that can't be taken off.
+"""A seccomp filter (seccomp(2)) that refuses calls which namespaces don't isolate.
 
 Keys belong to a user, sockets of some families to the machine (AF_VSOCK reaches its hypervisor),
-and io_uring makes sockets without the call that makes them. The answers are those of a kernel
-without these.
+and io_uring creates sockets without the call `socket`. The refused calls fail as on a kernel
+without them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-"""Of classic BPF: load a word of seccomp_data, skip unless, skip unless, end."""
+"""Instructions of classic BPF: load a word of seccomp_data, compare equal, compare at least,
+return."""
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _X32 = 0x40000000
@@ -42,7 +43,7 @@ _MACHINES = {
 
 
 def apply() -> None:
-    """Filter the calls of this process and of all it starts; raises OSError.
+    """Filter the calls of this process and of its children; raises OSError.
 
     Sets no_new_privs, without which the filter would need a capability.
     """
@@ -54,7 +55,7 @@ def apply() -> None:
     program = struct.pack("@HxxxxxxP", len(text) // 8, ctypes.addressof(code))
     libc = ctypes.CDLL(None, use_errno=True)
     longs = map(ctypes.c_ulong, (1, 0, 0, 0))
-    # Without the flag older kernels would slow all computing down, for fear of Spectre.
+    # Without the flag, older kernels slow down all computing as protection against Spectre.
     call = (ctypes.c_long(n) for n in (machine.seccomp, _SET_FILTER, _KEEP_SPECULATION))
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, *longs) or libc.syscall(*call, program):
         number = ctypes.get_errno()

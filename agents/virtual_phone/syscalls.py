@@ -1,4 +1,4 @@
-"""The Linux calls that Python 3.11 lacks: namespaces, mounts, privileges. Each raises OSError."""
+"""Linux calls that Python 3.11 lacks: namespaces, mounts, privileges. Each raises OSError."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ READ_ONLY = 0x1
 NO_SETUID = 0x2
 NO_DEVICES = 0x4
 NO_PROGRAMS = 0x8
-_SYS_MOUNT_SETATTR = 442  # the same number on every architecture; Linux 5.12
+_SYS_MOUNT_SETATTR = 442  # on every architecture; Linux 5.12
 
 
 class _MountAttr(ctypes.Structure):
@@ -75,7 +75,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Move this process (its children, for a PID namespace) into new namespaces."""
+    """Move this process (for a PID namespace: its children) into new namespaces."""
     _call("unshare", flags)
 
 
@@ -86,17 +86,17 @@ def mount(source: str | Path, target: Path, kind: str, flags: int = 0, data: str
 
 
 def bind(source: Path, target: Path) -> None:
-    """Show a directory or file, with all that is mounted below, at a second place."""
+    """Show a directory or file, with all mounts below, at a second place."""
     mount(source, target, "", MS_BIND | MS_REC)
 
 
 def set_restrictions(path: Path, forbidden: int, allowed: int = 0) -> None:
-    """Change what a mount restricts; READ_ONLY gives EBUSY if files are open for writing."""
+    """Change the restrictions of a mount; READ_ONLY gives EBUSY if files are open for writing."""
     _set_attributes(path, forbidden, allowed, 0)
 
 
 def restrict(path: Path, restrictions: int) -> None:
-    """Restrict a mount and all that is mounted below."""
+    """Restrict a mount and all mounts below."""
     _set_attributes(path, restrictions, 0, _AT_RECURSIVE)
 
 
@@ -114,31 +114,31 @@ def _set_attributes(path: Path, given: int, taken: int, flags: int) -> None:
 
 
 def change_root(root: Path) -> None:
-    """Make a mounted directory the root of this mount namespace and let go of the old one."""
+    """Make a mounted directory the root of this mount namespace and detach the old one."""
     os.chdir(root)
-    # With both arguments the same, the old root comes to lie on top of the new (pivot_root(2)).
+    # With equal arguments, the old root is stacked on top of the new one (pivot_root(2)).
     _call("pivot_root", b".", b".")
     _call("umount2", b".", _MNT_DETACH)
     os.chdir("/")
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when the process that forked it ends; ids forget it."""
+    """Make the kernel kill this process when its parent ends; a change of ids resets that."""
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def hide_memory() -> None:
-    """Keep what is this process's in /proc from processes of its own user, and from debuggers."""
+    """Hide this process's data in /proc from processes of the same user, and from debuggers."""
     _control(_PR_SET_DUMPABLE, 0)
 
 
 def keep_capabilities() -> None:
-    """Let the next change of the user id take away the use of capabilities only."""
+    """Make the next change of the user id keep capabilities permitted."""
     _control(_PR_SET_KEEPCAPS, 1)
 
 
 def regain_capabilities() -> None:
-    """Use again the capabilities this process may use."""
+    """Make all permitted capabilities effective again."""
     header, held = _header(), _Capabilities()
     _call("capget", header, ctypes.byref(held))
     held.effective0, held.effective1 = held.permitted0, held.permitted1
@@ -146,12 +146,12 @@ def regain_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give all up."""
+    """Drop all capabilities."""
     _call("capset", _header(), ctypes.byref(_Capabilities()))
 
 
 def start_loopback() -> None:
-    """Switch on the one interface of a new network namespace."""
+    """Start the only interface of a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as interface:
         request = struct.pack("16sh", b"lo", 0).ljust(40, b"\0")
         (flags,) = struct.unpack_from("h", fcntl.ioctl(interface, _SIOCGIFFLAGS, request), 16)
@@ -160,9 +160,9 @@ def start_loopback() -> None:
 
 
 def forget_start() -> None:
-    """Wipe the command line and environment that this process was started with.
+    """Erase the command line and environment that this process was started with.
 
-    What /proc shows of them is this memory (proc(5), cmdline); Python has its own copies.
+    /proc shows this memory (proc(5), cmdline); Python has its own copies.
     """
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     for first, last in (fields[45:47], fields[47:49]):

@@ -1,7 +1,8 @@
-"""How hot a phone gets: first-order RC models fed with the CPU time its processes really used.
+"""A phone's temperatures: first-order RC models driven by the CPU time that its processes really
+use.
 
-Each zone heats as T' = (ambient + R*P - T) / tau, with P the power in watt of the cores in use and
-of the rest of the phone. Nothing here slows anything down: a status is only reported.
+Each zone follows T' = (ambient + R*P - T) / tau, with P the power in watt of the cores in use and
+of the rest of the phone. Nothing is slowed down: the status is only reported.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ThermalStatus(enum.IntEnum):
 
 
 class ZoneType(enum.IntEnum):
-    """What a zone measures (android.hardware.thermal TemperatureType)."""
+    """The type of a zone (android.hardware.thermal TemperatureType)."""
 
     CPU = 0
     GPU = 1
@@ -38,30 +39,30 @@ class ZoneType(enum.IntEnum):
 
 
 class Zone(Contract):
-    """One sensor."""
+    """A thermal zone."""
 
     name: str
     """As in /sys/class/thermal/thermal_zone*/type."""
     type: ZoneType
     resistance_c_per_w: PositiveFloat
-    """R: how many degrees above ambient one watt ends in."""
+    """R: final rise in °C above ambient for one watt."""
     tau_s: PositiveFloat
-    """Seconds to 63 % of a change."""
+    """Time constant: seconds to 63 % of a change."""
     thresholds_c: Annotated[tuple[float, ...], Field(max_length=6)] = ()
-    """Where LIGHT, MODERATE … SHUTDOWN begin, as many as the sensor has."""
+    """Lower bounds of LIGHT, MODERATE … SHUTDOWN; there may be fewer."""
 
     def status(self, celsius: float) -> ThermalStatus:
-        """Return the status this sensor calls for."""
+        """Return the status at a temperature."""
         return ThermalStatus(sum(celsius >= threshold for threshold in self.thresholds_c))
 
 
 class ThermalModel(Contract):
-    """A phone's sensors and the power it turns into heat."""
+    """A phone's thermal zones, and its power as heat."""
 
     ambient_c: float
     idle_w: Annotated[float, Field(ge=0)]
     core_w: PositiveFloat
-    """Per core in full use."""
+    """Power of a core in full use."""
     zones: Annotated[tuple[Zone, ...], Field(min_length=1)]
 
     def power_w(self, busy_cores: float) -> float:
@@ -86,7 +87,7 @@ class ThermalModel(Contract):
         }
 
     def status(self, temperatures: Mapping[str, float]) -> ThermalStatus:
-        """Return the phone's status: the worst skin sensor's, as Android's service has it."""
+        """Return the phone's status: that of the worst skin sensor, as in Android's service."""
         skin = [z for z in self.zones if z.type is ZoneType.SKIN]
         return max((z.status(temperatures[z.name]) for z in skin), default=ThermalStatus.NONE)
 
@@ -96,7 +97,7 @@ def _settle(now: float, goal: float, time_constants: float) -> float:
 
 
 def dumpsys_thermalservice(model: ThermalModel, temperatures: Mapping[str, float]) -> str:
-    """Return what `dumpsys thermalservice` prints (Android 10 and later)."""
+    """Return the output of `dumpsys thermalservice` (Android 10 and later)."""
     readings = [_reading(zone, temperatures[zone.name]) for zone in model.zones]
     return "\n".join(
         [
@@ -133,5 +134,5 @@ def _thresholds(zone: Zone) -> str:
 
 
 def _seven(known: Sequence[float]) -> str:
-    # One for each status; NONE has none.
+    # One for each status but NONE.
     return ", ".join(["NaN", *(f"{c:.1f}" for c in known), *["NaN"] * (6 - len(known))])

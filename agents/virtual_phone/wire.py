@@ -14,20 +14,20 @@ from typing import Protocol
 from agents.virtual_phone.errors import ProtocolViolation
 
 VERSION_CHECKSUM = 0x01000000
-"""The protocol's first version: every payload is summed."""
+"""The first protocol version: every payload has a checksum."""
 VERSION_NO_CHECKSUM = 0x01000001
-"""From this version on both sides leave the checksum out."""
+"""The first version without checksums."""
 MIN_MAX_PAYLOAD = 4096
-"""Bytes every daemon and server can take (adb before Android 7)."""
+"""Bytes that every daemon and server can take (adb before Android 7)."""
 MAX_PAYLOAD = 1 << 20
-"""Bytes a present-day adb sends in one message."""
+"""Bytes that present adb sends in one message."""
 
 HEADER = struct.Struct("<6I")
 _MASK = 0xFFFFFFFF
 
 
 class Command(enum.IntEnum):
-    """What a message is about: four ASCII letters, read as a little-endian word."""
+    """The command of a message: four ASCII letters, read as a little-endian word."""
 
     SYNC = 0x434E5953
     CNXN = 0x4E584E43
@@ -41,7 +41,7 @@ class Command(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; what the arguments mean depends on the command."""
+    """A message; the meaning of the arguments depends on the command."""
 
     command: Command
     arg0: int
@@ -61,7 +61,7 @@ class Header:
 
 
 class ByteSource(Protocol):
-    """What messages are read from; asyncio's StreamReader is one."""
+    """A source of messages; asyncio's StreamReader is one."""
 
     async def readexactly(self, n: int) -> bytes:
         """Return n bytes; called for each header and each payload.
@@ -91,10 +91,10 @@ def encode(message: Message, version: int) -> bytes:
 
 
 def decode_header(data: bytes, max_payload: int) -> Header:
-    """Read and check a header of 24 bytes.
+    """Parse and check a header of 24 bytes.
 
     Raises ProtocolViolation if the magic is wrong, the command unknown or the payload longer than
-    was agreed.
+    agreed.
     """
     command, arg0, arg1, length, summed, magic = HEADER.unpack(data)
     if command ^ _MASK != magic:

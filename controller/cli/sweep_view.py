@@ -54,7 +54,7 @@ def _status(
 
 
 def all_valid(store: StoreReader, sweep_id: str) -> bool:
-    """Whether every run of a sweep is done, with a VALID result."""
+    """Return whether every run of a sweep is done, with a VALID result."""
     status = status_of(store, record_of(store, sweep_id))
     valid = status.results[Validity.VALID.value] == sum(status.runs.values())
     return valid and not store.damage()  # a damaged run is none of these

@@ -1,4 +1,4 @@
-"""What an agent tells the command line of its host about its adb server: one small file."""
+"""An agent's status file: what it tells the command line of its host about its adb server."""
 
 from __future__ import annotations
 
@@ -12,81 +12,82 @@ from controller.contracts.checks import Check
 from controller.contracts.error_payload import ErrorPayload
 
 ADB_FOLDER: Final = "adb"
-"""Below an agent's folder: all that belongs to its adb server."""
+"""Folder of an agent's adb server, relative to the agent's folder."""
 STATUS_FILE: Final = "status.json"
-"""In it: an AdbStatus, of the agent's first adb server."""
+"""File in ADB_FOLDER with the AdbStatus of the agent's first adb server."""
 OTHER_STATUS_FILE: Final = "status-{}.json"
-"""Of each other server that it uses, numbered from 1."""
+"""The same for each further adb server that the agent uses, numbered from 1."""
 STATUS_FILES: Final = "status*.json"
 USES_FOLDER: Final = "in-use"
-"""Beside it: a file a phone, by device id, which is locked while a run or a probe is on the
-phone."""
+"""Folder in ADB_FOLDER with one file a phone, named by device id; the file is locked while a run or
+a probe uses the phone."""
 
 
 SETTINGS_FOLDER: Final = "settings"
-"""Beside it: a file a phone, by device id, of the settings that benchfarm has changed on it."""
+"""Folder in ADB_FOLDER with one file a phone, named by device id: the settings that benchfarm has
+changed on the phone."""
 
 
 ANY: Final = "*"
-"""In place of a name, of a phone that announces itself."""
+"""Stands for any name, in the place of the name of a phone that announces itself."""
 
 
 class RouteStatus(Contract):
-    """A phone as adb lists it; a phone that can be reached in two ways has two."""
+    """A connection to a phone as adb lists it; a phone connected in two ways has two."""
 
     device_id: str | None = None
-    """Which phone it is, if the agent may use it this way."""
+    """Id of the phone, if the agent may use this connection."""
     last_device_id: str | None = None
-    """Which phone was last used this way, if none is now and that phone is away."""
+    """Id of the phone that last used this connection, while that phone is away."""
     complaint: ErrorPayload | None = None
-    """Why nothing runs on it."""
+    """Why no run uses this connection."""
     look: int = 0
-    """How often the agent had begun to look at it when this was told."""
+    """Number of attempts to reach the phone that the agent had begun when it wrote this."""
 
 
 class PhoneHere(RouteStatus):
-    """A way to a phone of this host, as `benchfarm phone list` shows it."""
+    """A connection to a phone of this host, as `benchfarm phone list` shows it."""
 
     adb_server: str
     serial: str
-    """By which that server lists it."""
+    """Serial by which the adb server lists the phone."""
 
 
 class AdbStatus(Contract):
-    """An agent's adb server and what has come of the phones on it."""
+    """The status of an agent's adb server and of the phones connected to it."""
 
     server: str | None = None
-    """The path of its Unix socket, or HOST:PORT."""
+    """Path of the server's Unix socket, or HOST:PORT."""
     complaint: ErrorPayload | None = None
     """Why there is no server."""
     routes: dict[str, RouteStatus] = {}
-    """By adb serial; a phone that is still being looked at has none."""
+    """Connections by adb serial; a phone that the agent is still taking in has none."""
 
 
 class Offer(Contract):
-    """A setting of a phone that adb may change for a policy's sake."""
+    """A setting of a phone that adb may change to meet a policy."""
 
     key: str
     """NAMESPACE/KEY."""
     former: str | None
-    """What it says now; None if it isn't set."""
+    """The value now; None if it isn't set."""
     value: str
-    """What it would say."""
+    """The value to set."""
 
 
 class Announcement(StrEnum):
     """What a phone offers by mDNS (AOSP adb_mdns.h)."""
 
     CONNECT = "_adb-tls-connect"
-    """Wireless debugging, to hosts it is paired with."""
+    """Wireless debugging, for hosts that the phone is paired with."""
     PAIR = "_adb-tls-pairing"
-    """To be paired, as long as it shows a code."""
+    """Pairing, while the phone shows a pairing code."""
     PLAIN = "_adb"
-    """As after `adb tcpip`."""
+    """Plain TCP, as after `adb tcpip`."""
 
 
 class Announced(Contract):
-    """What somebody in the network says of a phone."""
+    """An mDNS announcement of a phone; any host in the network can send one."""
 
     name: str
     kind: Announcement
@@ -113,11 +114,11 @@ class PhoneCommand(Contract):
 
 
 class PhoneResult(Contract):
-    """What came of something that was asked of a phone."""
+    """The outcome of a command on a phone."""
 
     freed_bytes: int = 0
     checks: tuple[Check, ...] = ()
     offers: tuple[Offer, ...] = ()
     name: str = ""
-    """By which a phone that has just been paired announces itself."""
+    """The name by which a newly paired phone announces itself."""
     announced: tuple[Announced, ...] = ()

@@ -1,4 +1,4 @@
-"""What users and the administrator say to the controller over HTTP, and its answers."""
+"""Requests of users and of the administrator over HTTP, and the controller's answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.contracts.device import Label
 from controller.contracts.sweep import Sweep
 
 ADMINISTRATION: Final = "/v1/admin/"
-"""A path that begins so opens to the farm's own token only."""
+"""Prefix of the paths that require the farm's own token."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LONGEST_S = 366 * 86400.0
 
@@ -25,13 +25,13 @@ class SubmitRequest(Contract):
 
 
 class Count(Contract):
-    """How many runs a verb was about."""
+    """The number of runs that a request changed."""
 
     runs: int
 
 
 class SweepStatus(Contract):
-    """How many runs of a sweep are in each state, and whether all have a VALID result."""
+    """The number of runs of a sweep in each state, and whether all have a VALID result."""
 
     sweep_id: str
     user: str
@@ -40,7 +40,7 @@ class SweepStatus(Contract):
 
 
 class Reason(Contract):
-    """Body of what the administrator does to a device or an agent."""
+    """Body of the administrator's requests about a device or an agent."""
 
     why: Label
 
@@ -49,14 +49,14 @@ class BookRequest(Contract):
     """Body of POST /v1/devices/{id}/book."""
 
     user: Name | None
-    """Who may run on it; None for maintenance: nobody."""
+    """The user who may run on the device; None for maintenance: nobody may."""
     starts_in_s: float = Field(default=0.0, ge=0, le=LONGEST_S)
     for_s: float = Field(gt=0, le=LONGEST_S)
     why: Label
 
 
 class LabelRequest(Contract):
-    """Body of POST /v1/devices/{id}/label; None takes a label away."""
+    """Body of POST /v1/devices/{id}/label; the value None removes a label."""
 
     labels: Annotated[dict[device.Name, Label | None], Field(min_length=1, max_length=64)]
 
@@ -68,14 +68,14 @@ class TokenRequest(Contract):
 
 
 class NewToken(Contract):
-    """A token, shown once."""
+    """A new token; it is shown only once."""
 
     name: str
     token: str
 
 
 class TokenInfo(Contract):
-    """What is told of a token."""
+    """A token as `token list` shows it, without the secret."""
 
     name: str
     created_at: str

@@ -1,4 +1,4 @@
-"""What every contract shares: frozen, exact, with one canonical JSON form."""
+"""The base of every contract: frozen, exact, with one canonical JSON form."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 Scalar = bool | int | float | str
-"""A knob's value: what YAML, JSON and a command line can all say."""
+"""A knob's value: the types that YAML, JSON and a command line share."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
-"""What may become part of a path."""
+"""A name that is safe as a part of a path."""
 
 Timestamp = Annotated[
     float,
@@ -27,13 +27,13 @@ Timestamp = Annotated[
 
 
 class Contract(BaseModel):
-    """A noun that crosses a process boundary; immutable, unknown keys are errors."""
+    """A data type that crosses a process boundary; immutable, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    """Return the one JSON text of a JSON value: sorted keys, no spaces, ASCII."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 

@@ -1,4 +1,4 @@
-"""What `benchfarm bench` asks of the agents' side, and what it is told."""
+"""Requests of `benchfarm bench` to the agents' side, and the answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Effect = Annotated[float, Field(ge=0, le=1)]
 
 
 class PlantedTrials(Contract):
-    """What to run: so many comparisons of each effect, beside a random load."""
+    """The request for a number of comparisons of each effect beside a random load."""
 
     effects: tuple[Effect, ...] = Field(min_length=1)
     trials: int = Field(ge=1)
@@ -23,18 +23,18 @@ class PlantedTrials(Contract):
     width: float = Field(gt=0)
     seed: int
     time_limit_s: float = Field(gt=0)
-    """No further comparison begins after so many seconds."""
+    """No comparison begins after this many seconds."""
 
 
 class PlantedTrial(Contract):
-    """One comparison, and the truth about it."""
+    """One comparison and the true ratio behind it."""
 
     effect: Effect
     truth: float
     """The true ratio of the times, B / A."""
     ratio: float
     low: float | None
-    """None: too few pairs for an interval."""
+    """None if there are too few pairs for an interval."""
     high: float | None
     direction: int
     """As PairedRatio.direction."""
@@ -50,14 +50,14 @@ class OverheadRequest(Contract):
 
 
 class OverheadSamples(Contract):
-    """Pairs of periods in seconds: A is the bare loop, B goes through the harness."""
+    """Pairs of periods in seconds: A is the bare loop, B the same loop run by the harness."""
 
     pairs: tuple[Pair, ...]
     invokes_per_query: int
 
 
 class ApiLoad(Contract):
-    """How a user was answered while another one sent all that is allowed."""
+    """Response times of one user while another user sends all requests that are allowed."""
 
     requests: int
     median_s: float
@@ -66,6 +66,6 @@ class ApiLoad(Contract):
     hostile_requests: int
     hostile_refused: int
     hostile_bytes: int
-    """Sent, heads included."""
+    """Bytes sent, headers included."""
     store_bytes: int
-    """By which the store grew; the other user's are among them."""
+    """Bytes by which the store grew, for both users together."""

@@ -1,4 +1,4 @@
-"""What came of a delegate that a run asked for, as its outcome tells. Pure."""
+"""What a delegate did in a run that asked for it, from the run's outcome. Pure."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ SWITCHES = {
 """Boolean knobs of `benchmark-model` → the delegate that each asks for."""
 DELEGATE_KNOBS = ("delegate", "use_xnnpack", *SWITCHES)
 OF_THE_DEVICE = frozenset({Blame.WORKLOAD, Blame.DEVICE})
-"""Whose failures say something of what a device can run; a harness' or a user's don't."""
+"""Blames whose failures show what the device can run; failures of the harness or the user don't."""
 NOT_SAID = frozenset(
     {
         *("lost", "offline", "unauthorized", "hung", "deadline", "signal"),
         *("disk_full", "storage_full", "corrupt"),
     }
 )
-"""Kinds of failures of these that say nothing of it, either: another try may end otherwise."""
+"""Kinds of such failures that don't show it either: another attempt may end otherwise."""
 MAX_NODES: Final = 2**31 - 1
 """TensorFlow Lite numbers the nodes of a graph with a signed integer of 32 bits."""
 MAX_WHY: Final = 300
 UNTOLD: Final = "how many nodes it took is untold"
 _OF_THE_RUNTIME = re.compile(r"(?:tflite)?(gpu|nnapi|xnnpack)", re.IGNORECASE)
-"""How delegates of TensorFlow Lite name themselves, such as TfLiteGpuDelegateV2."""
+"""Names that TensorFlow Lite's delegates give themselves, such as TfLiteGpuDelegateV2."""
 
 
 class Verdict(StrEnum):
-    """What came of a delegate that was asked for."""
+    """The outcome for a delegate that was asked for."""
 
     WORKS = "works"
-    """It took the whole graph, or none was asked for."""
+    """The delegate took the whole graph, or none was asked for."""
     FALLS_BACK = "falls back"
-    """It took a part of it, or none."""
+    """The delegate took a part of the graph, or nothing."""
     FAILS = "fails"
 
 
@@ -65,25 +65,26 @@ class Capability(Contract):
 
     device: str
     build: str
-    """Of the device's system, see `build_of`; empty if untold."""
+    """Build of the device's system, see `build_of`; empty if unknown."""
     workload: str
     stack: str
     delegate: str
-    """As it was asked for."""
+    """The delegate that the run asked for."""
     numerics: str
     verdict: Verdict
     delegated: int | None = None
-    """Nodes that the delegate took; None if untold, not to be trusted, or none was asked for."""
+    """Nodes that the delegate took; None if unknown, not trustworthy, or no delegate was asked for.
+    """
     nodes: int | None = None
-    """Of the graph; None where `delegated` is."""
+    """Nodes of the graph; None where `delegated` is."""
     why: str
-    """How many nodes of how many a delegate took, or why it fails."""
+    """How many nodes of the graph the delegate took, or why it fails."""
     at: Timestamp
     run_id: str
 
     @property
     def share(self) -> float | None:
-        """The share of the graph's nodes that the delegate took, 0 to 1."""
+        """The share of the graph's nodes that the delegate took, from 0 to 1."""
         if self.delegated is None or not self.nodes:
             return None
         return self.delegated / self.nodes
@@ -95,27 +96,27 @@ class Capability(Contract):
 
 
 class Asked(Protocol):
-    """What a run was to do: a cell, or a stored outcome."""
+    """What a run was asked to do: a cell, or a stored outcome."""
 
     @property
     def workload(self) -> str:
-        """Its name in the catalogue."""
+        """The workload's name in the catalogue."""
         ...
 
     @property
     def stack(self) -> str:
-        """Its name in the catalogue."""
+        """The stack's name in the catalogue."""
         ...
 
     @property
     def knobs(self) -> Mapping[str, Scalar]:
-        """All of them, by name."""
+        """All knobs by name."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which run an outcome is of."""
+    """The run that an outcome belongs to."""
 
     device: str
     run_id: str
@@ -124,7 +125,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How many nodes of how many a delegate took, as a result says; None where it can't be told."""
+    """The nodes that a result says its delegate took, and all nodes; None where unknown."""
 
     delegated: int | None
     nodes: int | None
@@ -132,19 +133,19 @@ class Taken:
 
     @property
     def whole(self) -> bool:
-        """Whether it took the whole graph."""
+        """Whether the delegate took all nodes."""
         return self.nodes is not None and self.delegated == self.nodes
 
 
 def of_stored(stored: StoredResult | StoredFailure) -> Capability | None:
-    """Return what a stored outcome says of its device; None if it says nothing."""
+    """Return what a stored outcome shows about its device, or None if it shows nothing."""
     if not stored.counted or stored.versus:
         return None
     return _said(stored, stored, Origin(stored.device, stored.run_id, stored.started_at))
 
 
 def of_record(run: Run, record: OutcomeRecord) -> Capability | None:
-    """Return what an outcome that has come says of its device; None if it says nothing."""
+    """Return what a new outcome shows about its device, or None if it shows nothing."""
     if not record.counted or run.cell.versus:
         return None
     device = run.attempts[record.attempt - 1].device_id
@@ -152,7 +153,7 @@ def of_record(run: Run, record: OutcomeRecord) -> Capability | None:
 
 
 def delegate_of(knobs: Mapping[str, Scalar]) -> str:
-    """Return the delegate that a cell asks for; nothing where it can ask for none."""
+    """Return the delegate that a cell asks for; empty if its stack has no delegates."""
     chosen = [name for switch, name in SWITCHES.items() if knobs.get(switch) is True]
     if "use_xnnpack" in knobs and not chosen:
         return "xnnpack" if knobs["use_xnnpack"] else NONE
@@ -203,7 +204,7 @@ def _judged(
 
 
 def _another(delegate: str, environment: Environment) -> list[str]:
-    """Return the objection to a count that is another delegate's than the one asked for."""
+    """Return an objection if the count comes from a delegate other than the one asked for."""
     used = environment.get("delegate")
     known = _OF_THE_RUNTIME.match(used) if isinstance(used, str) else None
     if known is None or delegate == AUTO or known[1].lower() in delegate.split("+"):
@@ -212,7 +213,7 @@ def _another(delegate: str, environment: Environment) -> list[str]:
 
 
 def _taken(environment: Environment) -> Taken:
-    """Return what a result says of its delegate; whoever says it may be hostile."""
+    """Return the node counts in a result; the device that reports them may be hostile."""
     nodes, delegated = environment.get("graph_nodes"), environment.get("delegated_nodes")
     if delegated is None:
         return Taken(None, None, UNTOLD)
@@ -226,7 +227,7 @@ def _taken(environment: Environment) -> Taken:
 
 
 def _count(said: object) -> int | None:
-    """Return a number of nodes; None for what is none."""
+    """Return a number of nodes, or None if the value is not one."""
     return said if type(said) is int and 0 <= said <= MAX_NODES else None
 
 
@@ -235,6 +236,6 @@ def _short(said: object) -> str:
 
 
 def _left(environment: Environment) -> str:
-    """Return which operators a delegate did not take, as far as that is told."""
+    """Return the operators that the delegate did not take, as far as known."""
     left = environment.get("undelegated_operators")
     return f", not {', '.join(map(str, left))}" if left and isinstance(left, tuple) else ""

@@ -1,4 +1,4 @@
-"""The catalogue: what a sweep may name, as data; its knobs are what cells are checked by."""
+"""The catalogue: everything that a sweep may name, and the knobs that cells are checked against."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from controller.contracts.manifests import (
 from controller.contracts.unreadable import UNREADABLE, reason
 
 MANIFEST_PACKAGES = ("models", "agents")
-"""Packages with a `manifests/` folder; found on disk, not imported."""
+"""Packages with a `manifests/` folder, which is found on disk without importing the package."""
 
 PROGRAM = "program"
-"""The workload of a program that takes no model of a task."""
+"""The workload of a program that takes no model."""
 POLICY, WITH_POLICY = "policy", "single_stream"
-"""The knob of run conditions, and a scenario that has it."""
+"""The knob for run conditions, and a scenario that has it."""
 
 Manifest = TypeVar("Manifest", WorkloadManifest, StackManifest, ScenarioManifest, LaunchManifest)
 
@@ -50,7 +50,7 @@ class Catalog(Contract):
         return {name: fact for owner in owners for name, fact in owner.facts.items()}
 
     def knobs_of(self, workload: str, stack: str, scenario: str) -> dict[str, Knob]:
-        """Return all knobs a cell of these three has; every name belongs to one manifest only."""
+        """Return all knobs of a cell; each name belongs to one manifest only."""
         return {
             **self.launch_knobs(stack),
             **self.workloads[workload].knobs,
@@ -59,7 +59,7 @@ class Catalog(Contract):
         }
 
     def launch_knobs(self, stack: str) -> dict[str, Knob]:
-        """Return how a stack's worker process can be started; a bundle starts by itself."""
+        """Return the launch knobs of a stack's worker process; none for a stack with a bundle."""
         if self.stacks[stack].backend is None:
             return {}
         launches = [self.launch.get(kind) for kind in self.stacks[stack].device_kinds]
@@ -67,9 +67,9 @@ class Catalog(Contract):
 
 
 def load_catalog() -> Catalog:
-    """Read every manifest of the installed packages, and what this user has added.
+    """Read every manifest of the installed packages and those that this user has added.
 
-    Raises SweepInvalid on a broken one.
+    Raises SweepInvalid if one is broken.
     """
     stacks = _stacks()
     commands = {name: stack.command for name, stack in stacks.items() if stack.command}
@@ -93,7 +93,7 @@ def load_catalog() -> Catalog:
 
 
 def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collection[str]) -> None:
-    """Raise SweepInvalid if a scenario names a workload that isn't there."""
+    """Raise SweepInvalid if a scenario names an unknown workload."""
     for name, scenario in scenarios.items():
         if unknown := sorted(set(scenario.workloads) - set(workloads)):
             seen = f"key workloads: there is no workload {short(unknown[0])}"
@@ -117,21 +117,22 @@ def _driven_by(
     scenarios: Mapping[str, ScenarioManifest],
     workload: WorkloadManifest,
 ) -> WorkloadManifest:
-    """Return a workload that knows the scenarios that name it and the programs that can run it."""
+    """Return the workload with the scenarios that name it and the programs that can run it."""
     naming = [name for name, scenario in scenarios.items() if workload.name in scenario.workloads]
     fitting = [name for name, command in commands.items() if runs(command, workload)]
     return workload.model_copy(update={"scenarios": (*workload.scenarios, *naming, *fitting)})
 
 
 def runs(command: Command, workload: WorkloadManifest) -> bool:
-    """Tell whether a program runs a workload: a model that it takes, or the workload `program`."""
+    """Return whether a program runs a workload: it takes its model, or the workload is
+    `program`."""
     if command.takes_model:
         return workload.on_device is not None
     return workload.name == PROGRAM
 
 
 def _stacks() -> dict[str, StackManifest]:
-    """Return the project's stacks, and the programs that the user has added."""
+    """Return the project's stacks and the programs that the user has added."""
     found = _by_name(StackManifest, "stacks")
     for path in sorted(user_programs().glob("*.yaml")):
         manifest = _read(StackManifest, path, ours=False)
@@ -141,7 +142,7 @@ def _stacks() -> dict[str, StackManifest]:
 
 
 def require_program(stack: StackManifest, known: Collection[str], path: Path) -> None:
-    """Raise SweepInvalid if a user's stack is no program, or its name is taken."""
+    """Raise SweepInvalid if a user's stack is not a program, or its name is taken."""
     tried, remedy = f"read stack {path}", "See docs/adding.md, A program of your own."
     if stack.command is None or stack.environment is not None:
         raise SweepInvalid(tried, "it names code, which a user's stack must not do", remedy)
@@ -151,19 +152,19 @@ def require_program(stack: StackManifest, known: Collection[str], path: Path) ->
 
 
 def user_tasks(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the tasks that this user has added: see `benchfarm models add`."""
+    """Return the folder of the tasks that this user has added with `benchfarm models add`."""
     home = environ.get("BENCHFARM_HOME") or "~/.benchfarm"
     folder = environ.get("BENCHFARM_MODELS") or f"{home}/models"
     return Path(folder).expanduser().absolute() / "tasks"
 
 
 def user_programs(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the stacks that this user has added: programs, never code."""
+    """Return the folder of the stacks that this user has added: programs only, never code."""
     return user_tasks(environ).with_name("programs")
 
 
 def _workloads() -> dict[str, WorkloadManifest]:
-    """Return the project's workloads, its mobile tasks, and those the user has added."""
+    """Return the project's workloads, its mobile tasks, and the user's tasks."""
     found: dict[str, WorkloadManifest] = {}
     users = sorted(user_tasks().glob("*.yaml"))
     for path in (*_workload_files(), *users):
@@ -181,21 +182,21 @@ def _workloads() -> dict[str, WorkloadManifest]:
 
 
 def writers_of(workloads: Iterable[WorkloadManifest]) -> frozenset[str]:
-    """Return the functions that write these tasks' data sets, as `package.module:function`."""
+    """Return the functions that write the data sets of tasks, as `package.module:function`."""
     devices = (w.on_device for w in workloads if w.on_device)
     return frozenset(d.writer for o in devices for d in o.datasets.values() if d.writer)
 
 
 @cache
 def registered_writers() -> frozenset[str]:
-    """Return the functions that tasks may name: those that the project's own manifests do."""
+    """Return the functions that tasks may name: those that the project's own manifests name."""
     return writers_of(_read(WorkloadManifest, path) for path in _workload_files())
 
 
 def require_no_code(task: WorkloadManifest, allowed: Collection[str], path: Path) -> None:
-    """Raise SweepInvalid if a user's task names code: it would be imported and called.
+    """Raise SweepInvalid if a user's task names code, which would be imported and called.
 
-    allowed: functions that it may name, as `package.module:function`.
+    allowed: functions that the task may name, as `package.module:function`.
     """
     tried = f"read task {path}"
     if task.builder is not None:
@@ -226,7 +227,7 @@ def _manifest_files(folder: str, packages: Sequence[str] = MANIFEST_PACKAGES) ->
 
 
 def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
-    """Read a manifest; only one of `ours` may have knobs that choose among a folder's files."""
+    """Read a manifest; only the project's own (`ours`) may take a knob's choices from a folder."""
     try:
         document = load_yaml(read_limited(path))
         return kind.model_validate(_with_choices(document) if ours else document)
@@ -237,7 +238,7 @@ def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
 
 
 def _with_choices(document: object) -> object:
-    """Return a manifest with the choices of each knob that has `choices_in` instead of them."""
+    """Return the manifest with `choices` in the place of each knob's `choices_in`."""
     knobs = document.get("knobs") if isinstance(document, dict) else None
     if not (isinstance(document, dict) and isinstance(knobs, dict)):
         return document
@@ -252,9 +253,9 @@ def _chosen(knob: object) -> object:
 
 
 def _modules_in(folder: str) -> list[str]:
-    """Return the modules of a folder such as `kernels/ops`, found on disk and not imported.
+    """Return the modules of a folder such as `kernels/ops`, found on disk without importing them.
 
-    Raises DocumentRefused if there is none.
+    Raises DocumentRefused if there are none.
     """
     package, _, rest = folder.partition("/")
     spec = find_spec(package) if package.isidentifier() else None

@@ -1,4 +1,4 @@
-"""What came of looking at a host or a phone, and what to do about it."""
+"""The results of checking a host or a phone, and what to do about each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from controller.contracts.base import Contract
 
 
 class Health(StrEnum):
-    """What came of looking at one thing, the worst first."""
+    """The result of one check, the worst first."""
 
     MEND = "mend"
-    """Runs fail, or are INVALID, until it is mended."""
+    """Runs fail, or are INVALID, until this is fixed."""
     HINT = "hint"
-    """Runs are VALID; their figures may be better, or steadier."""
+    """Runs are VALID; fixing this may make figures better or steadier."""
     UNKNOWN = "unknown"
-    """Nothing here tells."""
+    """The check could not be made here."""
     WELL = "well"
 
 
 class Check(Contract):
-    """One thing that `benchfarm doctor` or `benchfarm phone doctor` has looked at."""
+    """One check of `benchfarm doctor` or `benchfarm phone doctor`."""
 
     what: str
     health: Health
@@ -30,5 +30,5 @@ class Check(Contract):
 
 
 def worst_first(checks: Iterable[Check]) -> list[Check]:
-    """Return what is to be mended first, and what is well last."""
+    """Return the checks with the worst results first."""
     return sorted(checks, key=lambda check: list(Health).index(check.health))

@@ -1,4 +1,4 @@
-"""A program of a user's own, as data: what is pushed, how it is called, what its output says."""
+"""A user's own program as data: the files to push, the command line, the meaning of its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controller.contracts.result import Blame
 from controller.contracts.units import Unit
 
 VALUE: Final = "value"
-"""The group of a pattern that is the figure."""
+"""The named group of a pattern that holds the figure."""
 MODEL: Final = "model"
 OUTPUT: Final = "output"
 FILES: Final = "files"
@@ -25,23 +25,24 @@ STDERR: Final = "stderr"
 _PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.:-]*)\}")
 _FILE: Final = "file:"
 _LINE: Final = 500
-"""So many characters of a pattern: it is run over whatever a program prints."""
+"""Maximum length of a pattern in characters: it is matched against all that a program prints."""
 _NESTED: Final = re.compile(r"[+*}]\)?[+*{]|\?\)[+*{]|\\[1-9]")
-"""Repeats of repeats and references back, which can take for ever on a hostile line; what of
-such a kind this doesn't see is ended by the deadline of reading."""
+"""Nested repeats and back-references, which can take exponential time on a hostile line. The
+deadline for reading ends any that this pattern misses."""
 _SUBVERTING: Final = re.compile(r"^(LD_(?!LIBRARY_PATH$)|PYTHON|BENCHFARM|RAY_)|^PATH$")
-"""Of the environment: what would change how benchfarm itself starts a program. Where its libraries
-are, LD_LIBRARY_PATH, is a program's own affair: most of a vendor's bring some."""
+"""Environment variables that would change how benchfarm itself starts a program. LD_LIBRARY_PATH is
+allowed: most programs of vendors bring libraries of their own."""
 Source = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$")]
 """`stdout`, `stderr` (its last 16 KiB), or the name of a file in `{output}`."""
 
 
 class CommandFile(ModelFile):
-    """A file that is pushed, by its checksum in the store of models; never a path."""
+    """A file to push, given by its checksum in the store of models; never a path."""
 
     executable: bool = False
     filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}$")] | None = None
-    """Its name on the device, which the loader may look for: `libvendor.so`; else its key."""
+    """Name of the file on the device, for a loader that looks for it (`libvendor.so`); default: its
+    key."""
 
     @model_validator(mode="after")
     def _from_the_store(self) -> Self:
@@ -51,7 +52,7 @@ class CommandFile(ModelFile):
 
 
 class When(Contract):
-    """Arguments that are there only while a knob has a value."""
+    """Arguments that are given only while a knob has a certain value."""
 
     when: str
     equals: Scalar = True
@@ -59,23 +60,25 @@ class When(Contract):
 
 
 class Figure(Contract):
-    """A metric: where the output says it, and in which unit. One of pattern, json_path and csv."""
+    """A metric: its place in the output and its unit. Exactly one of pattern, json_path and csv is
+    set."""
 
     unit: Unit
     scale: PositiveFloat = 1.0
-    """What is printed, times this, is in the unit: 1e-6 for microseconds."""
+    """Factor from the printed number to the unit: 1e-6 for microseconds."""
     pattern: str | None = None
     """A regular expression for one line, with a group named `value`."""
     json_path: str | None = None
-    """Names and indices by dots: `0.avg_ts`; `*` is every element of a list."""
+    """Names and indices separated by dots, such as `0.avg_ts`; `*` matches every element of a list.
+    """
     csv: str | None = None
-    """A column's heading; every row is a sample."""
+    """Heading of a column; each row is a sample."""
     where: dict[str, str] = {}
-    """Of JSON objects and rows, those in which these fields have these values."""
+    """Filter: only JSON objects and rows in which these fields have these values."""
     reads: Source | None = None
-    """Where it is, if not where the command's other figures are."""
+    """Where to read this figure; default: the command's `reads`."""
     select: Literal["first", "last", "only", "all"] = "only"
-    """Which, where there are several: `all` are samples, whose median is the value."""
+    """Which match counts; with `all`, each is a sample and the value is their median."""
     required: bool = True
 
     @model_validator(mode="after")
@@ -88,7 +91,7 @@ class Figure(Contract):
 
 
 class FailureLine(Contract):
-    """What a line of the output means, whatever the exit status is."""
+    """A line of the output that means failure, whatever the exit status is."""
 
     pattern: str
     kind: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
@@ -103,12 +106,13 @@ class FailureLine(Contract):
 
 
 class OpTable(Contract):
-    """Lines of the output that are kept as a table, such as an operator profile."""
+    """Lines of the output to keep as a table, such as an operator profile."""
 
     heading: str
-    """A pattern for the line before its rows; the last such line counts."""
+    """Pattern of the line before the rows; the last such line counts."""
     row: str
-    """A pattern whose named groups are the columns; the table ends with the first other line."""
+    """Pattern whose named groups are the columns; the first line that doesn't match ends the table.
+    """
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
@@ -119,30 +123,30 @@ class OpTable(Contract):
 
 
 class Command(Contract):
-    """How a program is run on a device, and what its output becomes."""
+    """How to run a program on a device, and how to read its output."""
 
     files: dict[Name, CommandFile] = {}
     arguments: Annotated[tuple[str | When, ...], Field(min_length=1)]
-    """The program first. `{KNOB}`, `{file:NAME}`, `{files}` (the folder of all files), `{model}`
-    (the workload's) and `{output}` (a folder for what it writes, which is fetched) stand for what
-    they name; no shell reads them."""
+    """The program, then its arguments. `{KNOB}`, `{file:NAME}`, `{files}` (the folder of all
+    files), `{model}` (the workload's model) and `{output}` (a folder that is fetched after the run)
+    are replaced. No shell reads the result."""
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
     timeout_s: PositiveFloat
-    """Or the run's deadline, if that is sooner."""
+    """Time limit in seconds; the run's deadline applies if it is sooner."""
     reads: Source = STDOUT
-    """Where the figures are."""
+    """Where to read the figures."""
     figures: Annotated[dict[Name, Figure], Field(min_length=1)]
     result: Name
-    """The figure that ranks."""
+    """The figure that ranks results."""
     facts: dict[Name, str] = {}
     """Of the result's environment, by a pattern with a group `value`: the last line that has it.
     Each is declared, by `facts.yaml` for `programs`, or by the stack's manifest."""
     failures: tuple[FailureLine, ...] = ()
     invalid: tuple[str, ...] = ()
-    """Patterns of lines by which a result is INVALID, such as a LoadGen's own verdict."""
+    """Patterns of lines that make a result INVALID, such as LoadGen's own verdict."""
     table: OpTable | None = None
     rules: str
-    """By which rules its results are valid: never MLPerf's, without LoadGen."""
+    """The rules by which its results are valid; not MLPerf's unless LoadGen runs."""
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:
@@ -178,27 +182,28 @@ class Command(Contract):
 
     @cached_property
     def places(self) -> frozenset[str]:
-        """What its templates name."""
+        """The placeholders in its templates."""
         return frozenset(name for text in self._templates() for name in _PLACE.findall(text))
 
     @property
     def takes_model(self) -> bool:
-        """Whether it runs a workload's model."""
+        """Whether it takes a model of the workload."""
         return MODEL in self.places
 
     def knobs_named(self) -> frozenset[str]:
-        """Return the knobs that it has to be given."""
+        """Return the knobs that its templates name."""
         own = {name for name in self.places if not name.startswith(_FILE)} - {MODEL, OUTPUT, FILES}
         return frozenset(own | {a.when for a in self.arguments if isinstance(a, When)})
 
     def needed(self, knobs: Mapping[str, Scalar]) -> dict[str, CommandFile]:
-        """Return the files of a run: all but those that only arguments left out of it name."""
+        """Return the files that a run needs: all but those named only by arguments that are left
+        out."""
         chosen = _files_in((*self.chosen(knobs), *self.environment.values()))
         left_out = _files_in(self._templates()) - chosen
         return {name: file for name, file in self.files.items() if name not in left_out}
 
     def chosen(self, knobs: Mapping[str, Scalar]) -> Iterator[str]:
-        """Yield the templates of a run's arguments."""
+        """Yield the argument templates that apply to a run."""
         for argument in self.arguments:
             if isinstance(argument, str):
                 yield argument
@@ -219,9 +224,10 @@ def _files_in(templates: Iterable[str]) -> set[str]:
 def rendered(
     command: Command, knobs: Mapping[str, Scalar], places: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return a command's arguments and environment; places: what stands for what is no knob.
+    """Return a command's arguments and environment; places: values of placeholders that are no
+    knobs.
 
-    Raises KeyError for what neither names: the catalogue has seen that there is nothing such.
+    Raises KeyError for an unknown placeholder; the catalogue has already refused such a command.
     """
     known = {**{name: _text(value) for name, value in knobs.items()}, **places}
 
@@ -237,7 +243,7 @@ def _text(value: Scalar) -> str:
 
 
 def line_pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern for one line; raises ValueError for one that could take for ever."""
+    """Compile a pattern for one line; raises ValueError if it could take exponential time."""
     if len(text) > _LINE:
         raise ValueError(f"pattern {text[:40]!r}… has {len(text)} characters; the limit is {_LINE}")
     if _NESTED.search(re.sub(r"\\\\|\\[^1-9]|\[[^\]]*\]", "x", text)):

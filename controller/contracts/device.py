@@ -12,17 +12,18 @@ from pydantic import Field
 from controller.contracts.base import Contract, Timestamp
 
 CONTROLLER: Final = "controller"
-"""Who did what the farm did by itself."""
+"""The `who` of what the controller did by itself."""
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 Id = Annotated[str, Field(pattern=ID)]
 EMULATED: Final = "emulated"
-"""The fact that a program does the work of a device's processor. Its answers are right, and how
-long they take says nothing of any hardware: nothing of it is ever ranked."""
+"""The fact that a program emulates the device's processor. The answers of an emulated device are
+right, but its times say nothing about hardware, so its results are never ranked."""
 HOST_PREFIX: Final = "cpu-"
-"""What the id of every server begins with, and that of no phone: a phone says its own."""
+"""Prefix of the id of every server; no phone's id may have it, since phones report their own ids.
+"""
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$"
 Name = Annotated[str, Field(pattern=NAME)]
-"""Of a label or a fact: what selectors can ask for."""
+"""Name of a label or a fact, which selectors can use."""
 Word = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]
 LABEL = r"^[^\x00-\x1f\x7f]*$"
 LABEL_CHARACTERS = 200
@@ -30,33 +31,33 @@ Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=
 
 
 class DeviceKind(StrEnum):
-    """What can be measured on."""
+    """The kind of a device."""
 
     CPU_HOST = "cpu_host"
     ANDROID = "android"
 
 
 class DeviceState(StrEnum):
-    """What a device does now."""
+    """The state of a device."""
 
     READY = "ready"
     BUSY = "busy"
     COOLING = "cooling"
-    """It has a run, which waits until the device is within its policy's limits."""
+    """The device's run waits until the device is within the limits of its policy."""
     OFFLINE = "offline"
-    """Its agent is there and does not have it: unplugged, switched off, broken."""
+    """The device's agent is connected but can't use it: unplugged, switched off or broken."""
     UNAUTHORIZED = "unauthorized"
-    """Its agent sees it, and it does not let this host in."""
+    """The device's agent sees the phone, but the phone has not authorised this host."""
     QUARANTINED = "quarantined"
-    """Taken out of the fleet until a person releases it, or a probe if no person did that."""
+    """Excluded until a person releases it, or a probe if no person quarantined it."""
     RESERVED = "reserved"
-    """Kept for one user, or for nobody while it is maintained."""
+    """Kept for one user, or for nobody during maintenance."""
     LOST = "lost"
-    """Its agent is silent or revoked."""
+    """The device's agent is silent or revoked."""
 
 
 class DeviceStatus(Contract):
-    """What a device does now, since when, who brought that about, and why."""
+    """The state of a device, since when, who set it, and why."""
 
     state: DeviceState
     since: float
@@ -67,7 +68,7 @@ class DeviceStatus(Contract):
 
 
 class Hold(Contract):
-    """What keeps all runs off a device until it is released."""
+    """A quarantine or revocation by a person, which lasts until it is released."""
 
     since: float
     who: str
@@ -75,19 +76,19 @@ class Hold(Contract):
 
 
 class Booking(Contract):
-    """A time for which a device is kept; what runs when it begins is finished."""
+    """A time for which a device is kept; a run that is under way at its beginning is finished."""
 
     begins: float
     ends: float
     user: str | None
-    """Who may run on it; nobody while it is maintained."""
+    """The user who may run on it; None for maintenance: nobody may."""
     who: str
-    """Who booked it."""
+    """The user who booked it."""
     why: str
 
     @property
     def words(self) -> str:
-        """For whom, and from when to when, in UTC."""
+        """The user and the times in UTC, as text."""
         begins, ends = (
             datetime.fromtimestamp(at, UTC).isoformat(sep=" ", timespec="minutes")
             for at in (self.begins, self.ends)
@@ -97,25 +98,25 @@ class Booking(Contract):
 
 
 class DeviceLife(Contract):
-    """What the controller keeps of a device beyond what its agent says of it."""
+    """What the controller records about a device beyond what its agent reports."""
 
     away: DeviceStatus | None = None
     """Why it is not online."""
     failures: int = 0
-    """In a row, of its own blame."""
+    """Consecutive failures for which the device is to blame."""
     quarantine: Hold | None = None
     probes: int = 0
-    """How often it was probed since it gave a result in the fleet, or a person released it."""
+    """Probes since its last result in the fleet, or since a person released it."""
     probe_at: float | None = None
-    """When it is probed while the controller has it in quarantine; None: at once."""
+    """Time of the next probe while the controller has it in quarantine; None: at once."""
     bookings: tuple[Booking, ...] = ()
-    """Those that have not ended, by their beginning."""
+    """Bookings that have not ended, sorted by their beginning."""
     labels: dict[Name, Label] = {}
-    """Set by a person; they go before those of its agent."""
+    """Labels set by a person; they override those of the agent."""
 
 
 class DeviceHistoryEntry(Contract):
-    """A line of a device's history."""
+    """An entry of a device's history."""
 
     device_id: str
     at: Timestamp
@@ -128,36 +129,36 @@ Fact = bool | int | float | Word | Annotated[tuple[Word, ...], Field(max_length=
 
 
 class Device(Contract):
-    """Something a cell can run on; how to reach it is no part of it."""
+    """A device that can run a cell; does not say how to connect to it."""
 
     id: Id
     kind: DeviceKind
     virtual: bool
     labels: Annotated[dict[Name, Label], Field(max_length=64)] = {}
-    """Set by the owner of the device, free words."""
+    """Set by the device's owner; free text."""
     facts: Annotated[dict[Name, Fact], Field(max_length=256)] = {}
     """Read from the hardware: `cpu_model`, `cores`, `isa` …"""
     host_cores: frozenset[Annotated[int, Field(ge=0, lt=65536)]] = frozenset()
-    """Cores of its host that a measurement on it occupies: all for a CPU host, none for a phone."""
+    """Cores of its host that a measurement on it uses: all for a CPU host, none for a phone."""
 
     def attribute(self, name: str) -> Fact | None:
-        """Return what a selector means by a name: a field, else a label, else a fact."""
+        """Return the value of a name in a selector: a field, else a label, else a fact."""
         fields: dict[str, Fact] = {"device": self.id, "kind": self.kind, "virtual": self.virtual}
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
 
     @property
     def emulated(self) -> bool:
-        """Whether a program does the work of its processor."""
+        """Whether a program emulates its processor."""
         return self.facts.get(EMULATED) is True
 
     @property
     def likeness(self) -> str:
-        """What it is beside real devices, to stand behind its name: nothing for one of them."""
+        """Suffix for its name: ` (virtual)` and the like, or nothing for a real device."""
         return likeness(virtual=self.virtual, emulated=self.emulated)
 
     @property
     def architecture(self) -> str | None:
-        """What its programs are built for: a phone's ABI, or its host's machine; None if untold."""
+        """The ABI of a phone, or the machine type of a host; None if unknown."""
         said = self.facts.get("abi") or self.facts.get("architecture")
         return str(said) if said else None
 
@@ -169,9 +170,10 @@ def likeness(*, virtual: bool, emulated: bool = False) -> str:
 
 
 def build_of(facts: Mapping[str, object]) -> str:
-    """Return which build of its system a device runs, by its facts or a result's environment.
+    """Return the build of a device's system, from its facts or from a result's environment.
 
-    Android's fingerprint; of a server its operating system and kernel. Empty if untold.
+    For Android the build fingerprint, for a server the operating system and kernel; empty if
+    unknown.
     """
     told = (facts.get(name) for name in ("os", "kernel"))
     return str(facts.get("fingerprint") or ", ".join(str(word) for word in told if word))
@@ -182,24 +184,24 @@ class Agent(Contract):
 
     id: Id
     incarnation: Id
-    """New at every start of the agent's process: tells a restarted agent from its former self."""
+    """New at every start of the agent's process."""
     version: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
     host: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$")]
     exporter: (
         Annotated[str, Field(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):\d{1,5}$")] | None
     ) = None
-    """HOST:PORT at which Prometheus finds its metrics."""
+    """HOST:PORT at which Prometheus scrapes its metrics."""
     boot_id: Id | None = None
-    """New at every boot of the host's kernel: tells copies of one disk image from each other."""
+    """New at every boot of the host; tells apart hosts that are copies of one disk image."""
 
     @property
     def boot(self) -> str:
-        """Where it runs, for people."""
+        """Return the host and its boot, for people."""
         return f"{self.host} (boot {self.boot_id})" if self.boot_id else self.host
 
 
 class AbsentDevice(Contract):
-    """A device that an agent has had and can't use now, and what it sees of it."""
+    """A device that an agent has had but can't use now, and why."""
 
     device_id: Id
     state: Literal[DeviceState.OFFLINE, DeviceState.UNAUTHORIZED]
@@ -207,7 +209,7 @@ class AbsentDevice(Contract):
 
 
 class Registration(Contract):
-    """What an agent says when it starts, and again after it lost the controller."""
+    """An agent's registration, sent at its start and after it lost the controller."""
 
     agent: Agent
     devices: Annotated[tuple[Device, ...], Field(max_length=4096)]
@@ -215,11 +217,11 @@ class Registration(Contract):
 
 
 class RefusedDevice(Contract):
-    """A device that the controller does not take from an agent now."""
+    """A device that the controller refuses from an agent for now."""
 
     device_id: str
     seen: str
-    """What speaks against it: who has it, or what else is known by its id."""
+    """Why it is refused: who has it, or which other device has its id."""
     remedy: str
 
 
@@ -227,9 +229,9 @@ class Admission(Contract):
     """The controller's answer to a registration."""
 
     refused: tuple[RefusedDevice, ...] = ()
-    """What it does not take from this agent now."""
+    """The devices that the controller refuses from this agent for now."""
     again_in_s: float
-    """When to register again, so that what was refused is taken once it is free."""
+    """Seconds after which to register again, in case a refused device has become free."""
 
 
 class RegisteredDevice(Contract):
@@ -239,12 +241,12 @@ class RegisteredDevice(Contract):
     agent_id: str
     online: bool
     since: float
-    """Seconds since the epoch at which `online` took its present value."""
+    """Seconds since the epoch at which `online` last changed."""
     life: DeviceLife = DeviceLife()
 
     @property
     def labelled(self) -> Device:
-        """The device with the labels that a person gave it."""
+        """The device with the labels that a person set."""
         labels = {**self.device.labels, **self.life.labels}
         return self.device.model_copy(update={"labels": labels})
 
@@ -256,6 +258,6 @@ class RegisteredAgent(Contract):
     online: bool
     since: float
     revoked: Hold | None = None
-    """The controller refuses whatever it says."""
+    """Set if the agent is revoked: the controller refuses all its requests."""
     clock_ahead_s: float | None = None
-    """By how much its clock is ahead of the controller's; None until that is measured."""
+    """Seconds by which its clock is ahead of the controller's; None until measured."""

@@ -1,4 +1,4 @@
-"""What `benchfarm doctor` asks of the agents' side of its host."""
+"""Facts that `benchfarm doctor` asks of the agents' side of its host."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ class Program(Contract):
     path: str | None = None
     """None if it is not installed."""
     fault: str = ""
-    """Why it doesn't work, though it is there."""
+    """Why it doesn't work although it is installed."""
     remedy: str = ""
-    """How to install it, if it is not."""
+    """How to install it, if it is missing."""
 
 
 class LockFolder(Contract):
-    """Where the locks on cores are, by which farms of one host keep apart."""
+    """The folder of the locks on cores, by which farms on one host take turns."""
 
     path: str
     usual: bool
-    """Whether it is the first choice, which containers share with their host if at all."""
+    """Whether it is the first choice, the only one that containers may share with their host."""
     safe: bool
-    """Whether it is root's, and nobody can rename or remove another user's files."""
+    """Whether root owns it, and no user can rename or remove another user's files."""
     writable: bool
 
 
 class AgentsFacts(Contract):
-    """What only the agents' side knows of a host."""
+    """Facts about a host that only the agents' side knows."""
 
     adb: Program
     compiler: Program
     stacks: tuple[StackStatus, ...]
     stack_faults: dict[str, ErrorPayload] = {}
-    """By stack: why it does not work, though it is installed."""
+    """Stack → why it doesn't work although it is installed."""
     isa_unusable: tuple[str, ...] = ()
-    """Instruction sets that the CPU announces and programs can't use."""
+    """Instruction sets that the CPU reports but programs can't use."""
     has_amx: bool = False
     """Whether programs can use AMX tiles."""
     locks: LockFolder
     namespaces_fault: ErrorPayload | None = None
-    """Why no namespaces can be made for a virtual phone."""
+    """Why namespaces for a virtual phone can't be made."""
     least_free_bytes: int
-    """On the home's disk; with less an agent takes no runs."""
+    """Free bytes on the home's disk below which an agent takes no runs."""

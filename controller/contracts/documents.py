@@ -1,7 +1,7 @@
-"""YAML and JSON of a user, a device or a worker; limits are checked before anything is built.
+"""Reading YAML and JSON of a user, a device or a worker; limits are checked before parsing.
 
-An error never repeats the whole input, which may be as large as a file can be. What a contract
-reads by itself (`model_validate_json`) is checked by `checked_json` first.
+Errors never repeat the whole input, which may be as large as a file can be. Call `checked_json`
+before pydantic parses JSON itself (`model_validate_json`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import yaml
 from pydantic import TypeAdapter
 
 MAX_BYTES = 2**20
-"""Of what a person writes."""
+"""Largest size of a file that a person writes, in bytes."""
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
-"""Of a YAML document; the target of an alias counts each time."""
+"""Values in a YAML document; the target of an alias counts at each use."""
 MAX_DIGITS = 1000
-"""Of a number: the largest float has 309, and Python prints 4300."""
+"""Digits of a number: the largest float has 309, and Python prints 4300."""
 SHOWN = 60
-"""Most characters of a text that an error repeats."""
+"""Characters of a text that an error repeats."""
 
 _BRIEF = reprlib.Repr()
 _BRIEF.maxlevel = 2
@@ -40,17 +40,17 @@ Read = TypeVar("Read")
 
 
 class DocumentRefused(ValueError):
-    """A document that is malformed or beyond the limits; its text is one line."""
+    """A document that is malformed or beyond the limits; the message is one line."""
 
 
 def short(word: object) -> str:
-    """Return a document's value, quoted and shortened; the rest of it is not read."""
+    """Return a document's value, quoted and shortened without reading all of it."""
     text = word if isinstance(word, str) else _BRIEF.repr(word)
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
 
 def shown_json(value: object, most: int) -> str:
-    """Return the beginning of a value's JSON; no more of it is made."""
+    """Return the first characters of a value's JSON without encoding all of it."""
     text = ""
     for part in json.JSONEncoder().iterencode(value):
         text += part[:most]
@@ -60,7 +60,8 @@ def shown_json(value: object, most: int) -> str:
 
 
 def read_limited(path: Path, most: int = MAX_BYTES) -> bytes:
-    """Return a file's content; raises OSError, and DocumentRefused if it has more."""
+    """Return a file's content; raises OSError, and DocumentRefused if it is larger than `most`
+    bytes."""
     with path.open("rb") as file:
         content = file.read(most + 1)
     _require_size(content, most)
@@ -68,7 +69,7 @@ def read_limited(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def load_json(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - any JSON
-    """Parse a JSON document; raises DocumentRefused. most: its largest size in bytes."""
+    """Parse a JSON document of at most `most` bytes; raises DocumentRefused."""
     content = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
     _require_size(content, most)
     JsonGuard().feed(content)
@@ -81,30 +82,30 @@ def load_json(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
 
 
 def checked_json(raw: bytes | str, most: int = MAX_BYTES) -> bytes | str:
-    """Return a JSON document that a contract can read; raises DocumentRefused."""
+    """Return the document if it is within the limits; raises DocumentRefused."""
     load_json(raw, most)
     return raw
 
 
 def read_json(kind: type[Read] | TypeAdapter[Read], path: Path, most: int = MAX_BYTES) -> Read:
-    """Return a contract read from a JSON file; raises one of `unreadable.UNREADABLE`."""
+    """Read a contract from a JSON file; raises one of `unreadable.UNREADABLE`."""
     content = checked_json(read_limited(path, most).decode(), most)
     adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
     return adapter.validate_json(content)
 
 
 class JsonGuard:
-    """A check of JSON, cut into any pieces, for nesting, numbers and records beyond the limits."""
+    """A streaming check of JSON for too deep nesting, too long numbers and too large records."""
 
     def __init__(self, most_a_record: int | None = None, records_at: int = 0) -> None:
-        """most_a_record: bytes between two places that are `records_at` deep."""
+        """most_a_record: most bytes of a record; records_at: nesting depth of the records."""
         self._most, self._records_at = most_a_record, records_at
         self._depth = self._since = 0
         self._in_string = False
         self._before = b""
 
     def feed(self, piece: bytes) -> None:
-        """Look at the next piece, which doesn't end in a backslash; raises DocumentRefused."""
+        """Check the next piece, which must not end in a backslash; raises DocumentRefused."""
         outside = self._outside_strings(piece)
         self._before += outside
         if _NUMBER.search(self._before):
@@ -126,16 +127,16 @@ class JsonGuard:
                 return b""
             start = rest.end()
         piece = piece[start:]
-        # A backslash outside a string is not JSON: whoever reads this piece next refuses it.
+        # A backslash outside a string is not JSON; the parser of this piece refuses it.
         escaped = piece.replace(b"\\\\", b"").count(b'\\"')
         self._in_string = (piece.count(b'"') - escaped) % 2 == 1
         return _STRING.sub(b"", piece)
 
 
 def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - any YAML
-    """Parse a YAML document; raises yaml.YAMLError, UnicodeDecodeError and DocumentRefused.
+    """Parse a YAML document of at most `most` bytes.
 
-    most: its largest size in bytes.
+    Raises yaml.YAMLError, UnicodeDecodeError and DocumentRefused.
     """
     _require_size(raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw, most)
     text = raw.decode() if isinstance(raw, bytes) else raw
@@ -143,7 +144,7 @@ def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
         return yaml.load(text, Loader=_Loader)
     except (DocumentRefused, UnicodeDecodeError):
         raise
-    except ValueError as error:  # a date that there is not, say
+    except ValueError as error:  # such as a date that doesn't exist
         raise DocumentRefused(f"not YAML: {str(error)[:200]}") from error
 
 
@@ -156,7 +157,7 @@ class _Loader(yaml.SafeLoader):
         self._weights: dict[int, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: object) -> yaml.Node | None:
-        """Count what each value stands for, before it is made."""
+        """Count the values of a node, aliases included, before it is constructed."""
         is_alias = self.check_event(yaml.AliasEvent)
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         before, self._depth = self._values, self._depth + 1
@@ -181,7 +182,7 @@ class _Loader(yaml.SafeLoader):
             raise _refusal(f"it has more than {MAX_VALUES} values", mark)
 
     def _require_unique_keys(self, node: yaml.MappingNode) -> None:
-        """Raise DocumentRefused for a key given twice; before merging, which adds keys to it."""
+        """Raise DocumentRefused for a duplicate key; called before merge keys add to the node."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             if isinstance(key_node, yaml.ScalarNode):
@@ -193,7 +194,7 @@ class _Loader(yaml.SafeLoader):
                 seen.add(key)
 
     def construct_number(self, node: yaml.ScalarNode) -> float:
-        """Make a number of one that isn't too long."""
+        """Construct a number, unless it has too many digits."""
         if len(node.value) > MAX_DIGITS:
             raise _refusal(f"a number has more than {MAX_DIGITS} digits", node.start_mark)
         is_int = node.tag.endswith(":int")

@@ -1,4 +1,4 @@
-"""A UserError as it travels where exceptions can't: in JSON, over HTTP or in a file."""
+"""A UserError as JSON, for places where exceptions can't go: a process, HTTP, a file."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _KINDS = {
 
 
 class ErrorPayload(Contract):
-    """What a UserError says."""
+    """A UserError as JSON."""
 
     kind: str
-    """The name of its class."""
+    """Name of the error's class."""
     tried: str
     seen: str
     remedy: str
 
     @classmethod
     def of(cls, error: UserError) -> Self:
-        """Return an error's words."""
+        """Return the payload of an error."""
         kind = type(error).__name__
         return cls(
             kind=kind,
@@ -40,12 +40,12 @@ class ErrorPayload(Contract):
         )
 
     def error(self) -> UserError:
-        """Return the error again; a plain UserError if its class is of one package only."""
+        """Return the error; a plain UserError if only one package defines its class."""
         words = map(_short, (self.tried, self.seen, self.remedy))
         return _KINDS.get(self.kind, UserError)(*words)
 
 
 def _short(text: str) -> str:
-    """Return words on one line, and no more of them than a person reads."""
+    """Return a text on one line, shortened."""
     line = " ".join(text.split())
     return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS]}…"

@@ -61,13 +61,13 @@ class BenchfarmError(Exception):
 class UserError(BenchfarmError):
     """An error that the user can correct; the command line prints it and exits with status 2.
 
-    It reads as one line: `cannot read sweep.yaml: line 3: key "name" appears twice. Remove one.`
+    Its message is one line: `cannot read sweep.yaml: line 3: key "name" appears twice. Remove one.`
     """
 
     tried: str
-    """What could not be done, as it follows "cannot": `read sweep.yaml`."""
+    """What could not be done, as the message continues after "cannot": `read sweep.yaml`."""
     seen: str
-    """Why, without a full stop; one that a foreign message has at its end is not doubled."""
+    """Why, without a full stop; one at the end of a message from elsewhere is removed."""
     remedy: str
     """What to do, as one sentence."""
 
@@ -129,7 +129,7 @@ class PhoneClaimedTwice(PhoneUnavailable):
 
 
 class DeviceRefused(UserError):
-    """An agent's device that the controller refuses: another agent has it, or its id."""
+    """An agent's device that the controller refuses: another agent has the device or its id."""
 
 
 class DeviceBooked(UserError):
@@ -141,11 +141,12 @@ class LabelOfAgent(UserError):
 
 
 class NotProbed(UserError):
-    """A device that no probe can let out: it is not in quarantine, away, or held by a person."""
+    """A device that no probe can release: it isn't quarantined, is away, or is held by a person."""
 
 
 class NotAllowed(UserError):
-    """A request that the caller's token does not allow: another's sweep, or administration."""
+    """A request that the caller's token does not allow: about another user's sweep, or
+    administration."""
 
 
 class OverQuota(UserError):
@@ -154,7 +155,7 @@ class OverQuota(UserError):
 
 @dataclass(eq=False)
 class AgentRefused(BenchfarmError):
-    """The controller's refusal of an agent; its kinds say why, and what to do."""
+    """The controller's refusal of an agent; subclasses say why and what to do."""
 
     agent_id: str
 
@@ -195,15 +196,15 @@ class VersionMismatch(AgentRefused):
 
 @dataclass(eq=False)
 class SharedMachineId(AgentRefused):
-    """Two hosts with one id, such as copies of one disk image; or one host before and after a boot.
+    """Two hosts with one id: copies of one disk image, or one host before and after a boot.
 
-    host, other_host: names with boots, since copies may have one name, too.
+    host, other_host: host names with boot ids, since copies may share a name.
     """
 
     host: str
     other_host: str
     again_in_s: float
-    """Seconds after which the other one counts as gone, unless it is heard again."""
+    """Seconds after which the other host counts as gone, unless it sends something."""
 
     @property
     def seen(self) -> str:
@@ -221,7 +222,7 @@ class SharedMachineId(AgentRefused):
 
 @dataclass(eq=False)
 class AgentRevoked(AgentRefused):
-    """An agent that a person has shut out."""
+    """An agent that a person has revoked."""
 
     who: str
     why: str

@@ -1,4 +1,4 @@
-"""What the cells of a sweep and its repeats come to as runs. Pure."""
+"""Expansion of a sweep's cells and repeats to runs. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.contracts.sweep import Cell
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The runs of one submission as they were queued: their ids and places follow from these."""
+    """The runs of one submission as they were queued; gives each its id and position."""
 
     sweep_id: str
     cells: Sequence[Cell]
@@ -22,7 +22,8 @@ class Grid:
     created_at: float
 
     def runs(self) -> Iterator[Run]:
-        """Yield them in queue order; repeats are interleaved so that drift hits all cells."""
+        """Yield the runs in queue order; repeats are interleaved so that drift affects all cells
+        equally."""
         keyed = [(cell, cell.key) for cell in self.cells]
         for position, (repeat, (cell, key)) in enumerate(product(range(self.repeats), keyed)):
             yield Run(

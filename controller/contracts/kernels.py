@@ -1,4 +1,4 @@
-"""What `benchfarm kernels` asks of the agents' side, and what it is told."""
+"""Requests of `benchfarm kernels` to the agents' side, and the answers."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pydantic import Field
 from controller.contracts.base import Contract
 
 BEST_VARIANT = "best"
-"""The best variant that a host's CPU can run."""
+"""Stands for the best variant that the host's CPU can run."""
 
 
 class KernelBench(Contract):
-    """What to check, to measure, or to list."""
+    """The operators, dtypes and variants to check, measure or list."""
 
     verb: Literal["check", "bench", "sweep"]
     operators: tuple[str, ...] = ()
-    """All of them if empty."""
+    """Empty: all operators."""
     dtypes: tuple[str, ...] = ()
-    """All that an operator has if empty."""
+    """Empty: all dtypes of an operator."""
     variants: tuple[str, ...] = ()
-    """All that this CPU can run if empty."""
+    """Empty: all variants that this CPU can run."""
     width: float = Field(gt=0)
-    """As in `benchfarm compare`."""
+    """See `benchfarm compare --width`."""
     time_limit_s: float = Field(gt=0)
-    """Of one comparison."""
+    """Seconds for one comparison."""
 
 
 class KernelOperator(Contract):
-    """An operator there is, and the dtypes it runs compiled for."""
+    """An operator and the dtypes that it is compiled for."""
 
     op: str
     dtypes: tuple[str, ...]
 
 
 class KernelCheck(Contract):
-    """Whether one operator computes what the reference does."""
+    """Whether an operator computes the same as its reference."""
 
     op: str
     dtype: str
@@ -46,26 +46,26 @@ class KernelCheck(Contract):
 
 
 class KernelRow(Contract):
-    """One operator against one baseline; times are of forward and backward together."""
+    """One operator against one baseline; times include forward and backward."""
 
     op: str
     dtype: str
     shape: str
     variant: str
-    """What ran; `reference` where nothing is compiled."""
+    """The variant that ran; `reference` where nothing is compiled."""
     baseline: str
     ratio: float
-    """How many times the kernel is faster; the interval is the 95 % one."""
+    """How many times faster the kernel is; the interval is a 95 % interval."""
     ratio_low: float | None
-    """None: too few pairs for an interval."""
+    """None if there are too few pairs for an interval."""
     ratio_high: float | None
     pairs: int
     bytes: int
-    """What no implementation can do without: inputs read once, results written once."""
+    """Bytes that any implementation has to move: inputs read once, results written once."""
     gbps: float
-    """bytes over the kernel's median time, in 10⁹ bytes a second."""
+    """bytes / the kernel's median time, in 10⁹ bytes a second."""
     copy_gbps: float
-    """The same for a copy that reads and writes as many bytes together."""
+    """The same for a copy that moves as many bytes."""
     p20_s: float
     p50_s: float
     p80_s: float
@@ -73,11 +73,11 @@ class KernelRow(Contract):
     baseline_p50_s: float
     baseline_p80_s: float
     memory_bytes: int
-    """How far one run of the kernel raises the process's resident memory, results included."""
+    """Increase of the process's resident memory during one run of the kernel, results included."""
     baseline_memory_bytes: int
     memory_share: float
-    """memory_bytes over the size of the largest input."""
+    """memory_bytes / size of the largest input."""
     threads: int
     torch: str
     malloc: str
-    """Settings of malloc, the same for both sides."""
+    """Settings of malloc, equal for both sides."""

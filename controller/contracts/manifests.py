@@ -1,4 +1,4 @@
-"""What manifests declare: workloads, stacks, scenarios, launch settings, and the knobs of each."""
+"""Manifests of workloads, stacks, scenarios and launch settings, with the knobs of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controller.contracts.mobile import OnDevice
 
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
-"""An int beyond it can't become a float."""
+"""The largest int that can become a float."""
 
 
 class Knob(Contract):
@@ -64,11 +64,11 @@ class QualityTarget(Contract):
 
     metric: str
     fp32: float | None = None
-    """What the model reaches in FP32."""
+    """Quality of the model in FP32."""
     fraction: float | None = Field(default=None, gt=0, le=1)
-    """How much of that it must reach."""
+    """Share of the FP32 quality that is required."""
     value: float
-    """The least that will do: `fraction` of `fp32`, or a value of its own."""
+    """The least quality required: `fraction` of `fp32`, or a value of its own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -81,14 +81,14 @@ class QualityTarget(Contract):
 
 
 class WorkloadManifest(Contract):
-    """What is run: a task, the code or the files that make it, and its knobs."""
+    """A workload: a task, its code or model files, and its knobs."""
 
     name: Name
     title: str
     task: str
     reference: str
     builder: str | None = None
-    """Of a workload that trains: `package.module:Class`, resolved in the worker only."""
+    """`package.module:Class` of a workload that trains; resolved only in the worker."""
     on_device: OnDevice | None = None
     scenarios: tuple[str, ...]
     quality_target: QualityTarget | None = None
@@ -104,12 +104,12 @@ class WorkloadManifest(Contract):
     def _knobs_choose_what_is_there(self) -> Self:
         if device := self.on_device:
             self._require_choice("numerics", "models", device.models)
-            if len(device.datasets) > 1 or "dataset" in self.knobs:  # an only one is taken
+            if len(device.datasets) > 1 or "dataset" in self.knobs:  # a single one needs no knob
                 self._require_choice("dataset", "datasets", device.datasets)
         return self
 
     def _require_choice(self, name: str, field: str, known: Collection[str]) -> None:
-        """Raise ValueError unless a knob's default and choices are among these."""
+        """Raise ValueError unless a knob's default and choices are all in `known`."""
         knob = self.knobs.get(name)
         if knob is None or knob.choices is None or not {knob.default, *knob.choices} <= set(known):
             there = ", ".join(known) or "none"
@@ -117,39 +117,39 @@ class WorkloadManifest(Contract):
 
 
 class StackEnvironment(Contract):
-    """A Python environment of a stack's own, made by `benchfarm stacks install`."""
+    """A separate Python environment for a stack, made by `benchfarm stacks install`."""
 
     packages: tuple[str, ...]
-    """What the stack is made of, each pinned: NAME==VERSION."""
+    """Packages of the stack, each pinned: NAME==VERSION."""
     lock: str
-    """Pins of these and of all they need, a file of the `agents` package."""
+    """File of the `agents` package with pins of these packages and all their dependencies."""
     torch_builds: tuple[str, ...] = ()
-    """Those of `packages` that an index of CPU builds of torch has."""
+    """Those of `packages` that come from an index of CPU builds of torch."""
     download_gb: float
-    """With the largest build of torch, as `disk_gb`; a GB is 10⁹ bytes."""
+    """With the largest build of torch, like `disk_gb`; a GB is 10⁹ bytes."""
     disk_gb: float
 
 
 class StackManifest(Contract):
-    """A software stack a workload can run on."""
+    """A software stack that runs workloads."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
     title: str
     device_kinds: tuple[DeviceKind, ...]
     backend: str | None = None
-    """Of a stack that trains: `package.module:Class`, resolved in the worker only."""
+    """`package.module:Class` of a stack that trains; resolved only in the worker."""
     bundle: str | None = None
-    """Of a stack that runs on devices: the bundle that holds its runtime."""
+    """The bundle with the runtime of a stack that runs on devices."""
     command: Command | None = None
-    """Of a stack that is a user's own program; it is measured under the scenario of its name."""
+    """The program of a stack that is a user's own program; its scenario has the stack's name."""
     architectures: tuple[str, ...] = ()
-    """What its bundle is built for: ABIs of phones, architectures of servers."""
+    """What the bundle is built for: ABIs of phones, architectures of servers."""
     environment: StackEnvironment | None = None
-    """Of a stack that does not run in benchfarm's own Python environment."""
+    """The Python environment of a stack that doesn't run in benchfarm's own."""
     needs_compiler: bool = False
-    """It compiles C++ while it runs."""
+    """Whether it compiles C++ while it runs."""
     baseline: bool = False
-    """Other stacks on the same device are compared with this one, where it has a result."""
+    """Whether other stacks on the same device are compared with this one."""
     facts: OwnFacts = {}
     """Facts that only this stack writes."""
     knobs: dict[str, Knob] = {}
@@ -176,23 +176,23 @@ class StackManifest(Contract):
 
 
 class ScenarioManifest(Contract):
-    """What is issued to the system under test, and which number is the result."""
+    """A scenario: what is issued to the system under test, and which metric is the result."""
 
     name: str
     title: str
     metric: str
-    """Name of the metric that ranks results of this scenario."""
+    """The metric that ranks results of this scenario."""
     workloads: tuple[str, ...] = ()
-    """Workloads that it drives, beside those whose own manifests name it."""
+    """Workloads that it drives besides those whose manifests name it."""
     instead_of_pairing: str | None = None
-    """Of a scenario that can't compare two sides: what to do instead, as a sentence."""
+    """What to do instead, as a sentence, if the scenario can't compare two sides."""
     facts: OwnFacts = {}
     """Facts that only this scenario writes."""
     knobs: dict[str, Knob] = {}
 
 
 class LaunchManifest(Contract):
-    """How a worker is started on one kind of device, whatever the stack; `name` is the kind."""
+    """How to start a worker on one kind of device, for all stacks; `name` is the kind."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""A task for devices, as data: model files, signature, data sets, inputs and outputs."""
+"""A task for devices as data: model files, signature, data sets, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 from controller.contracts.base import Contract, Name, Scalar
 
 Checksum = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$")]
-"""As whoever published the file gives it."""
+"""A checksum as the publisher of the file gives it."""
 TensorType = Literal["float32", "int8", "uint8", "int32", "int64"]
 
 
 class ModelFile(Contract):
-    """A `.tflite` file: the project's own, or one that is published elsewhere."""
+    """A `.tflite` file: the project's own, or a published one."""
 
     checksum: Checksum | None = None
-    """None where nobody publishes one: it is pinned when the file is added."""
+    """None if nobody publishes one; then it is pinned when the file is added."""
     path: str | None = None
-    """Of the project's own: relative to the `models` package."""
+    """Path of the project's own file, relative to the `models` package."""
     source: str | None = None
-    """Where it is published."""
+    """Where the file is published."""
 
     @model_validator(mode="after")
     def _own_is_pinned(self) -> Self:
@@ -35,57 +35,58 @@ class Tensor(Contract):
     """One input or output of a model."""
 
     shape: tuple[PositiveInt | None, ...]
-    """None where any size will do; without a side, any shape."""
+    """None for a dimension of any size; shape None: any shape."""
     types: Annotated[tuple[TensorType, ...], Field(min_length=1)]
 
 
 class Signature(Contract):
-    """What a model of a task takes and gives, in the order of the file."""
+    """Inputs and outputs of a task's models, in the order of the file."""
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
 
 
 class ImageInput(Contract):
-    """Images in NHWC; a float model takes (pixel - mean) / std, others the same, quantised."""
+    """Images in NHWC; float models take (pixel - mean) / std, others the same, quantised."""
 
     kind: Literal["image"] = "image"
     height: PositiveInt
     width: PositiveInt
     fit: Literal["stretch", "center_crop", "as_is"]
-    """`center_crop` takes the middle `crop` of the shorter side, and the rest is stretched."""
+    """`center_crop` takes the middle `crop` of the shorter side, then stretches it to the input."""
     crop: Annotated[float, Field(gt=0, le=1)] = 0.875
     mean: float
     std: PositiveFloat
 
 
 class TokenInput(Contract):
-    """Token ids, mask and segment ids, each (1, length)."""
+    """Token ids, mask and segment ids, each of shape (1, length)."""
 
     kind: Literal["tokens"] = "tokens"
     length: PositiveInt = 384
 
 
 class RandomInput(Contract):
-    """Made up from the model's own signature: all that a model without a task needs."""
+    """Random inputs by the model's own signature, for a model without a task."""
 
     kind: Literal["random"] = "random"
 
 
 class Top1(Contract):
-    """The highest of the outputs is the class; `top1` is the share of right ones."""
+    """The class is the highest output; `top1` is the share of correct classes."""
 
     kind: Literal["top1"] = "top1"
     offset: int = 0
-    """Output number of class 0: 1 for a model that counts the background."""
+    """Output index of class 0: 1 for a model with a background class."""
 
 
 class Detections(Contract):
-    """Boxes, classes, scores, count, as TFLite gives them after detection; `mAP`."""
+    """Boxes, classes, scores and count, as TFLite's detection postprocessing returns them; metric
+    `mAP`."""
 
     kind: Literal["detections"] = "detections"
     offset: int = 1
-    """Category of output class 0 in the data set."""
+    """Category in the data set of output class 0."""
 
 
 class ClassMap(Contract):
@@ -94,9 +95,9 @@ class ClassMap(Contract):
     kind: Literal["class_map"] = "class_map"
     classes: PositiveInt = 32
     first: NonNegativeInt = 0
-    """The first class that counts; pixels whose true class is below it are left out."""
+    """The first class that counts; pixels with a lower true class are ignored."""
     offset: int = 0
-    """Output number of the annotations' class 0."""
+    """Output index of the annotations' class 0."""
 
 
 class Span(Contract):
@@ -104,19 +105,19 @@ class Span(Contract):
 
     kind: Literal["span"] = "span"
     start: Literal[0, 1] = 0
-    """Which of the two outputs, in the order of the file, has the start logits."""
+    """Index of the output with the start logits, in the order of the file."""
     n_best: PositiveInt = 20
     max_answer_tokens: PositiveInt = 30
 
 
 class Upscaled(Contract):
-    """A larger image; `PSNR` in dB against the true one."""
+    """An upscaled image; `PSNR` in dB against the true one."""
 
     kind: Literal["upscaled"] = "upscaled"
 
 
 class RawOutput(Contract):
-    """The first output as it is, which nothing scores."""
+    """The first output, unscored."""
 
     kind: Literal["raw"] = "raw"
 
@@ -128,28 +129,28 @@ OutputKind = Annotated[
 
 
 class DatasetPart(Contract):
-    """A file of a data set, or a folder; without a checksum it is pinned when it is added."""
+    """A file or folder of a data set; without a checksum, it is pinned when it is added."""
 
     checksum: Checksum | None = None
     source: str | None = None
 
 
 class Dataset(Contract):
-    """Samples, and what is true of them if that is known."""
+    """Samples, with their true answers if known."""
 
     kind: Literal["written", "imagenet", "coco", "ade20k", "squad", "image_pairs"]
     samples: PositiveInt | None = None
-    """None: as many as there are in the files."""
+    """None: all samples in the files."""
     writer: str | None = None
-    """Of a written one: `package.module:function`, which returns Samples."""
+    """`package.module:function` that returns Samples, for a generated data set."""
     checksum: Checksum | None = None
-    """Of a written one: over all inputs and all that is true of them."""
+    """Checksum of a generated data set, over all inputs and true answers."""
     parts: dict[Name, DatasetPart] = {}
-    """Of any other: `samples`, and `truth` where there is one."""
+    """Files of any other data set: `samples`, and `truth` if there is one."""
 
     @property
     def has_truth(self) -> bool:
-        """Whether the accuracy of answers can be told."""
+        """Whether accuracy can be measured."""
         return self.kind == "written" or "truth" in self.parts
 
     @model_validator(mode="after")
@@ -170,43 +171,44 @@ class RunLength(Contract):
 
 
 class RunLengths(Contract):
-    """The length classes of MLPerf Mobile and its app."""
+    """The run lengths of MLPerf Mobile and its app."""
 
     normal: RunLength = RunLength(queries=1024, seconds=60)
     quick: RunLength = RunLength(queries=128, seconds=10)
     rapid: RunLength = RunLength(queries=64, seconds=6)
 
     def of(self, name: str) -> RunLength:
-        """Return a length class; KeyError if there is none of this name."""
+        """Return the run length of this name; raises KeyError if there is none."""
         classes: Mapping[str, RunLength] = {n: getattr(self, n) for n in type(self).model_fields}
         return classes[name]
 
 
 class Suite(Contract):
-    """Where a task comes from."""
+    """The benchmark suite that a task comes from."""
 
     name: str
     since: str
     until: str | None = None
-    """The last version that has it; None: it still does."""
+    """The last version of the suite with the task; None if the current one has it."""
 
 
 class OnDevice(Contract):
-    """A workload that runs on a device's own runtime rather than in our process."""
+    """A workload for a device's own runtime, outside the worker process."""
 
     suite: Suite | None = None
     surrogate: bool = False
-    """A small model of ours in the place of one that is not included; its name says so, too."""
+    """Whether a small model of ours replaces one that is not included; the task's name says so,
+    too."""
     models: Annotated[dict[Name, ModelFile], Field(min_length=1)]
-    """Numerics → file; the knob `numerics` chooses."""
+    """Numerics → file; chosen by the knob `numerics`."""
     signature: Signature | None = None
-    """None: whatever the file has."""
+    """None: the signature of the file."""
     input: InputKind
     output: OutputKind
     datasets: dict[Name, Dataset] = {}
-    """Size → data set; the knob `dataset` chooses. None: inputs are made up."""
+    """Size → data set; chosen by the knob `dataset`. Empty: random inputs."""
     performance_samples: PositiveInt = 1024
-    """Samples LoadGen draws from in performance mode (run rules)."""
+    """Samples that LoadGen draws from in performance mode (MLPerf's run rules)."""
     run_lengths: RunLengths = RunLengths()
 
     def dataset_of(self, knobs: Mapping[str, Scalar]) -> str | None:

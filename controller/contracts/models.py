@@ -1,4 +1,4 @@
-"""What `benchfarm models` says of models and data sets."""
+"""Answers of `benchfarm models`: the state of models and data sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ModelRequest(Contract):
 
 
 class ModelStatus(Contract):
-    """A file or folder that a manifest names."""
+    """The state of a file or folder that a manifest names."""
 
     key: str
     """WORKLOAD/models/NUMERICS, or WORKLOAD/DATASET/PART."""
@@ -28,15 +28,15 @@ class ModelStatus(Contract):
     checksum: str | None = None
     source: str | None = None
     trouble: str | None = None
-    """What is wrong with it, if it has been verified."""
+    """What is wrong with it, if it was verified."""
 
 
 class Added(Contract):
-    """What was taken in."""
+    """Files that were added to the store."""
 
     path: str
     keys: tuple[str, ...]
     workload: str | None = None
-    """The workload that it has become, if it is the user's own."""
+    """Name of the new workload, if it is the user's own."""
     stack: str | None = None
-    """The stack that it has become, if it is the user's own; `keys` are then its files."""
+    """Name of the new stack, if it is the user's own; `keys` are then its files."""

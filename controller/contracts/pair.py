@@ -12,7 +12,7 @@ Samples = Annotated[tuple[Annotated[float, Field(gt=0)], ...], Field(min_length=
 
 
 class Pair(Contract):
-    """A turn of A and a turn of B, one right after the other."""
+    """A batch of A and a batch of B, one right after the other."""
 
     a: Samples
     """Raw samples in the order they were measured, in the unit of the metric."""
@@ -20,5 +20,5 @@ class Pair(Contract):
     a_first: bool
 
     def swapped(self) -> Pair:
-        """Return the pair with the sides' names exchanged."""
+        """Return the pair with A and B exchanged."""
         return Pair(a=self.b, b=self.a, a_first=not self.a_first)

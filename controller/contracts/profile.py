@@ -1,4 +1,4 @@
-"""What of a profile goes to the store, to metrics and to tables: a summary."""
+"""The summary of a profile, for the store, metrics and tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class TopPrimitive(Contract):
 
     primitive: str
     direction: str
-    """FWD_D, FWD_I, BWD_D, BWD_W as benchdnn has them; empty for what has none."""
+    """FWD_D, FWD_I, BWD_D or BWD_W, as in benchdnn; empty for a primitive without a direction."""
     calls: float
     seconds: float
     share: float
-    """Of the seconds of all primitives."""
+    """Share of the time of all primitives."""
     efficiency: float | None = None
-    """Replayed alone over measured; None if none of it was replayed."""
+    """Time when replayed alone / measured time; None if nothing of it was replayed."""
 
 
 class PeaksRequest(Contract):
@@ -34,36 +34,36 @@ class PeaksRequest(Contract):
 
 
 class Peaks(Contract):
-    """What a machine can do at best, as measured: the roofs of its roofline."""
+    """The peak rates of a machine as measured: the roofs of its roofline."""
 
     gemm_flops: dict[str, float]
-    """Floating-point operations a second of the fastest matrix product found, by data type."""
+    """Data type → floating-point operations a second of the fastest matrix product found."""
     copy_bytes: float
-    """Bytes a second read and written by a copy of more than the caches hold."""
+    """Bytes a second, read and written, of a copy larger than the caches."""
 
 
 class ProfileSummary(Contract):
-    """What a profile comes to; seconds are those of one training step."""
+    """The summary of a profile; times are seconds of one training step."""
 
     steps: int
-    """How many were profiled."""
+    """Number of profiled steps."""
     step_s: float | None = None
-    """Median of the plain run: the truth for time."""
+    """Median of the plain run, the reference for time."""
     traced_step_s: float | None = None
     """Median under torch.profiler."""
     verbose_step_s: float | None = None
-    """Median under oneDNN's verbose mode, with ops recorded beside."""
+    """Median under oneDNN's verbose mode, while ops are recorded."""
     explained: float | None = None
-    """Share of the traced steps' time that named operations spent."""
+    """Share of the traced steps' time that is spent in named operations."""
     onednn_s: float | None = None
     matched: float | None = None
     """Share of the primitives' time that is matched to an op and a module."""
     efficiency: float | None = None
-    """Seconds of what was replayed, alone over measured."""
+    """Time when replayed alone / measured time, of all that was replayed."""
     replayed: float | None = None
-    """Share of the seconds of primitives, and of matrix products elsewhere, that was replayed."""
+    """Share of the time of primitives and other matrix products that was replayed."""
     headroom_s: float | None = None
-    """Above what the roofline allows, over all that it knows of."""
+    """Time beyond the roofline's bound, over all operations with a known bound."""
     peaks: Peaks | None = None
     libraries: tuple[str, ...] = ()
     """Versions of oneDNN."""
@@ -74,4 +74,4 @@ class ProfileSummary(Contract):
     """The first of them."""
     notes: tuple[str, ...] = ()
     top: tuple[TopPrimitive, ...] = ()
-    """Largest first."""
+    """The largest first."""

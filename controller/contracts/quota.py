@@ -1,4 +1,4 @@
-"""What one user's sweeps may take, all together."""
+"""The limits on all sweeps of one user together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Of each user but the administrator."""
+    """The limits of each user but the administrator."""
 
     open_runs: int = 20_000
     bytes_a_day: int = 256 * 2**20
-    """Of the store, for what is submitted; results come on top."""
+    """Bytes of the store for a day's submissions; results are not counted."""

@@ -1,4 +1,4 @@
-"""What the store gives back to people: sweeps, results and failures, whole."""
+"""Records that the store returns to people: sweeps, results and failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.contracts.run import RunState
 from controller.contracts.sweep import PairedCandidate, Sweep
 
 ADMIN: Final = "admin"
-"""Who holds the farm's own api-token."""
+"""The user who holds the farm's own api-token."""
 
 
 class SweepRecord(Contract):
@@ -25,11 +25,11 @@ class SweepRecord(Contract):
     generation: int
     submitted_at: Timestamp
     user: str = ADMIN
-    """Whose token it was submitted with."""
+    """The user whose token submitted it."""
 
 
 class Token(Contract):
-    """A submitter's token, without what opens anything."""
+    """A submitter's token, without the secret."""
 
     name: str
     digest: str
@@ -39,7 +39,7 @@ class Token(Contract):
 
 
 class Spent(Contract):
-    """Device time that a user's ended attempt took."""
+    """The device time that an attempt of a user took."""
 
     user: str
     ended_at: float
@@ -47,16 +47,16 @@ class Spent(Contract):
 
 
 class SweepTally(Contract):
-    """How many runs of a sweep are in each state, and how many have a VALID result."""
+    """The number of runs of a sweep in each state, and of those with a VALID result."""
 
     runs: dict[RunState, int]
     valid: int
     lost: int = 0
-    """Runs whose state can't be read."""
+    """Runs that can't be read because their records are damaged."""
 
 
 class Took(Contract):
-    """How long one attempt that ended in a result took, from lease to end."""
+    """The time that a successful attempt took, from lease to end."""
 
     workload: str
     stack: str
@@ -69,7 +69,7 @@ class Took(Contract):
 
 
 class OutcomeOrigin(Contract):
-    """Where an outcome came from: what identifies it, apart from what it says."""
+    """Where an outcome came from: its identity, without its content."""
 
     run_id: str
     sweep_id: str
@@ -90,12 +90,12 @@ class OutcomeOrigin(Contract):
 
     @property
     def emulated(self) -> bool:
-        """Whether a program did the work of the device's processor."""
+        """Whether a program emulated the device's processor."""
         return self.environment.get(EMULATED) is True
 
     @property
     def device_name(self) -> str:
-        """The device's id, and what it is beside real ones."""
+        """The device's id, with ` (virtual)` or ` (virtual, emulated)`."""
         return f"{self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
@@ -112,7 +112,7 @@ class StoredResult(OutcomeOrigin):
 
 
 class NewestResult(Contract):
-    """What stays of a result that counts where only the newest of its kind matters: no samples."""
+    """A counted result without its samples, where only the newest of its kind matters."""
 
     device: str
     workload: str
@@ -127,11 +127,11 @@ class NewestResult(Contract):
 
 
 PRECISION_KNOBS = ("precision", "numerics")
-"""Knobs that name the number format: of stacks that train, and of model files."""
+"""Knobs that name the number format: the first of stacks that train, the second of model files."""
 
 
 def precision_of(knobs: Mapping[str, Scalar]) -> str | None:
-    """Return the number format a cell's knobs ask for, or None if no knob does."""
+    """Return the number format that a cell's knobs ask for, or None."""
     return next((str(knobs[name]) for name in PRECISION_KNOBS if name in knobs), None)
 
 

@@ -1,4 +1,4 @@
-"""What agent and worker say of kernels and layers that are run alone."""
+"""Messages between agent and worker about kernels and layers that are run alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from controller.contracts.base import Contract
 
 
 class KernelReplay(Contract):
-    """A kernel to run alone, with its inputs as a trace describes them."""
+    """A kernel to run alone, with its inputs as in a trace."""
 
     key: str
     kernel: str
@@ -19,28 +19,28 @@ class KernelReplay(Contract):
 
 
 class LayerReplay(Contract):
-    """A layer to train alone, on the stack, as oneDNN describes its primitives."""
+    """A layer to train alone on the stack, as in oneDNN's description of its primitives."""
 
     key: str
     kind: Literal["convolution", "inner_product"]
     parameters: dict[str, int]
-    """The problem's numbers by oneDNN's names: mb, g, ic, oc, ih, kh, sh, dh, ph …"""
+    """Sizes by oneDNN's names: mb, g, ic, oc, ih, kh, sh, dh, ph …"""
     dtype: str
     """oneDNN's name of the input's data type."""
     channels_last: bool
-    """The input's layout; else as the sizes have it."""
+    """Whether the input is channels-last; else its layout follows its sizes."""
     bias: bool
     learns: bool
-    """Its weights have a gradient."""
+    """Whether its weights have a gradient."""
     passes_back: bool
-    """Its input has one."""
+    """Whether its input has a gradient."""
 
 
 Replay = KernelReplay | LayerReplay
 
 
 class Replayed(Contract):
-    """What came of it."""
+    """The result of a replay."""
 
     key: str
     samples: tuple[float, ...] = ()

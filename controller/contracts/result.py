@@ -1,4 +1,4 @@
-"""How an attempt ends: a Result that was measured, or a Failure that someone is to blame for."""
+"""The outcome of an attempt: a measured Result, or a Failure and who is to blame."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from controller.contracts.profile import ProfileSummary
 from controller.contracts.units import Unit
 
 Environment = dict[str, Scalar | tuple[Scalar, ...] | None]
-"""Flat facts about where and how a number came to be; None where the fact could not be read."""
+"""Flat facts about where and how a result was measured; None where a fact could not be read."""
 
 
 class Validity(StrEnum):
-    """Whether a measurement obeyed its run rules (MLPerf's words)."""
+    """Whether a measurement followed its run rules (MLPerf's words)."""
 
     VALID = "VALID"
     INVALID = "INVALID"
 
 
 class Blame(StrEnum):
-    """Whose fault a failure is; decides whether a retry can help."""
+    """Who is to blame for a failure; decides whether it is retried."""
 
     USER = "user"
     DEVICE = "device"
     WORKLOAD = "workload"
     HARNESS = "harness"
-    """benchfarm itself, with what it runs on: Ray, the adb server."""
+    """benchfarm itself and what it runs on: Ray, the adb server."""
 
 
 class Measurement(Contract):
@@ -48,7 +48,7 @@ class Measurement(Contract):
 
 
 class Result(Contract):
-    """What a finished attempt measured; INVALID always carries its reasons."""
+    """The measurements of a finished attempt; an INVALID one always has reasons."""
 
     type: Literal["result"] = "result"
     validity: Validity
@@ -58,12 +58,12 @@ class Result(Contract):
     artefacts: dict[str, str] = {}
     """Name → path of a file kept by the agent that ran it."""
     pairs: tuple[Pair, ...] = ()
-    """Of a paired comparison: every pair that was measured, the first ones too, in order."""
+    """All pairs of a paired comparison, the first ones included, in order."""
     profile: ProfileSummary | None = None
 
 
 class Failure(Contract):
-    """Why an attempt measured nothing."""
+    """The reason why an attempt measured nothing."""
 
     type: Literal["failure"] = "failure"
     blame: Blame
@@ -75,7 +75,7 @@ class Failure(Contract):
     exit_code: int | None = None
     signal: int | None = None
     environment: Environment = {}
-    """The facts of its device when the attempt began; empty in those of earlier releases."""
+    """Facts about the device when the attempt began; may be empty."""
 
 
 Outcome = Annotated[Result | Failure, Field(discriminator="type")]

@@ -1,4 +1,4 @@
-"""Runs and their attempts: what the lifecycle moves and the store keeps."""
+"""Runs and their attempts, which the lifecycle changes and the store keeps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.contracts.sweep import Cell
 
 
 class RunState(StrEnum):
-    """Where a run stands; `terminal` marks the states nothing leaves."""
+    """The state of a run; no run leaves a `terminal` state."""
 
     QUEUED = "queued"
     LEASED = "leased"
@@ -30,7 +30,7 @@ class RunState(StrEnum):
 
 
 class AttemptState(StrEnum):
-    """How an attempt stands; only LEASED attempts can end in a result that counts."""
+    """The state of an attempt; only LEASED attempts can end in a result that counts."""
 
     LEASED = "leased"
     SUCCEEDED = "succeeded"
@@ -40,7 +40,7 @@ class AttemptState(StrEnum):
 
 
 class Attempt(Contract):
-    """One try at a run, owned by one incarnation of one agent until its lease expires."""
+    """One try of a run; it belongs to one incarnation of one agent until its lease expires."""
 
     number: int
     device_id: str
@@ -50,9 +50,9 @@ class Attempt(Contract):
     leased_at: float
     ended_at: float | None = None
     late: bool = False
-    """An outcome came after the lease was gone; it is kept and doesn't count."""
+    """Whether an outcome came after the lease was gone; it is stored but doesn't count."""
     cooling: bool | None = None
-    """Whether it waits until its device is within its policy's limits; None: nothing was said."""
+    """Whether it waits until its device is within its policy's limits; None if never reported."""
 
 
 class Run(Contract):
@@ -61,7 +61,7 @@ class Run(Contract):
     run_id: str
     sweep_id: str
     position: int
-    """Place in its sweep, and so in the queue."""
+    """Position in its sweep, and so in the queue."""
     repeat: int
     cell: Cell
     deadline_s: float
@@ -69,13 +69,13 @@ class Run(Contract):
     state: RunState
     attempts: tuple[Attempt, ...] = ()
     resumed_after: int | None = None
-    """How many attempts it had when a user queued it again; those count for no limit."""
+    """Number of attempts when a user last resumed the run; they count for no limit."""
     queued_at: float | None = None
-    """When that was."""
+    """When a user last resumed the run."""
 
     @property
     def recent(self) -> tuple[Attempt, ...]:
-        """The attempts since it was queued, or queued again."""
+        """The attempts since the run was queued or last resumed."""
         return self.attempts[self.resumed_after or 0 :]
 
     @property
@@ -86,7 +86,7 @@ class Run(Contract):
 
     @property
     def waits_since(self) -> float:
-        """When it last began to wait for a device: made, given back by an attempt, or resumed."""
+        """When it was last queued: created, returned by an attempt, or resumed."""
         ended = self.attempts[-1].ended_at if self.attempts else None
         return max(self.created_at, ended or 0.0, self.queued_at or 0.0)
 
@@ -104,7 +104,7 @@ class OutcomeRecord(Contract):
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """What one event did to a run: the run as it is now, and an outcome to keep with it."""
+    """The effect of one event on a run: the new run, and an outcome to store."""
 
     run: Run
     record: OutcomeRecord | None = None

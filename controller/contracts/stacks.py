@@ -1,4 +1,4 @@
-"""What `benchfarm stacks` tells: asked of the agents' side, shown by the controller's."""
+"""Answers of `benchfarm stacks`: sent by the agents' side, shown by the controller's."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ class StackStatus(Contract):
 
 
 class StackDetails(StackStatus):
-    """All that is known of a stack."""
+    """Everything known about a stack."""
 
     interpreter: str | None = None
     packages: tuple[str, ...] = ()
-    """NAME==VERSION of everything installed where it runs."""
+    """NAME==VERSION of every package in its environment."""
     environment: Environment = {}
-    """What a worker of it would record: versions, instruction set, malloc. Empty if not ready."""
+    """Facts that a worker of it would record: versions, instruction set, malloc. Empty if not
+    ready."""

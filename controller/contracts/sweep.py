@@ -1,4 +1,4 @@
-"""A sweep and the cells it expands to. Pure: text in, values or typed errors out."""
+"""A sweep and the cells it expands to. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from controller.contracts.documents import load_yaml
 from controller.contracts.unreadable import UNREADABLE
 
 Placement = Literal["any", "each"] | Annotated[int, Field(strict=True, ge=1, le=1000)]
-"""Run a cell once on any matching device, once on each, or once on each of so many."""
+"""Run a cell once on any matching device, once on each, or once on each of this many."""
 
 
 def _as_tuple(value: object) -> object:
@@ -22,12 +22,12 @@ def _as_tuple(value: object) -> object:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 Yes = Annotated[Literal[True] | None, BeforeValidator(lambda value: value or None)]
-"""True, or left out: what does not ask for it keeps the identity it had without this key."""
+"""True or None; a None is not written, so a cell without this key keeps its identity."""
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 
 
 class Side(Contract):
-    """One of two things to compare: a stack, and the knobs that make it what it is.
+    """One side of a comparison: a stack and its knobs.
 
     Written as `torch`, `torch:precision=bf16,memory_format=channels_last`, or as a mapping.
     """
@@ -53,7 +53,7 @@ def _side_of(text: str) -> dict[str, object]:
 
 
 def knob_of(text: str) -> tuple[str, Scalar]:
-    """Read NAME=VALUE, the value as in a sweep file; raises ValueError."""
+    """Parse NAME=VALUE, the value as in a sweep file; raises ValueError."""
     name, equals, word = text.partition("=")
     if not (name and equals and word):
         raise ValueError(f"{text!r} is not KNOB=VALUE")
@@ -67,16 +67,16 @@ def knob_of(text: str) -> tuple[str, Scalar]:
 
 
 class Stopping(Contract):
-    """When a paired comparison has measured enough."""
+    """When to stop a paired comparison."""
 
     width: float = Field(default=0.03, gt=0, lt=10)
-    """The interval of the ratio is narrower than this share of it."""
+    """Stop when the interval is narrower than this fraction of the ratio."""
     time_limit_s: float = Field(default=600.0, gt=0, le=86400)
-    """Or so many seconds of turns have passed."""
+    """Stop after this many seconds of batches."""
 
 
 class PairedComparison(Stopping):
-    """Each of `b` is compared with `a`, in turns on one device."""
+    """The comparison of each of `b` with `a`, in alternating batches on one device."""
 
     a: Side
     b: Annotated[tuple[Side, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
@@ -89,11 +89,10 @@ class PairedCandidate(Side, Stopping):
 class Sweep(Contract):
     """Axes × recipes × selectors × repeats, as a user writes them.
 
-    A scalar may stand for a list of one. `recipes` are named bundles of knobs that change
-    together; one that also names a `stack` runs on that one alone. `baseline` is the part of the
-    knobs (or `workload`, `stack`, `device`) that marks the cell all others are compared with.
-    `paired` takes the place of these two and of `stack`. With `profile`, every run is profiled
-    when it has been timed.
+    A scalar stands for a list of one. `recipes` are named bundles of knobs that change together;
+    one with a `stack` runs on that stack alone. `baseline` gives the knobs (or `workload`, `stack`,
+    `device`) of the cell that all others are compared with. `paired` replaces `baseline`, `recipes`
+    and `stack`. With `profile`, every run is also profiled after it has been timed.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
@@ -111,27 +110,28 @@ class Sweep(Contract):
     paired: PairedComparison | None = None
     profile: Yes = None
     priority: int | None = Field(default=None, ge=-100, le=100)
-    """Runs of a higher one go first; 0 if left out. Above 0 is the administrator's."""
+    """Runs of a higher priority go first; default 0. Above 0 is for the administrator only."""
 
     def sweep_id(self, generation: int) -> str:
-        """Return the id of this sweep's n-th submission; equal text gives equal ids."""
+        """Return the id of this sweep's n-th submission; equal content gives equal ids."""
         text = self.model_dump(mode="json", exclude_none=True)
         return f"{self.name}-{digest([text, generation], 8)}"
 
 
 class Cell(Contract):
-    """One point of a sweep; `key` is the identity of its history across sweeps."""
+    """One point of a sweep; its `key` identifies its history across sweeps."""
 
     workload: str
     stack: str
     scenario: str
     knobs: dict[str, Scalar]
-    """Every knob the cell has, defaults written out, so that a changed default is a new cell."""
+    """Every knob of the cell with its default written out, so that a changed default is a new cell.
+    """
     selector: str
     versus: PairedCandidate | None = None
-    """Side B, if the cell is a paired comparison; `stack` and `knobs` are then side A's."""
+    """Side B of a paired comparison; `stack` and `knobs` are then side A's."""
     profiled: Yes = None
-    """Whether its runs are profiled, too."""
+    """Whether its runs are also profiled."""
 
     @property
     def key(self) -> str:
@@ -139,7 +139,7 @@ class Cell(Contract):
         return digest(self.model_dump(mode="json", exclude_none=True))
 
     def sides(self) -> Iterator[Cell]:
-        """Yield the cells of one side each that are measured: both of a pair, or the cell."""
+        """Yield the cell of each measured side: both of a paired comparison, or the cell itself."""
         if self.versus is None:
             yield self
             return
@@ -152,7 +152,7 @@ Choice = tuple[str, str, str, dict[str, Scalar]]
 
 
 def choices(sweep: Sweep) -> list[Choice]:
-    """Return every (workload, stack, scenario, given knobs) of a sweep, in reading order."""
+    """Return every (workload, stack, scenario, given knobs) of a sweep, in file order."""
     names = list(sweep.knobs)
     return [
         (workload, chosen, scenario, {**dict(zip(names, values, strict=True)), **knobs})
@@ -163,8 +163,8 @@ def choices(sweep: Sweep) -> list[Choice]:
 
 
 def _recipes_on(stack: str, sweep: Sweep) -> list[tuple[str, dict[str, Scalar]]]:
-    """Return the stack and the knobs of each recipe; one that names its stack comes with the first
-    of the sweep's only, whatever that is."""
+    """Return the stack and the knobs of each recipe; a recipe with its own stack is returned only
+    for the sweep's first stack."""
     found: list[tuple[str, dict[str, Scalar]]] = []
     for recipe in sweep.recipes.values() or [{}]:
         knobs = {name: value for name, value in recipe.items() if name != "stack"}
@@ -176,7 +176,7 @@ def _recipes_on(stack: str, sweep: Sweep) -> list[tuple[str, dict[str, Scalar]]]
 
 
 def side_labels(a: Side, b: Side) -> tuple[str, str]:
-    """Name two sides by their stacks and what tells them apart."""
+    """Return a label for each side: its stack and what differs from the other side."""
     apart = sorted(
         name
         for name in a.knobs.keys() | b.knobs.keys()

@@ -1,4 +1,4 @@
-"""Text → Sweep. Pure; every error names the source, the key and what to do."""
+"""Parsing of sweep files. Pure; every error names the source, the key and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXAMPLE = "A sweep needs at least name, workload, stack and scenario."
 
 
 def parse_sweep(raw: bytes, source: str) -> Sweep:
-    """Return the sweep in a file; raises SweepInvalid."""
+    """Parse a sweep file; raises SweepInvalid."""
     document = _document(raw, source)
     try:
         return Sweep.model_validate(document)

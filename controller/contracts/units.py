@@ -1,4 +1,4 @@
-"""The closed table of units; each knows which direction is better."""
+"""The closed table of units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Unit(StrEnum):
 
     @property
     def lower_is_better(self) -> bool:
-        """Whether a smaller value of this unit is the better one."""
+        """Whether a smaller value is better."""
         return self not in _HIGHER_IS_BETTER
 
 

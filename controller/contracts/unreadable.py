@@ -1,4 +1,4 @@
-"""Why a file can't be read as a contract, in one line that a user can act on."""
+"""The reason why a file can't be read as a contract, in one line that a user can act on."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ UNREADABLE = (
 )
 """What reading a contract from YAML or JSON can raise."""
 MOST = 3
-"""Most faults that one text names."""
+"""Faults that one message names at most."""
 LONGEST = 200
-"""Most characters of a fault, or of its place, that a text repeats."""
+"""Characters of a fault, or of its place, that a message repeats at most."""
 
 
 def reason(error: Exception) -> str:
-    """Return the reason of one of UNREADABLE; it names key, line or byte if known."""
+    """Return the reason of one of UNREADABLE, with key, line or byte if known."""
     match error:
         case ValidationError():
             return faults(error)
@@ -39,7 +39,7 @@ def reason(error: Exception) -> str:
 
 
 def faults(error: ValidationError) -> str:
-    """Return a contract's faults: "key: message; …"."""
+    """Return the faults of a contract: "key: message; …"."""
     found = error.errors(include_url=False, include_input=False)
     told = "; ".join(
         f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole'}: {_said(fault['msg'])}"

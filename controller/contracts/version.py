@@ -1,4 +1,4 @@
-"""The version of benchfarm that is installed; agent and controller must agree on it."""
+"""The version of the installed benchfarm; agent and controller must have the same."""
 
 from importlib.metadata import version
 

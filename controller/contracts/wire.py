@@ -1,4 +1,4 @@
-"""What crosses between agent and controller, and between agent and worker."""
+"""Messages between agent and controller, and between agent and worker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from controller.contracts.sweep import Cell
 # --- agent ↔ controller, over Ray ---------------------------------------------------------------
 
 HostTime = Annotated[float, Field(ge=0.0, le=253_402_300_799.0)]
-"""Seconds since the epoch, to the end of the year 9999, by a host's clock, which may be wrong."""
+"""Seconds since the epoch, until the end of the year 9999, by a host's clock, which may be wrong.
+"""
 
 
 class AttemptRef(Contract):
@@ -35,7 +36,7 @@ class TrainingProgram(Contract):
     builder: str
     """`package.module:Class` of the workload, from its manifest."""
     arguments: dict[str, Scalar]
-    """The knobs the workload's manifest declares: what its builder is called with."""
+    """The knobs that the workload's manifest declares; passed to its builder."""
     backend: str
     """`package.module:Class` of the stack, from its manifest."""
     environment: StackEnvironment | None = None
@@ -43,7 +44,7 @@ class TrainingProgram(Contract):
 
 
 class OnDeviceProgram(Contract):
-    """What a device's own runtime runs, with LoadGen beside it."""
+    """A model for a device's own runtime, driven by LoadGen."""
 
     type: Literal["on_device"] = "on_device"
     bundle: str
@@ -52,7 +53,7 @@ class OnDeviceProgram(Contract):
 
 
 class CommandProgram(Contract):
-    """A program of a user's, from its stack's manifest, and the model it runs, if it takes one."""
+    """A user's program from its stack's manifest, and its model, if it takes one."""
 
     type: Literal["command"] = "command"
     stack: str
@@ -70,13 +71,13 @@ class CandidateJob(Contract):
     knobs: dict[str, Scalar]
     program: Program
     metric: str
-    """The scenario's: what is compared."""
+    """The scenario's metric, which is compared."""
     width: float
     time_limit_s: float
 
 
 class Job(Contract):
-    """Everything needed to do one attempt."""
+    """Everything needed for one attempt."""
 
     ref: AttemptRef
     device_id: str
@@ -84,36 +85,36 @@ class Job(Contract):
     stack: str
     scenario: str
     knobs: dict[str, Scalar]
-    """All of the cell's."""
+    """All knobs of the cell."""
     program: Program
     deadline_s: float
     candidate: CandidateJob | None = None
-    """What it is compared with, in turns; `stack`, `knobs` and `program` are then side A's."""
+    """Side B of a paired comparison; `stack`, `knobs` and `program` are then side A's."""
     profiled: bool = False
-    """Profile it, too, when it has been timed."""
+    """Whether to profile it after it has been timed."""
 
 
 class ProbeOrder(Contract):
-    """A look at a device in quarantine; the number tells it from earlier ones."""
+    """An order to probe a device in quarantine; the number identifies the probe."""
 
     device_id: Id
     number: int
 
 
 class ProbeReport(Contract):
-    """What a probe has come to; sent until an answer has come."""
+    """The result of a probe; sent until the controller has acknowledged it."""
 
     of: ProbeOrder
     passed: bool
     why: Word
-    """What was seen."""
+    """What the probe observed."""
 
 
 class Orders(Contract):
-    """The controller's answer: what the agent should run and stop, worked out from the leases.
+    """The controller's answer: what the agent should run and stop, derived from the leases.
 
-    Orders repeat until the agent's `held` agrees with the leases, so that a lost answer costs
-    nothing; an agent ignores what it already does.
+    Orders repeat until the agent's `held` agrees with the leases, so a lost answer does no harm; an
+    agent ignores orders that it already follows.
     """
 
     run: tuple[Job, ...] = ()
@@ -122,20 +123,20 @@ class Orders(Contract):
 
 
 class Exchange(Contract):
-    """An agent's question: here is what I hold; what should change?"""
+    """An agent's request: the runs that it holds now."""
 
     agent_id: Id
     incarnation: Id
     held: tuple[AttemptRef, ...]
     asked_at: HostTime
-    """Tells the controller how far that clock is off."""
+    """The agent's clock, from which the controller computes its offset."""
     probing: tuple[ProbeOrder, ...] = ()
     """Probes that are under way."""
     probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
 
 
 class Report(Contract):
-    """An attempt's outcome; sent until the controller has acknowledged it."""
+    """The outcome of an attempt; sent until the controller has acknowledged it."""
 
     ref: AttemptRef
     agent_id: Id
@@ -148,28 +149,28 @@ class Report(Contract):
 
 
 COOL_DOWN: Final = "cool-down"
-"""The phase of a run that waits until its device is within its policy's limits."""
+"""The phase in which a run waits until its device is within its policy's limits."""
 
 
 class Progress(Contract):
-    """How far a run is; sent at most once a second."""
+    """Progress of a run; sent at most once a second."""
 
     type: Literal["progress"] = "progress"
     phase: str
     done: int
     total: int
     values: dict[str, float] = {}
-    """Live values by metric name: `loss`, `step_time` …"""
+    """Current values by metric name: `loss`, `step_time` …"""
 
 
 class StepBatch(Contract):
-    """What a worker that takes turns says after each of them, and once when it is ready."""
+    """A worker's message after each batch of steps, and once when it is ready."""
 
     type: Literal["turn"] = "turn"
     samples: tuple[float, ...] = ()
-    """Seconds of each counted step; none when it is ready."""
+    """Seconds of each counted step; empty in the first message."""
     rest_cpu_s: float = 0.0
-    """CPU seconds it has used between this turn and the one before, when it should rest."""
+    """CPU seconds used between the previous batch and this one, when the worker should be idle."""
 
 
 Message = Annotated[Progress | StepBatch | Result | Failure, Field(discriminator="type")]
@@ -177,15 +178,15 @@ MESSAGE: TypeAdapter[Progress | StepBatch | Result | Failure] = TypeAdapter(Mess
 
 
 class StepOrder(Contract):
-    """A later line for a worker that takes turns."""
+    """An order for the next batch; a line on the worker's standard input."""
 
     steps: int = Field(ge=0)
-    """Counted steps of the next turn; 0: there is none, say the Result."""
+    """Counted steps of the next batch; 0 ends the measurement: the worker sends its Result."""
 
 
 ProfilePass = Literal["trace", "verbose", "replay", "peaks"]
-"""What a worker does instead of timing: train under torch.profiler, or under that and oneDNN's
-verbose mode; run kernels alone; find out what the machine can do."""
+"""What a worker does instead of timing: train under torch.profiler, train under torch.profiler with
+oneDNN's verbose mode, replay kernels, or measure the machine's peaks."""
 
 
 class WorkerSpec(Contract):
@@ -195,12 +196,12 @@ class WorkerSpec(Contract):
     device: Device
     artefact_dir: str
     in_batches: bool = False
-    """Measure in turns, each when a StepOrder comes."""
+    """Measure in batches, each started by a StepOrder."""
     profile_pass: ProfilePass | None = None
 
 
 class RunProgress(Contract):
-    """A worker's progress on its way to whoever watches."""
+    """The progress of a run, for whoever watches."""
 
     ref: AttemptRef
     progress: Progress
@@ -218,7 +219,7 @@ class Submission(Contract):
 
 
 class RunEvent(Contract):
-    """A run changed state, or got further."""
+    """A change of a run's state, or its progress."""
 
     sweep_id: str
     run_id: str
@@ -230,7 +231,7 @@ class RunEvent(Contract):
 
     @staticmethod
     def of(run: Run, progress: Progress | None = None) -> RunEvent:
-        """Tell of a run as it is now."""
+        """Return the event for a run's present state."""
         last = run.attempts[-1] if run.attempts else None
         return RunEvent(
             sweep_id=run.sweep_id,

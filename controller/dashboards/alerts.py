@@ -1,4 +1,4 @@
-"""Prometheus's alerts as rules that Grafana evaluates itself, for those without an Alertmanager."""
+"""Prometheus's alerts as rules that Grafana evaluates, for users without an Alertmanager."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from controller.dashboards.board import Json
 from controller.metrics.rules import ALERTS, Alert
 
 FOLDER = "benchfarm"
-"""Uid and title of the folder that holds our dashboards and alerts, and nothing else."""
+"""Uid and title of the folder for our dashboards and alerts only."""
 GROUP = "benchfarm"
 EVERY_S = 60
 _LOOK_BACK_S = 600
 _EXPRESSIONS = DataSourceRef(type_val="__expr__", uid="__expr__")
-"""Grafana's own: what it computes of other queries."""
+"""Grafana's built-in data source, which computes on other queries."""
 _IS_THERE = "is_number($A) || is_nan($A) || is_inf($A)"
 
 
 def alert_group(source_uid: str) -> Json:
-    """Return the one group of rules, as Grafana's provisioning interface takes it."""
+    """Return the group of rules, in the format of Grafana's provisioning interface."""
     group = alerting.RuleGroup(
         title=GROUP,
         folder_uid=FOLDER,
@@ -34,10 +34,10 @@ def alert_group(source_uid: str) -> Json:
 
 
 def _rule(alert: Alert, source_uid: str) -> alerting.Rule:
-    """Return a rule that fires for every series the expression gives, as Prometheus's does.
+    """Return a rule that fires for every series of the expression, like Prometheus's.
 
-    Grafana compares numbers, and an expression such as `up == 0` gives the number 0. So B is 1 for
-    whatever A gives, and C fires on that; Grafana imports Prometheus's rules in the same way.
+    Grafana tests whether a number is above 0, but `up == 0` gives the number 0. So B is 1 for each
+    series of A, and C fires on B; Grafana imports Prometheus's rules in the same way.
     """
     return alerting.Rule(
         title=alert.name,

@@ -1,4 +1,4 @@
-"""A dashboard as a list of rows of panels: layout, variables, annotations and links."""
+"""Dashboards as rows of panels: layout, variables, annotations and links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Something that happened, marked on every chart while a query gives more than 0."""
+    """An event that is marked on every chart while its query is above 0."""
 
     name: str
     expr: Expr
@@ -42,7 +42,7 @@ class Annotation:
     text: str
 
     def build(self) -> AnnotationQuery:
-        """Return it as Grafana's Prometheus data source takes it."""
+        """Return the annotation in the format of Grafana's Prometheus data source."""
         asked = Dataquery().ref_id("Anno").expr(self.expr.text).interval("10s").datasource(SOURCE)
         annotation = AnnotationQuery().name(self.name).datasource(SOURCE).enable(True)
         annotation.icon_color(self.colour).target(asked)
@@ -50,20 +50,20 @@ class Annotation:
 
 
 def sweeps() -> Annotation:
-    """Return the annotation of sweeps that have open runs."""
+    """Return the annotation for sweeps with open runs."""
     open_runs = filtered(highest(names.SWEEP_RUNS, "sweep"), ">", 0)
     return Annotation("Sweep", open_runs, "blue", "{{sweep}}")
 
 
 def quarantines() -> Annotation:
-    """Return the annotation of devices in quarantine."""
+    """Return the annotation for devices in quarantine."""
     held = being(names.DEVICE_STATE, 1, state="quarantined")
     return Annotation("Quarantine", held, "red", "{{device}}")
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One dashboard."""
+    """A dashboard."""
 
     uid: str
     title: str
@@ -75,7 +75,7 @@ class Board:
     refresh: str = "10s"
 
     def build(self, source_uid: str) -> Json:
-        """Return the JSON that Grafana imports, for a data source to begin with."""
+        """Return the JSON that Grafana imports; source_uid: the default data source."""
         look = Dashboard(self.title).uid(self.uid).description(self.about).tags([TAG])
         look.time(self.since, "now").refresh(self.refresh).timezone("browser").editable()
         look.tooltip(dashboard.DashboardCursorSync.CROSSHAIR).link(menu())
@@ -88,7 +88,7 @@ class Board:
 
 
 def _laid_out(rows: Sequence[Row]) -> Iterator[dashboard.Panel | dashboard.RowPanel]:
-    """Give each panel its place, from left to right and from top to bottom, and its number."""
+    """Yield the panels with positions, left to right and top to bottom, and numbers."""
     y, number = 0, 1
     for row in rows:
         place = dashboard.GridPos(h=1, w=GRID, x=0, y=y)

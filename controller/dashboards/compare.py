@@ -1,4 +1,5 @@
-"""Compare hardware: any devices, stacks and workloads, against a baseline and side by side."""
+"""The dashboard "Compare hardware": devices, stacks and workloads, against a baseline or side by
+side."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ BASE_STACK = replace(STACK, name="baseline_stack", title="Baseline stack", many=
 CHOICES = (VIRTUAL, WORKLOAD, DEVICE, STACK, SCENARIO, PRECISION, BASE_DEVICE, BASE_STACK)
 
 SHOWN = 30
-"""Bars in a panel: what can be read without scrolling far."""
+"""Bars in a panel."""
 MANY = 20
 """Lines in a chart."""
 
 
 def compare() -> Board:
-    """Return the dashboard that answers which hardware and which stack is best, by how much."""
+    """Return the dashboard that shows the best hardware and stacks, and by how much."""
     return Board(
         links.COMPARE,
         "Compare hardware",
@@ -56,7 +57,7 @@ def compare() -> Board:
 
 
 def by_device() -> dashboard.Panel:
-    """Return every result against the baseline device's."""
+    """Return the heat map of results relative to the baseline device."""
     return tables.heat_map(
         "Against the device $baseline_device",
         "How many times better each newest result is than the baseline device's, same workload, "
@@ -68,7 +69,7 @@ def by_device() -> dashboard.Panel:
 
 
 def by_stack() -> dashboard.Panel:
-    """Return every result against the baseline stack's on the same device."""
+    """Return the heat map of results relative to the baseline stack on the same device."""
     base = last(names.RESULT, **_chosen(stack=BASE_STACK.wanted, metric=RANKING))
     same = ("device", "workload", "scenario", "precision")
     return tables.heat_map(
@@ -82,7 +83,7 @@ def by_stack() -> dashboard.Panel:
 
 
 def by_model() -> dashboard.Panel:
-    """Return the median of each model of device against the baseline device."""
+    """Return the table of medians of each device model relative to the baseline device."""
     named = promql.with_info(_against_device(), "model")
     labels = ("model", "stack", "precision", "workload", "scenario")
     return tables.heat_map(
@@ -96,7 +97,7 @@ def by_model() -> dashboard.Panel:
 
 
 def latency() -> dashboard.Panel:
-    """Return the lowest latencies."""
+    """Return the panel of the lowest latencies."""
     lowest = promql.extreme("bottomk", SHOWN, _results(metric="latency_p90"))
     about = f"90th percentile of latency of the {SHOWN} fastest; shorter is better."
     query = Query(lowest, "{{device}} {{stack}} {{precision}} {{workload}}")
@@ -104,7 +105,7 @@ def latency() -> dashboard.Panel:
 
 
 def throughput() -> dashboard.Panel:
-    """Return the highest throughputs."""
+    """Return the panel of the highest throughputs."""
     highest = promql.extreme("topk", SHOWN, _results(metric="throughput"))
     about = f"Samples (images) a second of the {SHOWN} fastest; longer is better."
     query = Query(highest, "{{device}} {{stack}} {{precision}} {{workload}} {{scenario}}")
@@ -112,7 +113,7 @@ def throughput() -> dashboard.Panel:
 
 
 def speed_and_accuracy() -> dashboard.Panel:
-    """Return every chosen result in numbers."""
+    """Return the table of all chosen results."""
     accuracy = promql.accuracy(_results(metric=QUALITY))
     missed = promql.with_info(last(names.QUALITY_MISSED, **_chosen()), virtual=VIRTUAL.wanted)
     return tables.columns(
@@ -135,7 +136,7 @@ def speed_and_accuracy() -> dashboard.Panel:
 
 
 def latency_over_time() -> dashboard.Panel:
-    """Return how latencies have changed."""
+    """Return the chart of latencies over time."""
     lowest = promql.extreme("bottomk", MANY, _results(metric="latency_p90"))
     about = (
         f"90th percentile of latency of the {MANY} fastest, as newest results replace each other."
@@ -145,7 +146,7 @@ def latency_over_time() -> dashboard.Panel:
 
 
 def throughput_over_time() -> dashboard.Panel:
-    """Return how throughputs have changed."""
+    """Return the chart of throughputs over time."""
     highest = promql.extreme("topk", MANY, _results(metric="throughput"))
     about = f"Samples a second of the {MANY} fastest, as newest results replace each other."
     query = Query(highest, "{{device}} {{stack}} {{precision}} {{workload}} {{scenario}}")

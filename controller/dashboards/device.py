@@ -1,4 +1,4 @@
-"""Device: what one device is, does, feels like, and has measured."""
+"""The dashboard "Device": facts, state, conditions and results of one device."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def device() -> Board:
 
 
 def facts() -> dashboard.Panel:
-    """Return what the device is."""
+    """Return the panel of the device's facts."""
     labels = ("device", "kind", "model", "soc", "host", "virtual")
     about = "What the device is. A virtual device is simulated: its numbers are never compared."
     info = last(names.DEVICE_INFO, device=THIS)
@@ -45,7 +45,7 @@ def facts() -> dashboard.Panel:
 
 
 def state() -> dashboard.Panel:
-    """Return what the device did over time."""
+    """Return the panel of the device's state over time."""
     now = promql.being(names.DEVICE_STATE, 1, device=THIS)
     about = "Ready, busy, cooling, away (offline, unauthorized, lost), quarantined or reserved."
     return panels.states(
@@ -54,14 +54,14 @@ def state() -> dashboard.Panel:
 
 
 def progress() -> dashboard.Panel:
-    """Return how far the live run is."""
+    """Return the chart of the current run's progress."""
     done = last(names.RUN_PROGRESS, device=THIS)
     about = "Done part of what runs now; empty while nothing runs."
     return panels.gauges("Progress", about, Query(done, LIVE), full=1, size=THIRD)
 
 
 def rate() -> dashboard.Panel:
-    """Return how fast the live run is."""
+    """Return the chart of the current run's rate."""
     return panels.lines(
         "Speed now",
         "Training steps or queries a second of what runs.",
@@ -73,14 +73,14 @@ def rate() -> dashboard.Panel:
 
 
 def loss() -> dashboard.Panel:
-    """Return the loss of the live run."""
+    """Return the chart of the current run's loss."""
     query = Query(last(names.RUN_LOSS, device=THIS), LIVE)
     about = "Training loss of what runs, step by step."
     return panels.lines("Loss now", about, query, live=True, size=THIRD)
 
 
 def temperature() -> dashboard.Panel:
-    """Return every sensor's temperature."""
+    """Return the chart of all sensors' temperatures."""
     query = Query(last(names.DEVICE_TEMPERATURE, device=THIS), "{{sensor}}")
     about = "Each sensor, when last read. Heat makes results slower, or INVALID."
     return panels.lines(
@@ -89,21 +89,21 @@ def temperature() -> dashboard.Panel:
 
 
 def battery() -> dashboard.Panel:
-    """Return the charge."""
+    """Return the chart of the battery's charge."""
     query = Query(last(names.DEVICE_BATTERY, device=THIS), "charge")
     about = "Charge of the battery, when last read; servers have none."
     return panels.lines("Battery", about, query, steps=thresholds.BATTERY, live=True, size=THIRD)
 
 
 def thermal() -> dashboard.Panel:
-    """Return Android's thermal status."""
+    """Return the panel of Android's thermal status over time."""
     query = Query(last(names.DEVICE_THERMAL_STATUS, device=THIS), "thermal status")
     about = "Android's own word for its heat; from moderate on it slows programs down. Phones only."
     return panels.states("Thermal status", about, query, words=thresholds.THERMAL, size=THIRD)
 
 
 def newest() -> dashboard.Panel:
-    """Return the newest results in numbers."""
+    """Return the table of newest results."""
     labels = ("workload", "stack", "scenario", "precision")
     return tables.columns(
         "Newest results",
@@ -123,7 +123,7 @@ def newest() -> dashboard.Panel:
 
 
 def delegates() -> dashboard.Panel:
-    """Return what works on the device."""
+    """Return the table of delegates on the device."""
     return tables.delegates(
         names.DELEGATE_LABELS[1:],
         last(names.DEVICE_CAPABILITY, device="$device"),
@@ -132,7 +132,7 @@ def delegates() -> dashboard.Panel:
 
 
 def times() -> dashboard.Panel:
-    """Return how times have changed."""
+    """Return the chart of result times over time."""
     return panels.lines(
         "Times",
         "Median step time and 90th percentile of latency, as newest results replace each other.",
@@ -142,7 +142,7 @@ def times() -> dashboard.Panel:
 
 
 def rates() -> dashboard.Panel:
-    """Return how throughput has changed."""
+    """Return the chart of throughputs over time."""
     about = "Samples (images) a second, as newest results replace each other."
     return panels.lines("Throughput", about, Query(_result(metric="throughput"), RESULT))
 

@@ -1,4 +1,4 @@
-"""Dashboards and alerts as the files that Grafana reads at its start (provisioning)."""
+"""Dashboards and alerts as files that Grafana reads at its start (provisioning)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _HEADER = "# Written by `benchfarm dashboards build`; a change by hand is lost w
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the files can't know by themselves."""
+    """Addresses and paths to write into the files."""
 
     prometheus_url: str = PROMETHEUS_URL
-    """As Grafana reaches it."""
+    """URL at which Grafana reaches Prometheus."""
     dashboards_path: str = DASHBOARDS_PATH
-    """Where the folder `dashboards` will lie on Grafana's host."""
+    """Path of the folder `dashboards` on Grafana's host."""
 
 
 def built_dashboards(source_uid: str = SOURCE_UID) -> tuple[Json, ...]:
@@ -35,20 +35,20 @@ def built_dashboards(source_uid: str = SOURCE_UID) -> tuple[Json, ...]:
 
 
 def data_source(prometheus_url: str) -> Json:
-    """Return our data source, in the words that Grafana's files and interface share."""
+    """Return our data source, in the format of both Grafana's files and its interface."""
     return {
         "uid": SOURCE_UID,
         "name": "benchfarm Prometheus",
         "type": "prometheus",
         "access": "proxy",
         "url": prometheus_url,
-        # Windows of rates follow from the longest interval between two scrapes.
+        # The window of rates follows from the longest scrape interval.
         "jsonData": {"httpMethod": "POST", "timeInterval": f"{Intervals().controller_s:g}s"},
     }
 
 
 def provisioning_files(place: Place) -> Iterator[tuple[str, str]]:
-    """Yield path and text of every file, below one folder."""
+    """Yield path and text of every file, relative to one folder."""
     for dashboard in built_dashboards():
         name = str(dashboard["uid"]).removeprefix("benchfarm-")
         yield f"dashboards/{name}.json", json.dumps(dashboard, indent=1) + "\n"
@@ -59,7 +59,7 @@ def provisioning_files(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _provider(path: str) -> Json:
-    """Return who provides dashboards; a user's changes need a copy, and so stay apart."""
+    """Return the provider of dashboards; users save changes only as copies."""
     provider = {
         "name": "benchfarm",
         "orgId": 1,
@@ -85,7 +85,7 @@ def _alerting() -> Json:
 
 
 def _as_in_files(rule: Mapping[str, object]) -> Json:
-    """Return a rule without what the file says once for its group."""
+    """Return a rule without the fields that the file has once for its group."""
     of_group = ("folderUID", "orgID", "ruleGroup")
     return {name: value for name, value in rule.items() if name not in of_group}
 

@@ -1,4 +1,4 @@
-"""Fleet overview: is everything well, what is being done, and what is best for what."""
+"""The dashboard "Fleet overview": health, current work, and the best results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODEL = Choice("model", "Model", names.DEVICE_INFO, "model", (("kind", KIND.want
 
 
 def fleet() -> Board:
-    """Return the dashboard to begin with."""
+    """Return the dashboard of the whole fleet."""
     return Board(
         links.FLEET,
         "Fleet overview",
@@ -33,14 +33,14 @@ def fleet() -> Board:
 
 
 def agents_up() -> dashboard.Panel:
-    """Return how many agents answer."""
+    """Return the number of agents that answer, as a panel."""
     up = promql.or_zero(promql.over("sum", last(names.AGENT_UP)))
     about = "Agents that answer the controller. None: no host can take work."
     return panels.numbers("Agents up", about, Query(up), steps=thresholds.SOME_IS_GOOD, width=4)
 
 
 def agents_down() -> dashboard.Panel:
-    """Return how many agents don't answer."""
+    """Return the number of agents that don't answer, as a panel."""
     down = promql.count(promql.being(names.AGENT_UP, 0))
     about = "Agents whose lease ran out: their host is down, unreachable, or lost its network."
     query = Query(promql.or_zero(down))
@@ -48,33 +48,33 @@ def agents_down() -> dashboard.Panel:
 
 
 def queued() -> dashboard.Panel:
-    """Return how many runs wait."""
+    """Return the number of queued runs, as a panel."""
     about = "Runs that wait for a device that matches and is free."
     return panels.numbers("Runs queued", about, Query(last(names.RUNS_QUEUED)), width=4)
 
 
 def running() -> dashboard.Panel:
-    """Return how many runs are leased."""
+    """Return the number of leased runs, as a panel."""
     about = "Runs that an agent holds a lease on: being prepared, measured or handed in."
     return panels.numbers("Runs at work", about, Query(last(names.RUNS_LEASED)), width=4)
 
 
 def oldest() -> dashboard.Panel:
-    """Return how long the oldest queued run waits."""
+    """Return the age of the oldest queued run, as a panel."""
     about = "Age of the oldest queued run. High while devices are free: no device matches it."
     query = Query(last(names.QUEUE_OLDEST))
     return panels.numbers("Longest wait", about, query, steps=thresholds.WAIT_S, width=4)
 
 
 def missed() -> dashboard.Panel:
-    """Return how many newest results miss their quality target."""
+    """Return the number of newest results below their quality target, as a panel."""
     about = "Newest results below the quality target of their workload: their speed does not count."
     query = Query(promql.or_zero(promql.over("sum", last(names.QUALITY_MISSED))))
     return panels.numbers("Targets missed", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 
 def winners() -> dashboard.Panel:
-    """Return the best newest result of each workload and scenario."""
+    """Return the table of the best newest result of each workload and scenario."""
     results = promql.with_info(last(names.RESULT, metric=RANKING), "model", virtual=VIRTUAL.wanted)
     labels = ("workload", "scenario", "device", "model", "stack", "precision", "metric")
     return tables.columns(
@@ -88,7 +88,7 @@ def winners() -> dashboard.Panel:
 
 
 def outcomes() -> dashboard.Panel:
-    """Return how attempts end."""
+    """Return the chart of outcomes of attempts."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
     about = "Attempts that have ended, by outcome and cause."
     query = Query(ended, "{{outcome}} (blame {{blame}})")
@@ -96,7 +96,7 @@ def outcomes() -> dashboard.Panel:
 
 
 def failed_share() -> dashboard.Panel:
-    """Return the share of attempts that measured nothing."""
+    """Return the chart of the share of failed attempts."""
     bad = promql.increase(names.RUNS, LATELY, outcome=promql.like("failed|lost"))
     share = promql.share(promql.or_zero(bad), promql.increase(names.RUNS, LATELY))
     about = "Share of the attempts of the last 30 minutes that failed or were lost."
@@ -106,7 +106,7 @@ def failed_share() -> dashboard.Panel:
 
 
 def dispatch() -> dashboard.Panel:
-    """Return how long runs wait for a device."""
+    """Return the histogram of the time that runs wait for a device."""
     return panels.lines(
         "Wait for a device",
         "From becoming ready to wait to being leased, over the last 30 minutes.",
@@ -116,7 +116,7 @@ def dispatch() -> dashboard.Panel:
 
 
 def durations() -> dashboard.Panel:
-    """Return how long runs take."""
+    """Return the histogram of the durations of runs."""
     taken = promql.quantile(names.RUN_SECONDS, 0.9, LATELY, "workload", "scenario")
     return panels.lines(
         "Duration of runs",
@@ -127,7 +127,7 @@ def durations() -> dashboard.Panel:
 
 
 def states() -> dashboard.Panel:
-    """Return how many devices are in each state."""
+    """Return the chart of the number of devices in each state."""
     now = promql.being(names.DEVICE_STATE, 1)
     about = "Devices by state. Quarantined: it failed too often in a row, or a person wants it."
     query = Query(promql.count(_of_chosen(now), "state"), "{{state}}")
@@ -135,7 +135,7 @@ def states() -> dashboard.Panel:
 
 
 def hottest() -> dashboard.Panel:
-    """Return the hottest devices."""
+    """Return the panel of the hottest devices."""
     hot = promql.highest(names.DEVICE_TEMPERATURE, "device")
     top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)))
     about = "The ten devices with the hottest sensor, when last read."
@@ -144,7 +144,7 @@ def hottest() -> dashboard.Panel:
 
 
 def emptiest() -> dashboard.Panel:
-    """Return the phones with the least charge."""
+    """Return the panel of the phones with the least charge."""
     low = promql.marked(promql.extreme("bottomk", 10, _of_chosen(last(names.DEVICE_BATTERY))))
     about = (
         "The ten phones with the least charge; a phone with too little waits before it measures."
@@ -154,7 +154,7 @@ def emptiest() -> dashboard.Panel:
 
 
 def throttled() -> dashboard.Panel:
-    """Return how many phones are in each thermal status."""
+    """Return the chart of the number of phones in each thermal status."""
     hot = _of_chosen(promql.filtered(last(names.DEVICE_THERMAL_STATUS), ">=", 2))
     about = "Phones whose thermal status is moderate or worse: Android slows them down."
     return panels.lines(
@@ -163,7 +163,7 @@ def throttled() -> dashboard.Panel:
 
 
 def devices() -> dashboard.Panel:
-    """Return every device with what it is and does."""
+    """Return the table of all devices with facts and state."""
     now = promql.being(names.DEVICE_STATE, 1)
     labels = ("device", "state", "kind", "model", "soc", "host", "virtual")
     about = "Every device, what it is and what it does now."

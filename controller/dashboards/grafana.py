@@ -1,4 +1,4 @@
-"""A Grafana server, through its HTTP interface: what `push` needs of it, and errors in one line."""
+"""A client for Grafana's HTTP interface with the calls that `push` needs."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from controller.contracts.errors import UserError
 from controller.dashboards.board import Json
 
 OLDEST = (10, 0)
-"""The oldest release that is supported: legends are made, and alerts are provisioned, as here."""
+"""The oldest supported release; earlier ones differ in legends and provisioned alerts."""
 TIMEOUT_S = 20.0
 Credential = str | tuple[str, str]
-"""A token, or a user's name and password."""
+"""A token, or user name and password."""
 Answer = TypeVar("Answer")
 
 
 class GrafanaUnavailable(UserError):
-    """Nothing at the address answers as Grafana does, or what does is too old."""
+    """No Grafana answers at the address, or its release is too old."""
 
 
 class GrafanaRefused(UserError):
-    """Grafana answered, and did not do it."""
+    """Grafana refused a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Grafana is."""
+    """The address of a Grafana server."""
 
     scheme: str
     host: str
     """With the brackets of an IPv6 address."""
     port: int | None
     path: str
-    """Below which it lies, without slashes around; mostly empty."""
+    """Path prefix without leading and trailing slashes; usually empty."""
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """Read an address; raises GrafanaUnavailable, which never repeats what may be secret."""
+        """Parse an address; raises GrafanaUnavailable, which never repeats a possible secret."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -60,7 +60,7 @@ class Address:
         return cls(parts.scheme, f"[{host}]" if ":" in host else host, port, parts.path.strip("/"))
 
     def dashboard(self, uid: str) -> str:
-        """Return where a browser finds a dashboard."""
+        """Return the URL of a dashboard in a browser."""
         return f"{self}/d/{uid}"
 
     def __str__(self) -> str:
@@ -71,24 +71,24 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A dashboard as the server has it."""
+    """A dashboard on the server."""
 
     dashboard: Json
     version: int
     message: str
-    """Of its newest version: what was said when it was saved."""
+    """Save message of its newest version."""
     provisioned: bool
 
 
 class Grafana:
-    """One server and what we may do there; methods raise GrafanaUnavailable, GrafanaRefused."""
+    """A connection to one server; methods raise GrafanaUnavailable, GrafanaRefused."""
 
     def __init__(self, address: Address, api: GrafanaApi) -> None:
         self.address = address
         self._api = api
 
     def version(self) -> str:
-        """Return the server's release; raises GrafanaUnavailable if that is too old or none."""
+        """Return the server's release; raises GrafanaUnavailable if it is too old or unknown."""
         tried = f"use Grafana at {self.address}"
         health = self._look(tried, lambda: self._api.client.GET("/health"))
         if not isinstance(health, Mapping) or "database" not in health:
@@ -107,7 +107,7 @@ class Grafana:
         return self._look(f"look up folder {uid}", lambda: self._api.folder.get_folder(uid))
 
     def create_folder(self, uid: str, title: str) -> None:
-        """Make a folder."""
+        """Create a folder."""
         self._call(f"create folder {title}", lambda: self._api.folder.create_folder(title, uid))
 
     def data_source(self, uid: str) -> Json | None:
@@ -116,12 +116,12 @@ class Grafana:
         return self._look(tried, lambda: self._api.datasource.get_datasource_by_uid(uid))
 
     def create_data_source(self, source: Json) -> None:
-        """Make a data source."""
+        """Create a data source."""
         tried = f"create data source {source['name']}"
         self._call(tried, lambda: self._api.datasource.create_datasource(source))
 
     def update_data_source(self, source: Json) -> None:
-        """Replace a data source by one with the same uid."""
+        """Replace the data source with the same uid."""
         tried = f"update data source {source['name']}"
         uid = source["uid"]
         self._call(tried, lambda: self._api.datasource.update_datasource_by_uid(uid, source))
@@ -164,13 +164,13 @@ class Grafana:
         return self._look(tried, lambda: provisioning.get_rule_group(folder_uid, name))
 
     def replace_alert_group(self, folder_uid: str, name: str, group: Json) -> None:
-        """Make a group of alert rules be exactly this."""
+        """Create or replace a group of alert rules."""
         provisioning = self._api.alertingprovisioning
         tried = f"save alerts {name}"
         self._call(tried, lambda: provisioning.update_rule_group(folder_uid, name, group))
 
     def _look(self, tried: str, ask: Callable[[], Json]) -> Json | None:
-        """Return what is asked for, or None where Grafana says that there is none."""
+        """Return the answer, or None if Grafana answers "not found"."""
 
         def ask_or_none() -> Json | None:
             try:
@@ -200,9 +200,9 @@ _CHECK_URL = "Give the address that a browser shows for Grafana, such as http://
 
 @contextmanager
 def connected(url: str, credential: Credential) -> Iterator[Grafana]:
-    """Give the Grafana at an address; nothing is asked before its first method is called.
+    """Yield the Grafana at an address; sends no request by itself.
 
-    Raises GrafanaUnavailable for what is no address.
+    Raises GrafanaUnavailable for an invalid address.
     """
     address = Address.of(url)
     api = GrafanaApi(
@@ -220,7 +220,7 @@ def connected(url: str, credential: Credential) -> Iterator[Grafana]:
 
 
 def _refusal(tried: str, error: GrafanaClientError) -> GrafanaRefused:
-    """Return a status from 400 to 499 as what a user can do about it."""
+    """Return the error for a status from 400 to 499, with what a user can do."""
     said, remedy = _said(error), "See Grafana's log."
     if error.status_code == 401:
         said = "Grafana does not accept the token or password"
@@ -248,7 +248,7 @@ def _not_grafana(address: Address) -> GrafanaUnavailable:
 
 
 def _said(error: GrafanaException) -> str:
-    """Return Grafana's own words for an error."""
+    """Return Grafana's message of an error."""
     response: Any = error.response
     said = response.get("message", "") if isinstance(response, Mapping) else response
     return " ".join(str(said).split())[:200].rstrip(".") or "no reason given"

@@ -1,8 +1,8 @@
-"""Whether a dashboard asks only for what is exported: metrics, labels, variables, PromQL.
+"""Checks that a dashboard queries only exported data: metrics, labels, variables, PromQL.
 
-This reads the finished JSON with a PromQL parser of its own, so that it also judges dashboards
-that were written or edited by hand. The labels that a part of a query can have are taken to be
-all labels of all metrics in it, and those it makes; the functions of promql.py are stricter.
+This parses the finished JSON with a PromQL parser of its own, so it also checks dashboards that
+were edited by hand. A part of a query may use all labels of all metrics in it, and the labels it
+creates; the functions of promql.py are stricter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAKES_LABEL = ("label_replace", "label_join")
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """Something a dashboard gets wrong."""
+    """An error in a dashboard."""
 
     place: str
     problem: str
@@ -42,7 +42,7 @@ class LintFinding:
 
 
 def findings_in(dashboard: Mapping[str, Any]) -> Iterator[LintFinding]:
-    """Yield what is wrong with the queries of a dashboard."""
+    """Yield the errors in the queries of a dashboard."""
     try:
         variables = list(variables_of(dashboard))
     except ValueError as error:
@@ -56,13 +56,13 @@ def findings_in(dashboard: Mapping[str, Any]) -> Iterator[LintFinding]:
 
 
 def findings_in_alerts() -> Iterator[LintFinding]:
-    """Yield what is wrong with the queries of our alerts."""
+    """Yield the errors in the queries of our alerts."""
     for question in alert_questions(alert_group(SOURCE_UID)):
         yield from findings_about(question)
 
 
 def findings_about(question: Question) -> Iterator[LintFinding]:
-    """Yield what is wrong with one query; its variables are the caller's."""
+    """Yield the errors in one query; the caller checks its variables."""
     try:
         root = promql_parser.parse(without_macros(question.promql))
     except ValueError as error:
@@ -76,7 +76,7 @@ def findings_about(question: Question) -> Iterator[LintFinding]:
 
 
 def without_macros(promql: str, window: str = "5m") -> str:
-    """Return a query with a window in the place of Grafana's own variables."""
+    """Return a query with Grafana's own variables replaced by a window."""
     return re.sub(r"\$__(rate_interval|interval|range)\b", window, promql)
 
 
@@ -114,14 +114,14 @@ def _labels_under(root: Expr) -> frozenset[str]:
             found.update(_LABELS.get(node.name or "", ()))
         elif isinstance(node, Call) and node.func.name in _MAKES_LABEL:
             made = node.args[1]
-            assert isinstance(made, StringLiteral)  # the parser has seen to it
+            assert isinstance(made, StringLiteral)  # guaranteed by the parser
             found.add(made.val)
 
     promql_parser.walk(root, visit)
     return frozenset(found)
 
 
-# `up` is Prometheus's own, of every target.
+# `up` is Prometheus's own metric of every target.
 _LABELS = {"up": frozenset({"job", "instance"})} | {
     series: frozenset(metric.labels) | ({"le"} if series.endswith("_bucket") else set())
     for metric in all_metrics()

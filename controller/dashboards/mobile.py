@@ -1,4 +1,4 @@
-"""Mobile suite: latency, throughput and accuracy of phones, and the heat they pay with."""
+"""The dashboard "Mobile suite": latency, throughput, accuracy and heat of phones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIND = "android"
 
 
 def _phones(expr: Expr, *labels: str) -> Expr:
-    """Return only what is of phones, real or virtual ones."""
+    """Return only the series of phones, real or virtual ones."""
     return promql.with_info(expr, *labels, kind=KIND, virtual=VIRTUAL.wanted)
 
 
@@ -51,7 +51,7 @@ def mobile() -> Board:
 
 
 def by_phone() -> dashboard.Panel:
-    """Return every phone against the baseline phone."""
+    """Return the heat map of results relative to the baseline phone."""
     base = last(names.RESULT, **_chosen(device=BASE.wanted, metric=RANKING))
     same = ("workload", "stack", "scenario", "precision")
     ratio = promql.times_better(_phones(last(names.RESULT, **_chosen(metric=RANKING))), base, *same)
@@ -66,7 +66,7 @@ def by_phone() -> dashboard.Panel:
 
 
 def newest() -> dashboard.Panel:
-    """Return the newest results in numbers."""
+    """Return the table of newest results."""
     return tables.columns(
         "Newest results",
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
@@ -89,7 +89,7 @@ def newest() -> dashboard.Panel:
 
 
 def latency() -> dashboard.Panel:
-    """Return the lowest latencies."""
+    """Return the panel of the lowest latencies."""
     lowest = promql.extreme("bottomk", 30, _result(metric="latency_p90"))
     about = "Single-stream: 90th percentile of latency of the 30 fastest; shorter is better."
     query = Query(lowest, "{{device}} {{model}} {{workload}} {{precision}}")
@@ -97,7 +97,7 @@ def latency() -> dashboard.Panel:
 
 
 def throughput() -> dashboard.Panel:
-    """Return the highest throughputs."""
+    """Return the panel of the highest throughputs."""
     highest = promql.extreme("topk", 30, _result(metric="throughput"))
     about = "Offline: samples a second of the 30 fastest; longer is better."
     query = Query(highest, "{{device}} {{model}} {{workload}} {{precision}}")
@@ -105,7 +105,7 @@ def throughput() -> dashboard.Panel:
 
 
 def delegates() -> dashboard.Panel:
-    """Return what works on which phone."""
+    """Return the table of delegates on each phone."""
     labels = ("model", "virtual")
     where = {choice.name: choice.wanted for choice in (PHONE, WORKLOAD, PRECISION)}
     return tables.delegates(
@@ -116,20 +116,20 @@ def delegates() -> dashboard.Panel:
 
 
 def progress() -> dashboard.Panel:
-    """Return how far the runs on phones are."""
+    """Return the panel of the progress of runs on phones."""
     query = Query(_live(names.RUN_PROGRESS), "{{device}} {{workload}} {{scenario}}")
     return panels.gauges("Progress", "Done part of each run on a phone.", query, full=1)
 
 
 def queries() -> dashboard.Panel:
-    """Return the live speed of runs on phones."""
+    """Return the chart of the current rate of runs on phones."""
     query = Query(_live(names.RUN_QUERIES), "{{device}} {{workload}} {{scenario}}")
     about = "Queries a second as LoadGen issues them. A fall while it gets hot is throttling."
     return panels.lines("Queries now", about, query, live=True)
 
 
 def thermal() -> dashboard.Panel:
-    """Return the thermal status of the warmest phones."""
+    """Return the panel of the thermal status of the warmest phones."""
     status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted))
     query = Query(promql.extreme("topk", 20, status), "{{device}}")
     about = "Android's own word for its heat, of the twenty worst; from moderate on it slows down."
@@ -137,7 +137,7 @@ def thermal() -> dashboard.Panel:
 
 
 def temperature() -> dashboard.Panel:
-    """Return the hottest sensors."""
+    """Return the chart of the hottest sensors."""
     sensors = _phones(last(names.DEVICE_TEMPERATURE, device=PHONE.wanted))
     query = Query(promql.extreme("topk", 20, sensors), "{{device}} {{sensor}}")
     about = "The twenty hottest sensors of the chosen phones."
@@ -146,7 +146,7 @@ def temperature() -> dashboard.Panel:
 
 
 def battery() -> dashboard.Panel:
-    """Return the lowest batteries."""
+    """Return the panel of the lowest batteries."""
     charge = _phones(last(names.DEVICE_BATTERY, device=PHONE.wanted))
     query = Query(promql.extreme("bottomk", 20, charge), "{{device}}")
     about = "The twenty lowest batteries of the chosen phones."
@@ -154,14 +154,14 @@ def battery() -> dashboard.Panel:
 
 
 def throttled() -> dashboard.Panel:
-    """Return how many phones throttle."""
+    """Return the chart of the number of throttling phones."""
     query = Query(promql.or_zero(promql.count(_throttled())), "phones")
     about = "Chosen phones whose thermal status is moderate or worse."
     return panels.lines("Phones that throttle", about, query, live=True)
 
 
 def throttling() -> Annotation:
-    """Return the annotation of phones that slow down."""
+    """Return the annotation for phones that throttle."""
     return Annotation("Throttling", _throttled(), "orange", "{{device}}")
 
 

@@ -1,4 +1,4 @@
-"""Kinds of panels, one function each: what a dashboard says is a title, a reason and a query."""
+"""Builders for each kind of panel, from title, description and queries."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from controller.dashboards.promql import Expr
 from controller.metrics.prometheus_config import Intervals
 
 SOURCE = options.DataSourceRef(type_val="prometheus", uid="${datasource}")
-"""Whatever the dashboard's variable `datasource` chooses."""
+"""The data source that the dashboard's variable `datasource` selects."""
 
 Steps = Sequence[tuple[float | None, str]]
-"""Thresholds: from this value on, this colour; the first value is None, below all."""
+"""Thresholds: from each value on, its colour; the first value is None, for all below."""
 Words = Mapping[int, tuple[str, str]]
-"""Value → the word and the colour that stand for it."""
+"""Value → text and colour."""
 
 GREEN: Steps = ((None, "green"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """An expression as a panel asks for it."""
+    """A panel's query."""
 
     expr: Expr
     legend: str = ""
-    """What a series is called, such as `{{device}}`."""
+    """Legend of a series, such as `{{device}}`."""
     exemplars: bool = False
-    """Also fetch the exemplars, which name runs."""
+    """Whether to fetch exemplars, which name runs."""
 
     def __post_init__(self) -> None:
         self.expr.require(re.findall(r"{{(\w+)}}", self.legend))
@@ -58,9 +58,9 @@ class Size:
 
 
 POINTS = 100
-"""Over time: the whole fleet is asked for in less than a second."""
+"""Points over time with which queries over the whole fleet take less than a second."""
 POINTS_OF_RESULTS = 25
-"""Where thousands of newest results are looked through for each point."""
+"""Points over time for queries over thousands of newest results."""
 
 HALF = Size()
 WIDE = Size(24)
@@ -69,7 +69,7 @@ WIDE = Size(24)
 def numbers(
     title: str, about: str, *queries: Query, steps: Steps = GREEN, width: int = 3
 ) -> dashboard.Panel:
-    """Return big numbers of now, one for each series."""
+    """Return a panel of large current values, one for each series."""
     named = any(query.legend for query in queries)
     text = options.BigValueTextMode.VALUE_AND_NAME if named else options.BigValueTextMode.VALUE
     look = stat.Panel().reduce_options(_newest()).text_mode(text)
@@ -88,10 +88,10 @@ def lines(
     points: int = POINTS,
     size: Size = HALF,
 ) -> dashboard.Panel:
-    """Return lines over time.
+    """Return a chart of lines over time.
 
-    stacked: as areas one upon the other. live: as fine as agents are scraped. points: at most,
-    each of which Prometheus works out anew.
+    stacked: as stacked areas. live: with the resolution of scrapes. points: most points; Prometheus
+    evaluates the query at each.
     """
     look = _over_time().max_data_points(points)
     if live:
@@ -114,7 +114,8 @@ def gauges(
     full: float | None = None,
     size: Size = HALF,
 ) -> dashboard.Panel:
-    """Return horizontal bars of now, one for each series; full: the value of a whole bar."""
+    """Return horizontal bars of current values, one for each series; full: the value of a full
+    bar."""
     look = bargauge.Panel().reduce_options(_newest()).min(0)
     look.orientation(options.VizOrientation.HORIZONTAL)
     look.display_mode(options.BarGaugeDisplayMode.BASIC)
@@ -127,7 +128,7 @@ def gauges(
 def states(
     title: str, about: str, *queries: Query, words: Words, size: Size = HALF
 ) -> dashboard.Panel:
-    """Return a band over time for each series, coloured by what its value means."""
+    """Return a state timeline for each series, coloured by value."""
     look = statetimeline.Panel().mappings([value_names(words)]).merge_values(True)
     look.show_value(options.VisibilityMode.NEVER).row_height(0.9).max_data_points(POINTS)
     panel = finished(look, title, about, queries[0].expr.unit, size)
@@ -135,7 +136,7 @@ def states(
 
 
 def spread(title: str, about: str, expr: Expr, unit: str) -> dashboard.Panel:
-    """Return a histogram's buckets over time, as colours; unit: of what was observed."""
+    """Return a heat map of a histogram's buckets over time; unit: of the observed values."""
     colours = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Blues")
     look = heatmap.Panel().color(colours.exponent(0.5).steps(64).fill("dark-blue"))
     look.y_axis(heatmap.YAxisConfig().unit(unit)).max_data_points(POINTS)
@@ -147,7 +148,7 @@ def spread(title: str, about: str, expr: Expr, unit: str) -> dashboard.Panel:
 def finished(
     look: Builder[dashboard.Panel], title: str, about: str, unit: str, size: Size
 ) -> dashboard.Panel:
-    """Return a panel with what every panel has."""
+    """Return a panel with the settings that all panels share."""
     panel = look.build()
     panel.title, panel.description, panel.datasource = title, about, SOURCE
     panel.grid_pos = dashboard.GridPos(w=size.width, h=size.height)
@@ -164,13 +165,13 @@ def coloured(panel: dashboard.Panel, steps: Steps) -> dashboard.Panel:
 
 
 def threshold_config(steps: Steps) -> dashboard.ThresholdsConfig:
-    """Return thresholds as panels take them."""
+    """Return thresholds in Grafana's format."""
     listed = [dashboard.Threshold(value, colour) for value, colour in steps]
     return dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=listed)
 
 
 def value_names(words: Words) -> dashboard.ValueMap:
-    """Return words and colours for values."""
+    """Return texts and colours of values in Grafana's format."""
     named = {
         str(value): dashboard.ValueMappingResult(text=word, color=colour, index=value)
         for value, (word, colour) in words.items()
@@ -179,7 +180,7 @@ def value_names(words: Words) -> dashboard.ValueMap:
 
 
 def as_table(expr: Expr, ref: str) -> prometheus.Dataquery:
-    """Return a query of now whose labels become columns."""
+    """Return an instant query whose labels become columns."""
     return _target(Query(expr), ref, now=True, form=PromQueryFormat.TABLE)
 
 

@@ -1,4 +1,4 @@
-"""What a real Prometheus answers to every question of a dashboard, as Grafana would ask it."""
+"""Runs a dashboard's queries on a real Prometheus, as Grafana would."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from controller.dashboards.queries import VARIABLE, Question, Variable, question
 from controller.runtime.prometheus import Prometheus, Series
 
 LOOK_BACK_S = 1800.0
-"""How far back questions over time go."""
+"""Time range of queries over time, in seconds."""
 STEP_S = 15.0
-"""The least between two points: Grafana's data source is told the longest scrape interval."""
+"""Least step between points: the longest scrape interval, which Grafana's data source is set to."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What came back."""
+    """The result of a query."""
 
     question: Question
     promql: str
-    """As it was asked, with values in the place of variables."""
+    """The query with its variables replaced."""
     series: int
-    """Those with a number; 0 is no data."""
+    """Number of series with a value; 0 means no data."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Asks one Prometheus; its errors are PrometheusUnavailable."""
+    """Queries one Prometheus; raises PrometheusUnavailable."""
 
     prometheus: Prometheus
     look_back_s: float = LOOK_BACK_S
@@ -42,9 +42,9 @@ class Probe:
     def dashboard(
         self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
     ) -> Iterator[QueryResult]:
-        """Yield an answer to every variable, panel and annotation of a dashboard.
+        """Yield the result of every variable, panel and annotation of a dashboard.
 
-        chosen: values of variables; of the others all that they have, or the first.
+        chosen: values of variables; other variables take all values, or the first one.
         """
         answers, values = self.variables(dashboard, chosen)
         yield from answers
@@ -54,7 +54,7 @@ class Probe:
     def variables(
         self, dashboard: Mapping[str, Any], chosen: Mapping[str, str] | None = None
     ) -> tuple[list[QueryResult], dict[str, str]]:
-        """Return the answers to the variables of a dashboard, and a value for each."""
+        """Return the results of a dashboard's variables, and a value for each variable."""
         answers, values = [], dict(chosen or {})
         for variable in variables_of(dashboard):
             answer, found = self._values(variable, values)
@@ -63,7 +63,7 @@ class Probe:
         return answers, values
 
     def ask(self, question: Question, values: Mapping[str, str]) -> QueryResult:
-        """Return the answer to one question."""
+        """Return the result of one query."""
         return self._ask(question, values)[0]
 
     def _values(
@@ -107,7 +107,7 @@ def _default(variable: Variable, found: list[str]) -> str:
 
 
 def _interpolated(promql: str, values: Mapping[str, str]) -> str:
-    """Put values in the place of variables, within the quotes they stand in."""
+    """Replace variables by values, with regard to the quotes around them."""
     return VARIABLE.sub(lambda it: json.dumps(values[it[1] or it[2]])[1:-1], promql)
 
 

@@ -1,4 +1,4 @@
-"""Panels of profiles: where the time of a training step goes, and how much is left."""
+"""Panels of profiles: time of a training step, and its distance from the machine's limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 30
 
 
 def limits(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
-    """Return how near the newest profiles are to the machine's limits."""
+    """Return the panel of the newest profiles' distance from the machine's limits."""
     return tables.columns(
         "Profiles: how much is left",
         "Of each newest profile. Efficiency: what primitives and matrix products take alone, over "
@@ -30,7 +30,7 @@ def limits(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
 
 
 def primitives(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
-    """Return in which primitives the newest profiles spend most."""
+    """Return the panel of the primitives that take most time in the newest profiles."""
     longest = promql.extreme("topk", MOST, last(names.PROFILE_PRIMITIVE, **chosen))
     about = f"Seconds of a step in oneDNN, by primitive and direction: the {MOST} longest."
     query = Query(promql.marked(longest), LEGEND)

@@ -1,7 +1,7 @@
-"""PromQL over the metrics of names.py, put together by functions that know each metric's labels.
+"""Builders for PromQL over the metrics of names.py, which know each metric's labels.
 
-An `Expr` carries the labels and the unit of what it returns, so that a wrong label, a legend that
-names none, or a panel in the wrong unit fails while dashboards are built.
+An `Expr` carries the labels and the unit of its result, so a wrong label, a legend with an unknown
+label, or a panel in the wrong unit fails when dashboards are built.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from controller.metrics import names
 from controller.metrics.names import Metric, MetricKind
 
 RATE_WINDOW = "$__rate_interval"
-"""Grafana's: wide enough for a rate at the panel's resolution, at least four scrapes."""
+"""Grafana's variable: wide enough for the panel's resolution, at least four scrapes."""
 
 
 class WrongQuery(ValueError):
-    """A query that asks for a label its series don't have, or for the wrong kind of metric."""
+    """A query for a label its series don't have, or for the wrong kind of metric."""
 
 
 LATELY = "30m"
-"""Long enough to hold several runs, which take minutes."""
+"""A window with several runs, which take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,44 +53,44 @@ class Expr:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a label must be; the series keep the label."""
+    """A condition on a label; the series keep the label."""
 
     op: Literal["=", "=~"]
     value: str
 
 
 def like(regex: str) -> Match:
-    """Match a regular expression; `like("$device")` is a variable with any number of values."""
+    """Match a regular expression; `like("$device")` matches all values of a variable."""
     return Match("=~", regex)
 
 
 def kept(value: str) -> Match:
-    """Match one value, and keep it as a label."""
+    """Match one value and keep the label."""
     return Match("=", value)
 
 
-# Naming them spares Prometheus the other 40,000 of the 50,000 results of 1,000 devices.
+# Explicit names save Prometheus from reading 40,000 of the 50,000 results of 1,000 devices.
 RANKING = like("|".join(RANKING_METRICS))
 QUALITY = like("|".join(QUALITY_METRICS))
 
 Wanted = str | Match
-"""What a label must be: a plain string is one value, which the series then need not tell."""
+"""A condition on a label; a plain string is one value, and the label is dropped from the series."""
 
 
 def last(metric: Metric, /, **where: Wanted) -> Expr:
-    """Return the newest value of a gauge, without the labels of whoever exported it."""
+    """Return the newest value of a gauge, without the labels of its exporter."""
     return highest(metric, *_varying(metric, where), **where)
 
 
 def highest(metric: Metric, /, *by: str, **where: Wanted) -> Expr:
-    """Return the highest of a gauge's newest values in each group."""
+    """Return the highest newest value of a gauge in each group."""
     _require_kind(metric, MetricKind.GAUGE)
     series = selector(metric.name, metric, where)
     return _aggregated("max", series, frozenset(metric.labels), by, _unit(metric, where))
 
 
 def being(metric: Metric, value: int, /, **where: Wanted) -> Expr:
-    """Return only the series of a gauge that have a value now."""
+    """Return only the series of a gauge with this value."""
     _require_kind(metric, MetricKind.GAUGE)
     series = f"{selector(metric.name, metric, where)} == {value}"
     kept_labels = _varying(metric, where)
@@ -98,33 +98,33 @@ def being(metric: Metric, value: int, /, **where: Wanted) -> Expr:
 
 
 def age(metric: Metric, /, **where: Wanted) -> Expr:
-    """Return the seconds since the time that a gauge says."""
+    """Return the seconds since the time in a gauge."""
     said = last(metric, **where)
     return replace(said, text=f"(time() - {said.text})")
 
 
 def per_minute(metric: Metric, /, *by: str, **where: Wanted) -> Expr:
-    """Return by how much a counter grows in a minute."""
+    """Return the increase of a counter a minute."""
     rate = per_second(metric, RATE_WINDOW, *by, **where)
     return replace(rate, text=f"(60 * {rate.text})", unit=PER_MINUTE)
 
 
 def per_second(metric: Metric, window: str, /, *by: str, **where: Wanted) -> Expr:
-    """Return how fast a counter has grown in a window."""
+    """Return the rate of a counter over a window."""
     _require_kind(metric, MetricKind.COUNTER)
     rate = f"rate({selector(metric.name, metric, where)}[{window}])"
     return _aggregated("sum", rate, frozenset(metric.labels), by, PER_SECOND)
 
 
 def increase(metric: Metric, window: str, /, *by: str, **where: Wanted) -> Expr:
-    """Return by how much a counter has grown in a window."""
+    """Return the increase of a counter over a window."""
     _require_kind(metric, MetricKind.COUNTER)
     grown = f"increase({selector(metric.name, metric, where)}[{window}])"
     return _aggregated("sum", grown, frozenset(metric.labels), by, COUNT)
 
 
 def quantile(metric: Metric, q: float, window: str, /, *by: str, **where: Wanted) -> Expr:
-    """Return a quantile of what a histogram has observed in a window."""
+    """Return a quantile of a histogram over a window."""
     counted = buckets(metric, window, *by, **where)
     return Expr(
         f"histogram_quantile({q:g}, {counted.text})",
@@ -134,19 +134,19 @@ def quantile(metric: Metric, q: float, window: str, /, *by: str, **where: Wanted
 
 
 def buckets(metric: Metric, window: str, /, *by: str, **where: Wanted) -> Expr:
-    """Return how often a histogram has observed each of its buckets in a window."""
+    """Return the observations in each bucket of a histogram over a window."""
     _require_kind(metric, MetricKind.HISTOGRAM)
     grown = f"increase({selector(f'{metric.name}_bucket', metric, where)}[{window}])"
     return _aggregated("sum", grown, frozenset({*metric.labels, "le"}), ("le", *by), COUNT)
 
 
 def over(op: Literal["sum", "max"], expr: Expr, *by: str) -> Expr:
-    """Return an aggregate of an expression; its unit stays."""
+    """Return an aggregate of an expression, in the same unit."""
     return _aggregated(op, expr.text, expr.labels, by, expr.unit)
 
 
 def count(expr: Expr, *by: str) -> Expr:
-    """Return how many series there are."""
+    """Return the number of series."""
     return _aggregated("count", expr.text, expr.labels, by, COUNT)
 
 
@@ -157,18 +157,18 @@ def median(expr: Expr, *by: str) -> Expr:
 
 
 def extreme(which: Literal["topk", "bottomk"], number: int, expr: Expr, *by: str) -> Expr:
-    """Return the series with the highest or lowest values, of each group."""
+    """Return the series with the highest or lowest values in each group."""
     expr.require(by)
     return replace(expr, text=f"{which}{_by(by)} ({number}, {expr.text})")
 
 
 def filtered(expr: Expr, op: Literal[">", ">="], number: float) -> Expr:
-    """Return the series whose value compares so."""
+    """Return the series whose value passes the comparison."""
     return replace(expr, text=f"({expr.text} {op} {number:g})")
 
 
 def or_zero(expr: Expr) -> Expr:
-    """Return 0 where there is nothing; for one value without labels."""
+    """Return 0 where there is no value; for expressions without labels."""
     if expr.labels:
         raise WrongQuery(f"0 has no labels, {expr.text} has {sorted(expr.labels)}")
     return replace(expr, text=f"({expr.text} or vector(0))")
@@ -181,49 +181,49 @@ def plus(left: Expr, right: Expr) -> Expr:
 
 
 def quotient(left: Expr, right: Expr, unit: str) -> Expr:
-    """Return one value divided by another, in a unit that follows from theirs."""
+    """Return the quotient of two expressions; `unit` is its unit."""
     right.require(left.labels)
     return replace(left, text=f"({left.text} / {right.text})", unit=unit)
 
 
 def share(part: Expr, whole: Expr) -> Expr:
-    """Return a part of a whole, 0 to 1; both have the same labels."""
+    """Return part / whole, from 0 to 1; both have the same labels."""
     whole.require(part.labels)
     return replace(part, text=f"({part.text} / {whole.text})", unit=SHARE)
 
 
 def only(expr: Expr, having: Expr, *on: str) -> Expr:
-    """Return the series for which another expression has one with the same labels."""
+    """Return the series for which another expression has a series with the same labels."""
     return replace(expr, text=_matched(expr, "and", having, on))
 
 
 def against(expr: Expr, base: Expr, *on: str) -> Expr:
-    """Return the ratio of each series to the one of a baseline with the same labels."""
+    """Return the ratio of each series to the baseline series with the same labels."""
     return replace(expr, text=_matched(expr, "/", base, on, grouped=()), unit=TIMES_BETTER)
 
 
 def with_info(expr: Expr, /, *labels: str, **where: Wanted) -> Expr:
-    """Return an expression's series with labels of their device; without devices that differ."""
+    """Return the series with labels of their devices; conditions exclude other devices."""
     info = names.DEVICE_INFO
     Expr(info.name, frozenset(info.labels), COUNT).require(labels)
     kept_labels = ("device", *labels)
     about = f"max{_by(kept_labels)} ({selector(info.name, info, where)})"
     device = Expr(about, frozenset(kept_labels), COUNT)
-    if not labels:  # `and` is much quicker than a product that makes new labels
+    if not labels:  # `and` is much faster than a product that creates labels
         return only(expr, device, "device")
     text = _matched(expr, "*", device, ("device",), grouped=labels)
     return replace(expr, text=text, labels=expr.labels | frozenset(labels))
 
 
 def marked(expr: Expr, /, **where: Wanted) -> Expr:
-    """Return series whose label `virtual` is ` (virtual)` or empty, to stand behind the device."""
+    """Return the series with label `virtual` set to ` (virtual)` or empty, to follow the device."""
     said = with_info(expr, "virtual", **where)
     blank = f'label_replace({said.text}, "virtual", "", "virtual", "false")'
     return replace(said, text=f'label_replace({blank}, "virtual", " (virtual)", "virtual", "true")')
 
 
 def joined(expr: Expr, into: str, *labels: str) -> Expr:
-    """Return series with one more label, put together of others."""
+    """Return the series with a new label, joined from others."""
     expr.require(labels)
     sources = ", ".join(json.dumps(label) for label in labels)
     text = f'label_join({expr.text}, "{into}", " ", {sources})'
@@ -231,23 +231,23 @@ def joined(expr: Expr, into: str, *labels: str) -> Expr:
 
 
 def times_better(expr: Expr, base: Expr, *on: str) -> Expr:
-    """Return how many times better each ranked result is than the baseline's; above 1 is better.
+    """Return how many times better each ranked result is than the baseline; above 1 is better.
 
-    `ranking_direction` is 1 where more is better and -1 where less is: as the exponent it turns
-    the ratio of times upside down, and it leaves out metrics that rank nothing.
+    `ranking_direction` is 1 if more is better and -1 if less is. As exponent it inverts ratios of
+    times, and metrics without it, which rank nothing, drop out.
     """
     ratio = against(expr, base, *on, "metric")
     return replace(ratio, text=_matched(ratio, "^", last(names.RANKING), _RANKED, grouped=()))
 
 
 def accuracy(results: Expr) -> Expr:
-    """Return only results in the metric that their workload has a quality target for."""
+    """Return only results in the metric of their workload's quality target."""
     judged = only(results, last(names.QUALITY_TARGET), "workload", "metric")
     return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=SHARE)
 
 
 def best(expr: Expr, *by: str) -> Expr:
-    """Return the best ranked result of each group, whichever direction is better."""
+    """Return the best ranked result of each group, in the direction of its metric."""
     expr.require(by)
     signed = _matched(expr, "*", last(names.RANKING), _RANKED, grouped=())
     return replace(expr, text=f"abs(topk{_by(by)} (1, {signed}))")
@@ -259,7 +259,7 @@ _RANKED = ("scenario", "metric")
 def _matched(
     left: Expr, op: str, right: Expr, on: Iterable[str], grouped: Iterable[str] | None = None
 ) -> str:
-    """Return a binary operation; grouped: labels that many series take from their one match."""
+    """Return a binary operation; grouped: labels copied from the "one" side to the "many" side."""
     left.require(on)
     right.require(on)
     right.require(grouped or ())
@@ -278,7 +278,7 @@ def _by(labels: Iterable[str]) -> str:
 
 
 def selector(series: str, metric: Metric, where: dict[str, Wanted]) -> str:
-    """Return the selector of one of a metric's series; raises WrongQuery for an unknown label."""
+    """Return the selector for a metric's series; raises WrongQuery for an unknown label."""
     if unknown := sorted(set(where) - set(metric.labels)):
         raise WrongQuery(f"{metric.name} has no label {', '.join(unknown)}")
     matches = {

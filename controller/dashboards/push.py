@@ -1,8 +1,8 @@
-"""Bringing dashboards and alerts to a Grafana server, and leaving alone what users changed there.
+"""Pushing dashboards and alerts to a Grafana server without overwriting users' changes.
 
-Every version that we save carries a message with the fingerprint of what was saved. So the newest
-version tells whether a user has saved since: only then its message is another. Grafana may bring
-a dashboard's JSON up to date when it is read, so the JSON itself can't tell.
+Every version that we save has a message with the fingerprint of its content. If the newest version
+has another message, a user has saved it since. The JSON itself can't show that, because Grafana may
+migrate a dashboard's JSON when it is read.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from controller.dashboards.links import TAG
 from controller.dashboards.variables import SOURCE_UID
 
 OURS = "benchfarm dashboards push"
-"""How the message of every version that we save begins."""
+"""Start of the message of every version that we save."""
 EDITED_TAG = "benchfarm-edited"
 
 
 class Move(StrEnum):
-    """What is to be done with one dashboard."""
+    """The action for one dashboard."""
 
     CREATE = "created"
     UPDATE = "updated"
@@ -38,32 +38,32 @@ class Move(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the user asked for."""
+    """The user's options."""
 
     prometheus_url: str | None = None
-    """Where Grafana reaches Prometheus; None: leave an existing data source as it is."""
+    """URL at which Grafana reaches Prometheus; None: keep the existing data source."""
     source_uid: str | None = None
-    """An existing data source to use instead of one of ours."""
+    """Uid of an existing data source to use in place of ours."""
     alerts: bool = True
     overwrite: bool = False
-    """Don't keep users' changes apart; Grafana's history of versions still has them."""
+    """Overwrite users' changes; Grafana's version history keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that was done, or was found done."""
+    """An action, or the finding that none was needed."""
 
     what: str
     done: str
 
     @property
     def changed(self) -> bool:
-        """Whether the server is another than before."""
+        """Whether the action changed the server."""
         return self.done != Move.NOTHING
 
 
 def push(grafana: Grafana, wish: Wish) -> Iterator[Step]:
-    """Bring everything to the server, step by step; doing it twice changes nothing.
+    """Push everything, step by step; pushing again changes nothing.
 
     Raises GrafanaUnavailable, GrafanaRefused.
     """
@@ -78,7 +78,7 @@ def push(grafana: Grafana, wish: Wish) -> Iterator[Step]:
 
 
 def decide(stored: Stored | None, message: str, *, overwrite: bool) -> Move:
-    """Return what to do with a dashboard that is to be saved with a message."""
+    """Return the action for a dashboard; message: the message it would be saved with."""
     if stored is None:
         return Move.CREATE
     if stored.message == message:
@@ -89,13 +89,13 @@ def decide(stored: Stored | None, message: str, *, overwrite: bool) -> Move:
 
 
 def message_for(dashboard: Mapping[str, Any]) -> str:
-    """Return what the version of a dashboard is saved with."""
+    """Return the message to save a dashboard with."""
     canonical = json.dumps(dashboard, sort_keys=True).encode()
     return f"{OURS} {hashlib.sha256(canonical).hexdigest()[:16]}"
 
 
 def copy_of_edits(stored: Stored) -> Json:
-    """Return a user's version of a dashboard under a name and uid of its own."""
+    """Return a user's version of a dashboard under a new name and uid."""
     kept = {
         name: value for name, value in stored.dashboard.items() if name not in ("id", "version")
     }
@@ -115,7 +115,7 @@ def _push_folder(grafana: Grafana) -> Step:
 
 
 def _push_data_source(grafana: Grafana, wish: Wish) -> Step:
-    if wish.source_uid:  # which an account that only edits dashboards can't even look at
+    if wish.source_uid:  # accounts that only edit dashboards can't read it
         return Step(f"data source {wish.source_uid}", Move.NOTHING)
     what, stored = f"data source {SOURCE_UID}", grafana.data_source(SOURCE_UID)
     if stored is None:
@@ -136,7 +136,7 @@ def _push_dashboard(grafana: Grafana, dashboard: Json, *, overwrite: bool) -> It
     if stored and move is Move.KEEP_EDITS:
         yield from _keep_edits(grafana, stored)
     if move is not Move.NOTHING:
-        # Naming the version that was looked at makes Grafana refuse if somebody saves meanwhile.
+        # With the version in the request, Grafana refuses if somebody else saves meanwhile.
         version = {"version": stored.version} if stored else {}
         grafana.save_dashboard(dashboard | version, FOLDER, message)
     yield Step(what, move)
@@ -158,7 +158,7 @@ def _push_alerts(grafana: Grafana, group: Json) -> Step:
 
 
 def says(stored: object, ours: object) -> bool:
-    """Return whether what is stored says all that we do; Grafana adds fields of its own."""
+    """Return whether a stored value contains all of ours; Grafana adds fields of its own."""
     if isinstance(ours, Mapping) and isinstance(stored, Mapping):
         return all(key in stored and says(stored[key], value) for key, value in ours.items())
     if isinstance(ours, Sequence) and isinstance(stored, Sequence) and not isinstance(ours, str):

@@ -1,4 +1,4 @@
-"""Every question a dashboard asks Prometheus, read back from its JSON."""
+"""The queries of a dashboard, read from its JSON."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _QUERY_RESULT = re.compile(r"query_result\((?P<promql>.+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One query, and where it is asked."""
+    """One query and its place."""
 
     place: str
     """Such as `Fleet overview / Agents up / A`."""
     promql: str
-    """With Grafana's variables still in it."""
+    """The query with Grafana's variables."""
     over_time: bool = False
     labels: tuple[str, ...] = ()
-    """Labels that are used of the answer: in a legend, or as the values of a variable."""
+    """Labels of the result that are used: in a legend, or as the values of a variable."""
     points: int = 1000
-    """At most how many points over time are asked for."""
+    """Most points over time that the panel requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable whose values Prometheus tells."""
+    """A variable with values from Prometheus."""
 
     name: str
     question: Question
     label: str
     of_series: bool
-    """The question is a selector, and every series there has been lately counts."""
+    """Whether the query is a selector for all series of the recent past."""
     everything: str | None
-    """What stands for all values, where all can be chosen; None where exactly one is."""
+    """Value that stands for all values, if all can be chosen; None if exactly one is."""
 
 
 def questions_of(dashboard: Mapping[str, Any]) -> Iterator[Question]:
-    """Yield what the panels and annotations of a dashboard ask."""
+    """Yield the queries of a dashboard's panels and annotations."""
     title = dashboard["title"]
     for panel in panels_of(dashboard):
         for target in panel.get("targets", ()):
@@ -60,18 +60,18 @@ def questions_of(dashboard: Mapping[str, Any]) -> Iterator[Question]:
             promql=annotation["target"]["expr"],
             over_time=True,
             labels=legend_labels(annotation.get("textFormat", "")),
-            points=100,  # as Grafana asks for annotations
+            points=100,  # as Grafana requests for annotations
         )
 
 
 def panels_of(dashboard: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield every panel that is no heading; also those within folded rows."""
+    """Yield every panel except headings, including those in collapsed rows."""
     for panel in dashboard["panels"]:
         yield from panel.get("panels", ()) if panel["type"] == "row" else (panel,)
 
 
 def variables_of(dashboard: Mapping[str, Any]) -> Iterator[Variable]:
-    """Yield the variables that are asked for, in order; raises ValueError for an unknown query."""
+    """Yield the variables with queries in order; raises ValueError for an unknown query."""
     for variable in dashboard["templating"]["list"]:
         if variable["type"] != "query":
             continue
@@ -83,7 +83,7 @@ def variables_of(dashboard: Mapping[str, Any]) -> Iterator[Variable]:
 
 
 def alert_questions(group: Mapping[str, Any]) -> Iterator[Question]:
-    """Yield what the rules of a group of alerts ask Prometheus; labels: those they tell of."""
+    """Yield the queries of a group of alert rules; labels: those in their texts."""
     for rule in group["rules"]:
         told = re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values()))
         for query in rule["data"]:
@@ -92,7 +92,7 @@ def alert_questions(group: Mapping[str, Any]) -> Iterator[Question]:
 
 
 def names_of_variables(dashboard: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names that `$name` can stand for."""
+    """Return the names of a dashboard's variables."""
     return frozenset(variable["name"] for variable in dashboard["templating"]["list"])
 
 
@@ -103,12 +103,12 @@ def used_variables(text: str) -> frozenset[str]:
 
 
 def legend_labels(legend: str) -> tuple[str, ...]:
-    """Return the labels that a legend names."""
+    """Return the labels in a legend."""
     return tuple(re.findall(r"{{\s*(\w+)\s*}}", legend))
 
 
 def _asked(variable: Mapping[str, Any]) -> tuple[str, str, bool]:
-    """Return the PromQL of a variable, the label it takes, and whether it asks for label values."""
+    """Return the PromQL of a variable, its label, and whether it asks for label values."""
     query = str(variable["query"])
     if values := _LABEL_VALUES.fullmatch(query):
         return values["series"], values["label"], True

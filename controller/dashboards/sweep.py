@@ -1,4 +1,4 @@
-"""Sweep live: what is being measured, how far it is, and how the attempts end."""
+"""The dashboard "Sweep live": current runs, their progress, and outcomes of attempts."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def sweep_live() -> Board:
 
 
 def queued() -> dashboard.Panel:
-    """Return how many runs wait."""
+    """Return the number of queued runs, as a panel."""
     about = "Runs that wait, of all sweeps."
     return panels.numbers("Queued", about, Query(last(names.RUNS_QUEUED)), width=4)
 
 
 def running() -> dashboard.Panel:
-    """Return how many runs are at work."""
+    """Return the number of leased runs, as a panel."""
     about = "Runs at work, of all sweeps."
     return panels.numbers("At work", about, Query(last(names.RUNS_LEASED)), width=4)
 
 
 def left() -> dashboard.Panel:
-    """Return how long it takes at the present pace."""
+    """Return the estimated time left at the present pace, as a panel."""
     todo = promql.plus(last(names.RUNS_QUEUED), last(names.RUNS_LEASED))
     pace = promql.per_second(names.RUNS, LATELY, outcome=_MEASURED)
     about = "Open runs divided by the pace of the last 30 minutes; infinite before the first ends."
@@ -56,21 +56,21 @@ def left() -> dashboard.Panel:
 
 
 def pace() -> dashboard.Panel:
-    """Return how many runs are done an hour."""
+    """Return the number of runs done an hour, as a panel."""
     about = "Attempts that measured something in the last 30 minutes."
     query = Query(promql.increase(names.RUNS, LATELY, outcome=_MEASURED))
     return panels.numbers("Measured lately", about, query, width=4)
 
 
 def vain() -> dashboard.Panel:
-    """Return how many attempts failed."""
+    """Return the number of failed attempts, as a panel."""
     about = "Attempts that failed or were lost in the last 30 minutes."
     query = Query(promql.increase(names.RUNS, LATELY, outcome=like("failed|lost")))
     return panels.numbers("In vain lately", about, query, steps=thresholds.NONE_IS_GOOD, width=4)
 
 
 def open_runs() -> dashboard.Panel:
-    """Return the open runs of each sweep."""
+    """Return the chart of open runs of each sweep."""
     runs = last(names.SWEEP_RUNS, sweep=SWEEP.wanted)
     about = "Open runs of each sweep, queued and leased; a sweep that is over has none."
     query = Query(runs, "{{sweep}} {{state}}")
@@ -78,13 +78,13 @@ def open_runs() -> dashboard.Panel:
 
 
 def progress() -> dashboard.Panel:
-    """Return how far each run is."""
+    """Return the panel of each run's progress."""
     about = "Done part of each run that is being measured."
     return panels.gauges("Progress of runs", about, _live(names.RUN_PROGRESS), full=1)
 
 
 def at_work() -> dashboard.Panel:
-    """Return what each busy device does."""
+    """Return the table of busy devices and their runs."""
     runs = promql.with_info(last(names.RUN_PROGRESS), "model", "virtual")
     labels = ("device", "model", "virtual", *names.RUN_LABELS[1:])
     about = "Devices that measure now, and what."
@@ -94,25 +94,25 @@ def at_work() -> dashboard.Panel:
 
 
 def steps() -> dashboard.Panel:
-    """Return the speed of training runs."""
+    """Return the chart of the speed of training runs."""
     about = "Training steps a second, as the runs tell them."
     return panels.lines("Training steps", about, _live(names.RUN_STEPS), live=True)
 
 
 def queries() -> dashboard.Panel:
-    """Return the speed of inference runs."""
+    """Return the chart of the speed of inference runs."""
     about = "Queries a second, as the runs tell them."
     return panels.lines("Queries", about, _live(names.RUN_QUERIES), live=True)
 
 
 def loss() -> dashboard.Panel:
-    """Return the loss of training runs."""
+    """Return the chart of the loss of training runs."""
     about = "Training loss of what runs. It should fall, or at least be finite."
     return panels.lines("Loss", about, _live(names.RUN_LOSS), live=True)
 
 
 def heat() -> dashboard.Panel:
-    """Return the hottest sensor of each device that measures."""
+    """Return the chart of the hottest sensor of each measuring device."""
     hottest = promql.highest(names.DEVICE_TEMPERATURE, "device")
     busy = promql.only(hottest, promql.being(names.DEVICE_STATE, 1, state="busy"), "device")
     top = promql.marked(promql.extreme("topk", 20, busy))
@@ -122,7 +122,7 @@ def heat() -> dashboard.Panel:
 
 
 def outcomes() -> dashboard.Panel:
-    """Return how attempts end."""
+    """Return the chart of outcomes of attempts."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
     about = "Attempts that have ended, by outcome and cause."
     query = Query(ended, "{{outcome}} (blame {{blame}})")
@@ -130,14 +130,14 @@ def outcomes() -> dashboard.Panel:
 
 
 def dispatch() -> dashboard.Panel:
-    """Return how long runs waited for a device."""
+    """Return the histogram of the time that runs waited for a device."""
     waited = promql.buckets(names.DISPATCH_SECONDS, promql.RATE_WINDOW)
     about = "How long the runs that got a device had waited for it."
     return panels.spread("Wait for a device", about, waited, units.Seconds)
 
 
 def durations() -> dashboard.Panel:
-    """Return how long runs take."""
+    """Return the histogram of the durations of runs."""
     labels = ("workload", "stack", "scenario")
     taken = promql.quantile(names.RUN_SECONDS, 0.9, LATELY, *labels)
     return panels.lines(
@@ -149,7 +149,7 @@ def durations() -> dashboard.Panel:
 
 
 def missed() -> dashboard.Panel:
-    """Return which newest results miss their target."""
+    """Return the table of newest results below their quality target."""
     target = promql.with_info(last(names.QUALITY_MISSED), "virtual")
     labels = (*names.RESULT_LABELS, "virtual")
     about = "Whether each newest result reaches the quality target of its workload."
@@ -161,6 +161,6 @@ _MEASURED = like("valid|invalid")
 
 
 def _live(metric: Metric) -> Query:
-    """Return a live gauge of every run, with virtual devices marked."""
+    """Return the query for a live gauge of every run, with virtual devices marked."""
     shown: Expr = promql.marked(last(metric))
     return Query(shown, LIVE)

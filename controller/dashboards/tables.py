@@ -1,4 +1,4 @@
-"""Tables: of columns that several queries fill, and of ratios as a heat-map."""
+"""Tables: columns from several queries, and ratios as a heat map."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ BETTER: Steps = (
     (1.05, "light-green"),
     (1.25, "green"),
 )
-"""Times better than a baseline; within 5 % counts as the same at a glance."""
+"""Colours for "times better than the baseline"; within 5 % counts as equal."""
 
 PLAIN: Steps = ((None, "text"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of numbers: its heading, the query that fills it, and how it is shown."""
+    """A column of numbers: heading, query and format."""
 
     heading: str
     expr: Expr
     steps: Steps = PLAIN
     words: Words | None = None
-    """Shown instead of numbers."""
+    """Texts to show instead of numbers."""
 
 
 def columns(
@@ -53,8 +53,8 @@ def columns(
 ) -> dashboard.Panel:
     """Return a table with a row for each combination of labels, and a column for each query.
 
-    Every query has exactly these labels: Grafana's `merge` puts the rows together that agree in
-    what the queries share.
+    Every query must have exactly these labels: Grafana's `merge` joins rows that agree in the
+    shared ones.
     """
     look = table.Panel().show_header(True).filterable(True)
     look.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
@@ -74,7 +74,7 @@ def columns(
 
 
 def delegates(labels: Sequence[str], verdict: Expr, share: Expr) -> dashboard.Panel:
-    """Return a table of what came of each delegate that was asked for."""
+    """Return a table of the verdicts on delegates."""
     return columns(
         "Delegates",
         "What came of each delegate in its newest run on the present build of the device: works "
@@ -88,7 +88,7 @@ def delegates(labels: Sequence[str], verdict: Expr, share: Expr) -> dashboard.Pa
 def words_of(
     title: str, about: str, expr: Expr, labels: Sequence[str], size: Size = WIDE
 ) -> dashboard.Panel:
-    """Return a table of what labels say; the value says nothing."""
+    """Return a table of label values; the series' values are not shown."""
     expr.require(labels)
     look = table.Panel().show_header(True).filterable(True)
     hidden = [*sorted(expr.labels - set(labels)), "Value"]
@@ -102,7 +102,7 @@ def words_of(
 def heat_map(
     title: str, about: str, expr: Expr, rows: Sequence[str], across: Sequence[str]
 ) -> dashboard.Panel:
-    """Return a table of ratios, coloured; its rows and columns are named by labels."""
+    """Return a coloured table of ratios, with labels as rows and columns."""
     named = joined(joined(expr, "row", *rows), "column", *across)
     matrix = {"rowField": "row", "columnField": "column", "valueField": "Value"}
     corner = f"{', '.join(rows)} \\ {', '.join(across)}"
@@ -119,7 +119,7 @@ def heat_map(
 def _organised(
     headings: Mapping[str, str], hidden: Sequence[str] = ()
 ) -> dashboard.DataTransformerConfig:
-    """Return the transformation that orders and names columns, and hides the time."""
+    """Return the transformation that sorts and names columns, and hides the time."""
     return dashboard.DataTransformerConfig(
         "organize",
         options={

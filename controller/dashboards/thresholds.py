@@ -1,4 +1,4 @@
-"""What values mean: the words, colours and limits that several dashboards share."""
+"""Thresholds, texts and colours that several dashboards share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ THERMAL: Words = {
     5: ("emergency", "dark-red"),
     6: ("shutdown", "dark-purple"),
 }
-"""Android's thermal status; from `moderate` on it throttles what runs."""
+"""Android's thermal status; from `moderate` on, Android throttles."""
 
 YES: Words = {1: ("yes", "blue")}
 TARGET: Words = {0: ("reached", "green"), 1: ("missed", "red")}
@@ -25,11 +25,11 @@ CAPABILITY: Words = {
 }
 
 CELSIUS: Steps = ((None, "green"), (60, "yellow"), (80, "orange"), (95, "red"))
-"""Of processors: Intel's lie at 100 °C, phones slow down earlier."""
+"""For processors: Intel's limits are near 100 °C, phones throttle earlier."""
 PHONE_CELSIUS: Steps = ((None, "green"), (38, "yellow"), (42, "orange"), (45, "red"))
-"""Of phones: Android's own limits for batteries and skins lie around 45 °C."""
+"""For phones: Android's limits for battery and skin are near 45 °C."""
 BATTERY: Steps = ((None, "red"), (0.2, "orange"), (0.5, "green"))
-"""Preflight waits for charge long before a phone goes out."""
+"""Policies make a run wait long before a phone's battery is empty."""
 WAIT_S: Steps = ((None, "green"), (600, "yellow"), (3600, "red"))
 NONE_IS_GOOD: Steps = ((None, "green"), (1, "red"))
 SOME_IS_GOOD: Steps = ((None, "red"), (1, "green"))

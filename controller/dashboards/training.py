@@ -1,4 +1,4 @@
-"""Training: steps, losses and what a number format or a stack is worth."""
+"""The dashboard "Training": steps, losses, and the effect of number formats and stacks."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ def training() -> Board:
 
 
 def progress() -> dashboard.Panel:
-    """Return how far each training run is."""
+    """Return the panel of each training run's progress."""
     about = "Done part of each training run."
     return panels.gauges("Progress", about, _live(names.RUN_PROGRESS), full=1)
 
 
 def steps() -> dashboard.Panel:
-    """Return live steps a second."""
+    """Return the chart of current steps a second."""
     about = "Training steps a second, as the runs tell them."
     return panels.lines("Steps now", about, _live(names.RUN_STEPS), live=True)
 
 
 def loss() -> dashboard.Panel:
-    """Return the live loss."""
+    """Return the chart of current losses."""
     about = "Loss of each training run, step by step. It should fall, or at least be finite."
     return panels.lines("Loss now", about, _live(names.RUN_LOSS), live=True)
 
 
 def heat() -> dashboard.Panel:
-    """Return how warm the chosen devices are."""
+    """Return the chart of the chosen devices' temperatures."""
     sensors = promql.highest(names.DEVICE_TEMPERATURE, "device", device=DEVICE.wanted)
     top = promql.marked(promql.extreme("topk", 20, sensors))
     about = "The hottest sensor of each chosen device, of the twenty hottest."
@@ -77,7 +77,7 @@ def heat() -> dashboard.Panel:
 
 
 def newest() -> dashboard.Panel:
-    """Return the newest results in numbers."""
+    """Return the table of newest results."""
     labels = ("device", "virtual", "workload", "stack", "precision")
     return tables.columns(
         "Newest results",
@@ -92,21 +92,21 @@ def newest() -> dashboard.Panel:
 
 
 def step_times() -> dashboard.Panel:
-    """Return the shortest step times."""
+    """Return the panel of the shortest step times."""
     shortest = promql.marked(promql.extreme("bottomk", 30, _result("step_time")))
     about = "Median step time of the 30 fastest; shorter is better."
     return panels.gauges("Step time", about, Query(shortest, RESULT))
 
 
 def throughput() -> dashboard.Panel:
-    """Return the highest throughputs."""
+    """Return the panel of the highest throughputs."""
     highest = promql.marked(promql.extreme("topk", 30, _result("throughput")))
     about = "Images (samples) a second of the 30 fastest; longer is better."
     return panels.gauges("Throughput", about, Query(highest, RESULT))
 
 
 def by_precision() -> dashboard.Panel:
-    """Return every result against the baseline precision's."""
+    """Return the table of results relative to the baseline precision."""
     ranked = last(names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING))
     base = last(
         names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING, precision=BASE.wanted)
@@ -122,7 +122,7 @@ def by_precision() -> dashboard.Panel:
 
 
 def step_time_over_time() -> dashboard.Panel:
-    """Return how step times have changed."""
+    """Return the chart of step times over time."""
     shortest = promql.marked(promql.extreme("bottomk", 20, _result("step_time")))
     about = "Median step time of the 20 fastest, as newest results replace each other."
     return panels.lines(
@@ -131,7 +131,7 @@ def step_time_over_time() -> dashboard.Panel:
 
 
 def loss_over_time() -> dashboard.Panel:
-    """Return how final losses have changed."""
+    """Return the chart of final losses over time."""
     lowest = promql.marked(promql.extreme("bottomk", 20, _result("loss")))
     about = "Loss at the end of the run, of the 20 lowest; a jump between releases is a regression."
     return panels.lines(

@@ -1,4 +1,4 @@
-"""The Grafana unit of every metric: of names.py by its suffix, of a result by its own name."""
+"""The Grafana unit of every metric: by suffix in names.py, by name for results."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ UNIT_OF_RESULT: Mapping[str, Unit] = {
     "energy": Unit.JOULES,
     "loss": Unit.LOSS,
 }
-"""The metrics of results that panels show, as scenarios name them; images are samples, too."""
+"""The metrics of results in panels, as scenarios name them; images count as samples."""
 
 RANKING_METRICS = (
     *("step_time", "latency_mean", "latency_p90", "latency_p99", "throughput", "kernel_time"),
 )
-"""All metrics that rank a scenario of ours; a user's program that names another isn't ranked."""
+"""All metrics that rank a scenario of ours; users' programs with other metrics aren't ranked."""
 QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
-"""All metrics that a workload has a quality target for, as MLPerf names them."""
+"""All metrics with quality targets, as MLPerf names them."""
 
 _SHOWN_AS = {
     Unit.SECONDS: units.Seconds,
@@ -58,6 +58,6 @@ def unit_of_result(metric: str) -> str:
 
 
 def unit_of(metric: Metric) -> str:
-    """Return the Grafana unit of a metric by the suffix that says its base unit."""
+    """Return the Grafana unit of a metric, from the suffix with its base unit."""
     found = (unit for suffix, unit in _BY_SUFFIX.items() if metric.name.endswith(suffix))
     return next(found, COUNT)

@@ -1,4 +1,4 @@
-"""The choices at the top of a dashboard, filled from the labels of metrics."""
+"""A dashboard's variables, filled from the labels of metrics."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from controller.metrics import names
 from controller.metrics.names import Metric
 
 SOURCE_UID = "benchfarm-prometheus"
-"""The data source that `push` and the provisioning files make, and that dashboards start with."""
+"""Uid of the data source that `push` and the provisioning files create; the dashboards' default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A variable: the values that a label of a metric has."""
+    """A variable with the values of a metric's label."""
 
     name: str
     title: str
     metric: Metric
     label: str
     where: tuple[tuple[str, Wanted], ...] = ()
-    """Restricts the values; may name variables that come before."""
+    """Conditions on the values; may use earlier variables."""
     many: bool = True
-    """Any number of values may be chosen, and all are to begin with; else exactly one is."""
+    """Whether any number of values may be chosen (default: all), or exactly one."""
     among: Expr | None = None
-    """Only values that these series have, where the metric alone can't tell."""
+    """Only values that these series have, if the metric alone doesn't restrict them."""
 
     def __post_init__(self) -> None:
         if self.label not in self.metric.labels:
@@ -47,22 +47,22 @@ class Choice:
 
     @property
     def wanted(self) -> Wanted:
-        """What a label must be to match what is chosen."""
+        """The condition that matches the chosen values."""
         return like(f"${self.name}") if self.many else f"${self.name}"
 
     @property
     def query(self) -> str:
-        """Grafana's own notation for the values of a label."""
+        """Grafana's query for the values of a label."""
         if self.among:
             return f"query_result({count(self.among, self.label).text})"
         series = selector(self.metric.name, self.metric, dict(self.where))
         return f"label_values({series}, {self.label})"
 
     def build(self) -> Builder[dashboard.VariableModel]:
-        """Return it as a variable of a dashboard."""
+        """Return the variable in Grafana's format."""
         variable = QueryVariable(self.name).label(self.title).datasource(SOURCE)
         variable.query(self.query).definition(self.query).multi(self.many).include_all(self.many)
-        if self.many:  # a list of all values can be too long for a URL
+        if self.many:  # a list of all values may exceed a URL
             variable.all_value(".*").current(
                 dashboard.VariableOption(text=["All"], value=["$__all"])
             )
@@ -73,21 +73,21 @@ class Choice:
 
 
 def source_variable(uid: str) -> Builder[dashboard.VariableModel]:
-    """Return the choice of the Prometheus to ask; uid: of the one to begin with."""
+    """Return the variable that selects the Prometheus; uid: the default."""
     first = dashboard.VariableOption(text=uid, value=uid, selected=True)
     return DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(first)
 
 
 VIRTUAL = Choice("virtual", "Virtual devices", names.DEVICE_INFO, "virtual", many=False)
-"""Real devices or virtual ones: what is simulated is never compared with what is real."""
+"""Real or virtual devices, which are never compared with each other."""
 
 
 def having_results(**where: Wanted) -> Expr:
-    """Return what real devices have results of, or virtual ones."""
+    """Return the series with results, of real or of virtual devices."""
     return with_info(last(names.RESULT_TIME, **where), virtual=VIRTUAL.wanted)
 
 
-# `result` has a series for each number of a result, its time one for all: a fifth to look through.
+# `result` has a series for each metric, its time only one for all: a fifth of the series to read.
 WORKLOAD = Choice("workload", "Workload", names.RESULT_TIME, "workload")
 STACK = Choice("stack", "Stack", names.RESULT_TIME, "stack")
 SCENARIO = Choice("scenario", "Scenario", names.RESULT_TIME, "scenario")

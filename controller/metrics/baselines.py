@@ -1,4 +1,4 @@
-"""Which newest result the others are compared with: by device, and by stack on one device. Pure."""
+"""The baseline of the newest results: by device, and by stack on one device. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from controller.contracts.manifests import StackManifest
 from controller.metrics.newest import ResultKey
 
 BASELINE_LABEL = "baseline"
-"""The label by which the owner of a device says that others are compared with it."""
+"""Label by which a device's owner makes it the baseline."""
 PLAIN_PRECISION = "fp32"
 Order = TypeVar("Order", bound=tuple[object, ...])
 
@@ -19,10 +19,10 @@ Order = TypeVar("Order", bound=tuple[object, ...])
 def baseline_devices(
     keys: Collection[ResultKey], devices: Mapping[str, Device]
 ) -> Iterator[ResultKey]:
-    """Yield, of each workload, stack, scenario and precision, the key of the baseline device.
+    """Yield the key of the baseline device for each workload, stack, scenario and precision.
 
-    Nothing for what only one device has a result of. The baseline is the device its owner labelled
-    `baseline`, else a real one, else the first by name.
+    Nothing if only one device has results. The baseline is the device with label `baseline`, else a
+    real one, else the first by name.
     """
 
     def order(key: ResultKey) -> tuple[bool, bool, str]:
@@ -35,14 +35,14 @@ def baseline_devices(
 def baseline_stacks(
     keys: Collection[ResultKey], stacks: Mapping[str, StackManifest]
 ) -> Iterator[ResultKey]:
-    """Yield, of each device, workload and scenario, the key of the baseline stack and precision.
+    """Yield the key of the baseline stack and precision for each device, workload and scenario.
 
-    Nothing where there is only one. The baseline is a stack whose manifest says so, else the first
-    by name; in fp32, else the first by name.
+    Nothing if there is only one. The baseline is a stack whose manifest sets `baseline`, else the
+    first by name; in fp32, else the first precision by name.
     """
 
     def order(key: ResultKey) -> tuple[bool, str, bool, str]:
-        known = stacks.get(key.stack)  # a result may outlive the manifest of its stack
+        known = stacks.get(key.stack)  # the manifest of its stack may be gone
         is_baseline = known is not None and known.baseline
         return not is_baseline, key.stack, key.precision != PLAIN_PRECISION, key.precision
 

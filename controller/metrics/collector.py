@@ -1,4 +1,4 @@
-"""The gauges of one scrape: how farm and store stand, turned into series. Pure."""
+"""The gauges of one scrape, from the state of farm and store. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Capabilities = Mapping[DelegateKey, Capability]
 
 @dataclass(frozen=True, slots=True)
 class NewestOutcomes:
-    """What was measured last; immutable, as FarmState is."""
+    """The newest outcomes; immutable, like FarmState."""
 
     results: Results
     capabilities: Capabilities
@@ -45,13 +45,13 @@ class FarmState:
     devices: tuple[RegisteredDevice, ...]
     open_runs: tuple[Run, ...]
     statuses: Mapping[str, DeviceStatus]
-    """By device id."""
+    """Device id → status."""
 
 
 def farm_gauges(state: FarmState, newest: NewestOutcomes, catalog: Catalog) -> Iterator[Gauge]:
-    """Yield every gauge of the controller, also those without a series now."""
+    """Yield every gauge of the controller, including those without a series."""
     devices = {known.device.id: known.labelled for known in state.devices}
-    # A device that no longer exists takes its results with it.
+    # Results of a device that no longer exists are left out.
     results = {key: it for key, it in newest.results.items() if key.device in devices}
     yield from _fleet(state)
     yield from _queue(state)
@@ -123,9 +123,9 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
 def _delegates(
     capabilities: Capabilities, devices: Mapping[str, Device], catalog: Catalog
 ) -> Iterator[Gauge]:
-    """Yield what delegates came to on the build that each device runs now.
+    """Yield the delegates' outcomes on the build that each device runs now.
 
-    Not of a delegate that a manifest does not list: a free text would make series without end.
+    Delegates that no manifest lists are left out, since free text would create unlimited series.
     """
     known = [
         (key, it)
@@ -172,7 +172,7 @@ def _comparison(
 
 
 def _directions(results: Results, catalog: Catalog) -> dict[tuple[str, str], float]:
-    """Return, by scenario and ranking metric, which way is better, as the unit seen says."""
+    """Return the better direction for each scenario and ranking metric, from the unit."""
     directions: dict[tuple[str, str], float] = {}
     for key, it in results.items():
         scenario = catalog.scenarios.get(key.scenario)

@@ -1,4 +1,4 @@
-"""Where Prometheus finds the exporters: its HTTP service discovery format. Pure."""
+"""The exporters in the format of Prometheus's HTTP service discovery. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from controller.contracts.device import RegisteredAgent
 from controller.metrics.prometheus_config import COMPONENT
 
 TARGETS_PATH = "/v1/prometheus/targets"
-"""Of the controller's HTTP interface."""
+"""Path in the controller's HTTP interface."""
 
 
 def targets(controller: str, agents: Iterable[RegisteredAgent]) -> list[dict[str, Any]]:
-    """Return the exporters of the controller, at HOST:PORT, and of every agent that is there.
+    """Return the exporters of the controller, at HOST:PORT, and of every online agent.
 
-    `instance` is a name of their own: their ports change at each start.
+    `instance` is a stable name, since ports change at each start.
     """
     exporters = [_target("controller", "controller", controller)]
     exporters += [

@@ -1,7 +1,7 @@
-"""Serving metrics over HTTP: a bearer token always, OpenMetrics where the scraper takes it.
+"""An HTTP server for metrics: always with a bearer token, OpenMetrics if the scraper accepts it.
 
-Costs nothing while nobody scrapes. What is exported is collected on the event loop, at once, and
-turned into text in a thread, so that a large scrape never keeps the loop from its work.
+It costs nothing between scrapes. At a scrape, data is collected on the event loop in one go and
+formatted in a thread, so that a large scrape doesn't block the loop.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ METRICS_PATH = "/metrics"
 
 @dataclass(frozen=True, slots=True)
 class Exposition:
-    """What one scrape shows; nothing in it changes any more."""
+    """The data of one scrape; immutable."""
 
     gauges: Iterable[Gauge]
     counted: CollectorRegistry
@@ -48,7 +48,7 @@ class Exposition:
 def listening(address: str, port: int = 0) -> socket.socket:
     """Return a socket that listens on an IP address of this host.
 
-    port: if it is free; else, and for 0, another one that is. Raises UserError.
+    port: used if it is free; otherwise, and for 0, another free port. Raises UserError.
     """
     with suppress(UserError):
         if port:
@@ -84,7 +84,7 @@ async def serve_metrics(
 ) -> WebServer:
     """Serve until the server is cleaned up or the event loop ends.
 
-    expose: called at each scrape, on the event loop; what it returns is read in a thread.
+    expose: called on the event loop at each scrape; its result is formatted in a thread.
     """
     app = web.Application(middlewares=[_guard(token)])
     app.add_routes([web.get(METRICS_PATH, _Scrape(expose).answer)])

@@ -1,8 +1,8 @@
-"""From a metric's name in `names` to what is exported.
+"""Exported metric families, from the metrics in `names`.
 
-Counters and histograms are prometheus_client's. Gauges that are worked out at each scrape are
-written here: its encoder makes an object of each series and escapes each label anew, too slow for
-a large fleet; tests/integration/test_scrape.py bounds a scrape of 1,000 devices.
+Counters and histograms are prometheus_client's. Gauges computed at each scrape are formatted here,
+because its encoder creates an object for each series and escapes each label again, which is too
+slow for a large fleet; tests/integration/test_scrape.py bounds a scrape of 1,000 devices.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, disable_cre
 from controller.metrics.names import Metric
 
 Sample = tuple[Sequence[str], float]
-"""The values of a metric's labels, in order, and its own."""
+"""The values of a metric's labels, in order, and its value."""
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A gauge and its series now; there may be none."""
+    """A gauge and its present series, if any."""
 
     metric: Metric
     samples: Iterable[Sample]
 
 
 def gauge_text(gauges: Iterable[Gauge]) -> str:
-    """Return gauges in the text that Prometheus's format 0.0.4 and OpenMetrics 1.0 share."""
+    """Return gauges in the text format that Prometheus 0.0.4 and OpenMetrics 1.0 share."""
     return "".join(line for gauge in gauges for line in _lines(gauge))
 
 
@@ -48,7 +48,7 @@ def histogram(metric: Metric, registry: CollectorRegistry) -> Histogram:
 
 
 def _without_created() -> None:
-    """Have no `_created` beside every counter: series that nothing of ours asks for."""
+    """Disable the `_created` series beside every counter; nothing of ours uses them."""
     disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -60,6 +60,6 @@ def _lines(gauge: Gauge) -> Iterator[str]:
         yield f"{name}{pairs} {float(value)}\n"
 
 
-@lru_cache(maxsize=2**14)  # a value stands in many series
+@lru_cache(maxsize=2**14)  # a value appears in many series
 def _pair(label: str, value: str) -> str:
     return f'{label}="{value.translate(_ESCAPES)}"'

@@ -1,4 +1,4 @@
-"""What the controller exports: what happened on the farm, and how things stand."""
+"""The controller's metrics: counted events, and the present state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from controller.metrics.observer import Observer
 
 
 class FarmMetrics:
-    """Fed with the store's newest outcomes once, and with every change of a run from then on."""
+    """The controller's metrics; loads the store's newest outcomes once, then observes every
+    change."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class FarmMetrics:
         self._observer = Observer()
 
     def observe(self, before: Run, change: RunChange) -> None:
-        """Take a change of a run; called once a change, after it was stored."""
+        """Observe a change of a run; called once for each change, after it was stored."""
         self._observer.observe(before, change)
         if change.record and (result := newest_of(change.run, change.record)):
             self._newest.add(result)
@@ -37,7 +38,7 @@ class FarmMetrics:
             self._capabilities.add(capability)
 
     def expose(self, state: FarmState) -> Exposition:
-        """Return what a scrape shows; cheap, since the gauges are worked out as they are read."""
+        """Return the data of a scrape; cheap, since gauges are computed when they are read."""
         newest = NewestOutcomes(self._newest.snapshot(), self._capabilities.snapshot())
         gauges = farm_gauges(state, newest, self._catalog)
         return Exposition(gauges, self._observer.registry)

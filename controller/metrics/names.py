@@ -1,7 +1,7 @@
-"""Every metric benchfarm exports, in one place: exporters, rules and dashboards read it here.
+"""Every exported metric, in one place for exporters, rules and dashboards.
 
-Names, units and suffixes follow Prometheus's conventions (base units, `_total` for counters).
-No label ever holds a run id, a commit or a hash: each value of a label is a series for good.
+Names, units and suffixes follow Prometheus's conventions (base units, `_total` for counters). No
+label holds a run id, a commit or a hash, since each value of a label creates a permanent series.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a recording rule makes it; Prometheus's convention is colons in the name."""
+        """Whether a recording rule creates it; by Prometheus's convention its name has colons."""
         return ":" in self.name
 
     @property
@@ -65,7 +65,7 @@ def _recorded(name: str, help_: str) -> Metric:
 
 
 RUN_LABELS = ("device", "workload", "stack", "scenario")
-"""Labels of a live run."""
+"""Labels of a current run."""
 RESULT_LABELS = (*RUN_LABELS, "precision")
 """Labels of the newest result; `precision` is the knob that names the number format."""
 DELEGATE_LABELS = ("device", "workload", "stack", "delegate", "precision")
@@ -80,7 +80,7 @@ BLAMELESS = "none"
 NO_PRECISION = "default"
 """Label `precision` of a result whose cell has no knob for the number format."""
 
-# --- live: exported by the agent that runs it, gone when the run has ended --------------------
+# --- current run: exported by its agent, gone when the run has ended ----------------------------
 
 RUN_PROGRESS = _gauge(
     "run_progress_ratio",
@@ -212,7 +212,7 @@ PROFILE_HEADROOM = _gauge(
     *RESULT_LABELS,
 )
 
-# --- comparing: what the recording rules divide by ----------------------------------------------
+# --- baselines, by which the recording rules divide ---------------------------------------------
 
 BASELINE_DEVICE = _gauge(
     "baseline_device_info",
@@ -232,7 +232,7 @@ RANKING = _gauge(
 )
 
 
-# --- recorded by Prometheus (rules.py), exported by nobody --------------------------------------
+# --- recorded by Prometheus (rules.py), not exported --------------------------------------------
 
 RATIO_TO_DEVICE = _recorded(
     "ratio_to_baseline_device",

@@ -1,4 +1,4 @@
-"""The newest result of each kind, kept in memory: filled from the store, updated by events."""
+"""The newest result of each kind in memory: loaded from the store, updated by events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from controller.metrics.names import NO_PRECISION
 
 
 class ResultKey(NamedTuple):
-    """What a result is of; the values of names.RESULT_LABELS, in order."""
+    """The identity of a series of results; the values of names.RESULT_LABELS, in order."""
 
     device: str
     workload: str
@@ -25,7 +25,7 @@ class ResultKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest results of one key; of different other knobs the newest counts."""
+    """The newest results of one key, whatever their other knobs."""
 
     latest: NewestResult
     """VALID or not."""
@@ -34,14 +34,14 @@ class Newest:
     """VALID, with a profile."""
 
     def followed_by(self, result: NewestResult) -> Self:
-        """Return what is newest once a result has come."""
+        """Return the newest results after a further result."""
         valid = result if result.validity is Validity.VALID else self.valid
         profiled = valid if valid and valid.profile else self.profiled
         return type(self)(latest=result, valid=valid, profiled=profiled)
 
 
 class NewestResults:
-    """A fold over results in the order they came; a copy of it is a snapshot."""
+    """The newest results, added in their order; a snapshot is a copy."""
 
     def __init__(self, results: Iterable[NewestResult] = ()) -> None:
         self._by_key: dict[ResultKey, Newest] = {}
@@ -49,7 +49,7 @@ class NewestResults:
             self.add(result)
 
     def add(self, result: NewestResult) -> None:
-        """Take a result that is newer than all before."""
+        """Add a result that is newer than all before."""
         key = ResultKey(
             result.device,
             result.workload,
@@ -61,12 +61,12 @@ class NewestResults:
         self._by_key[key] = known.followed_by(result)
 
     def snapshot(self) -> Mapping[ResultKey, Newest]:
-        """Return what is newest now; later results don't change it."""
+        """Return the newest results; later results don't change the returned mapping."""
         return dict(self._by_key)
 
 
 class DelegateKey(NamedTuple):
-    """What a delegate was asked for; the values of names.DELEGATE_LABELS, in order."""
+    """The identity of a series of delegates; the values of names.DELEGATE_LABELS, in order."""
 
     device: str
     workload: str
@@ -76,7 +76,7 @@ class DelegateKey(NamedTuple):
 
 
 class NewestCapabilities:
-    """A fold over what delegates came to, whatever the order; a copy of it is a snapshot."""
+    """The newest capabilities, added in any order; a snapshot is a copy."""
 
     def __init__(self, capabilities: Iterable[Capability] = ()) -> None:
         self._by_key: dict[DelegateKey, Capability] = {}
@@ -84,7 +84,7 @@ class NewestCapabilities:
             self.add(capability)
 
     def add(self, capability: Capability) -> None:
-        """Take what a run has come to; an older one than is known changes nothing."""
+        """Add a run's capability; one older than the known one changes nothing."""
         key = DelegateKey(
             capability.device,
             capability.workload,
@@ -97,14 +97,14 @@ class NewestCapabilities:
             self._by_key[key] = capability
 
     def snapshot(self) -> Mapping[DelegateKey, Capability]:
-        """Return what is newest now; later runs don't change it."""
+        """Return the newest capabilities; later runs don't change the returned mapping."""
         return dict(self._by_key)
 
 
 def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
-    """Return what an outcome adds to the newest results; None if it doesn't count or measure.
+    """Return an outcome as a newest result; None if it doesn't count or has no measurement.
 
-    A paired comparison adds nothing: it is no result of one cell.
+    A paired comparison gives None, since it is not a result of one cell.
     """
     cell = run.cell
     if not record.counted or not isinstance(record.outcome, Result) or cell.versus:

@@ -1,4 +1,4 @@
-"""What happened on the farm, counted: each change of a run, as the farm has stored it."""
+"""Counters of the farm's events: each stored change of a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ENDINGS: tuple[Ending, ...] = (
     ("lost", Blame.HARNESS.value),
     ("cancelled", names.BLAMELESS),
 )
-"""All there are: each is exported from the start, so that its first increase is seen as one."""
+"""All combinations; each is exported from the start, so that its first increase is visible."""
 
 TIMED = (AttemptState.SUCCEEDED, AttemptState.FAILED)
-"""How attempts end whose duration says something; not that of a result of an emulated device."""
+"""Ends of attempts whose durations are recorded, unless the device is emulated."""
 
 
 class Observer:
-    """Counters and histograms, in a registry of their own."""
+    """Counters and histograms in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -56,12 +56,12 @@ def _emulated(change: RunChange) -> bool:
 
 
 def granted_by(before: Run, change: RunChange) -> Attempt | None:
-    """Return the attempt a change began, if it began one."""
+    """Return the attempt that a change began, or None."""
     return change.run.lease if before.lease is None else None
 
 
 def ended_by(before: Run, change: RunChange) -> Attempt | None:
-    """Return the attempt a change ended, if it ended one; a late report ends nothing."""
+    """Return the attempt that a change ended, or None; a late report ends nothing."""
     if before.lease is None or change.run.lease is not None:
         return None
     return change.run.attempts[before.lease.number - 1]

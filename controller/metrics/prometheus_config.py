@@ -1,4 +1,4 @@
-"""Prometheus's own configuration, as it reads benchfarm's exporters. Pure."""
+"""Prometheus's configuration for benchfarm's exporters. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from controller.metrics.rules import alert_rules, job_name, recording_rules
 
 CONFIG, RECORDING, ALERTING = "prometheus.yml", "recording_rules.yml", "alert_rules.yml"
 COMPONENT = "__meta_benchfarm_component"
-"""Discovery's label of a target: `controller` or `agent`."""
+"""Label of a discovered target: `controller` or `agent`."""
 Discovery = Mapping[str, Any]
-"""One of Prometheus's ways to find targets, such as `{"http_sd_configs": [...]}`."""
+"""A discovery configuration of Prometheus, such as `{"http_sd_configs": [...]}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Seconds between scrapes; a live value is at most its agent's interval and 1 s old."""
+    """Seconds between scrapes; a live value is at most its agent's interval plus 1 s old."""
 
     agent_s: float = 3.0
     controller_s: float = 15.0
 
 
 def http_discovery(url: str, token_file: Path) -> Discovery:
-    """Return how to find targets by asking the controller; see docs/metrics.md."""
+    """Return the configuration for discovery by asking the controller; see docs/metrics.md."""
     return {
         "http_sd_configs": [
             {"url": url, "refresh_interval": "5s", "authorization": _bearer(token_file)}
@@ -36,7 +36,7 @@ def http_discovery(url: str, token_file: Path) -> Discovery:
 def prometheus_files(
     discovery: Discovery, token_file: Path, intervals: Intervals
 ) -> dict[str, dict[str, Any]]:
-    """Return Prometheus's configuration and rules: name of the file → YAML's data."""
+    """Return Prometheus's configuration and rules: file name → data for YAML."""
     config = {
         "global": {"evaluation_interval": _duration(intervals.controller_s)},
         "rule_files": [RECORDING, ALERTING],

@@ -1,6 +1,6 @@
-"""Prometheus's rules on benchfarm's metrics: what it records, and when it calls for someone. Pure.
+"""Prometheus's recording rules and alerts on benchfarm's metrics. Pure.
 
-`deploy/prometheus` holds them as files, written by `benchfarm prometheus config`.
+`deploy/prometheus` has them as files, written by `benchfarm prometheus config`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ RUNBOOKS = "docs/runbooks.md"
 
 
 def job_name(component: str) -> str:
-    """Return Prometheus's label `job` of the targets of a component: controller or agent."""
+    """Return Prometheus's label `job` for the targets of a component: controller or agent."""
     return f"{names.PREFIX}-{component}"
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One alert; its runbook is the section of docs/runbooks.md that bears its name."""
+    """An alert; its runbook is the section of docs/runbooks.md with its name."""
 
     name: str
     expr: str
@@ -31,12 +31,12 @@ class Alert:
 
     @property
     def runbook(self) -> str:
-        """The section that says what to do."""
+        """The link to the section that says what to do."""
         return f"{RUNBOOKS}#{self.name.lower()}"
 
     @property
     def rule(self) -> dict[str, Any]:
-        """The rule as YAML's data."""
+        """The rule as data for YAML."""
         return {
             "alert": self.name,
             "expr": self.expr,
@@ -51,9 +51,9 @@ class Alert:
 
 
 def _better(baseline: names.Metric, on: str) -> str:
-    """Return how many times better each ranking result is than a baseline's.
+    """Return how many times better than the baseline's each ranking result is.
 
-    A ratio of times is turned over by the exponent -1, so that above 1 is always better.
+    The exponent -1 inverts ratios of times, so that above 1 is always better.
     """
     return f"""\
 (
@@ -128,11 +128,11 @@ ALERTS = (
 
 
 def recording_rules() -> dict[str, Any]:
-    """Return the file of recording rules as YAML's data."""
+    """Return the file of recording rules as data for YAML."""
     rules = [{"record": metric.name, "expr": expr} for metric, expr in RECORDED.items()]
     return {"groups": [{"name": "benchfarm-comparison", "rules": rules}]}
 
 
 def alert_rules() -> dict[str, Any]:
-    """Return the file of alerts as YAML's data."""
+    """Return the file of alerts as data for YAML."""
     return {"groups": [{"name": "benchfarm-alerts", "rules": [alert.rule for alert in ALERTS]}]}

@@ -1,8 +1,8 @@
-"""An HTTP server that stays up whatever peers without a token send it.
+"""An HTTP server that stays available whatever peers without a token send.
 
-Such a peer costs a bounded share of time, memory, connections and log: the head of a request has to
-arrive in time, a body is never unpacked, a refused one is not even read, and a full server drops
-the oldest connection that has shown no token, of the peer that has most of them.
+Such a peer costs a bounded amount of time, memory, connections and log: the head of a request must
+arrive in time, bodies are never decompressed, the body of a refused request is not read, and a full
+server drops the oldest connection without a token from the peer that has most of them.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ from controller.contracts.errors import UserError
 
 log = logging.getLogger(__name__)
 HEAD_TIMEOUT_S: Final = 10.0
-"""How long a connection may take for the head of its next request."""
+"""Time limit for a connection to send the head of its next request."""
 MAX_WITHOUT_TOKEN: Final = 64
-"""Connections of a server on which no request with a token is being served."""
+"""Most connections on which no request with a token is being served."""
 MAX_PER_CALLER: Final = 64
-"""Requests with one token that are served at once."""
+"""Most concurrent requests with one token."""
 MAX_HEADERS: Final = 32
 RECEIVE_BUFFER_BYTES: Final = 2**15
-"""The kernel's, for each connection."""
+"""Size of the kernel's buffer for each connection."""
 UNKNOWN_PEER_BYTES: Final = 2**11
-"""So much of a peer without a token is parsed at once: parsing chunks of a byte is slow."""
+"""Bytes of a peer without a token that are parsed at once: small chunks are slow to parse."""
 CALLER_BYTES: Final = 2**16
 BACKLOG: Final = 128
 LINGER_S: Final = 1.0
 MAX_DISCARDED_BYTES: Final = 2**21
-"""What of a refused request is still taken, so that its sender comes to read why."""
+"""Bytes of a refused request that are read and dropped, so that the sender gets to read the
+answer."""
 ACCEPT_PAUSE_S: Final = 1.0
-"""After a connection could not be accepted: for want of file descriptors, say."""
+"""Pause after a connection could not be accepted, such as for lack of file descriptors."""
 LOG_PERIOD_S: Final = 60.0
-"""One cause is logged once in it."""
+"""Period in which each cause is logged once."""
 
 
 class TooManyRequests(UserError):
-    """A caller with more requests open than one may have."""
+    """Too many open requests of one caller."""
 
 
 class OncePerPeriod(logging.Filter):
-    """Lets a record through once per cause and period, and says how many it has left out."""
+    """A filter that passes one record for each cause and period, with the number left out."""
 
     def __init__(self, period_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -59,7 +60,8 @@ class OncePerPeriod(logging.Filter):
         self._logged: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See logging.Filter; a cause is a message without its arguments, an exception's type."""
+        """See logging.Filter; a cause is a message without its arguments, or an exception's
+        type."""
         cause = (record.msg, record.exc_info and record.exc_info[0])
         now = self._clock()
         last, left_out = self._logged.get(cause, (now - self._period_s, 0))
@@ -73,7 +75,8 @@ class OncePerPeriod(logging.Filter):
 
 
 def surplus(peers: Sequence[str], limit: int) -> int | None:
-    """Return which connection gives way, None if none has to: peers are theirs, oldest first."""
+    """Return the index of the connection to drop, or None; peers: of the connections, oldest
+    first."""
     if len(peers) <= limit:
         return None
     ((fullest, _),) = Counter(peers).most_common(1)
@@ -82,7 +85,7 @@ def surplus(peers: Sequence[str], limit: int) -> int | None:
 
 @dataclass(slots=True)
 class Connections:
-    """The connections of one server, oldest first, and who is being served on them."""
+    """The connections of one server, oldest first, and the caller served on each."""
 
     log: logging.Logger
     limit: int
@@ -90,7 +93,7 @@ class Connections:
     _callers: dict[asyncio.Transport, str] = field(default_factory=dict)
 
     def add(self, transport: asyncio.Transport, peer: str) -> None:
-        """Take a new connection; drop another one if that makes too many."""
+        """Add a new connection; drop another one if there are too many."""
         self._peers[transport] = peer
         _read_at_once(transport, UNKNOWN_PEER_BYTES)
         if len(self._peers) - len(self._callers) <= self.limit:
@@ -108,11 +111,11 @@ class Connections:
 
     @contextmanager
     def served(self, transport: asyncio.Transport | None, caller: str) -> Iterator[None]:
-        """Keep a connection while a request with a caller's token is served on it.
+        """Keep a connection while a caller's request is served on it.
 
         Raises TooManyRequests.
         """
-        if transport is None:  # it has been closed meanwhile
+        if transport is None:  # closed meanwhile
             yield
             return
         if sum(other == caller for other in self._callers.values()) >= MAX_PER_CALLER:
@@ -129,11 +132,11 @@ class Connections:
             del self._callers[transport]
             _read_at_once(transport, UNKNOWN_PEER_BYTES)
             if peer := self._peers.pop(transport, None):
-                self._peers[transport] = peer  # the youngest: its answer may still be on the way
+                self._peers[transport] = peer  # now the youngest: its answer may still be under way
 
 
 def _read_at_once(transport: asyncio.Transport, size: int) -> None:
-    """Bound what of a peer is parsed before others have their turn, on asyncio's own transports."""
+    """Limit the bytes that are parsed from a peer at once; works on asyncio's own transports."""
     if hasattr(transport, "max_size"):
         setattr(transport, "max_size", size)  # noqa: B010 - no part of the interface
 
@@ -143,7 +146,7 @@ CONNECTIONS: Final = web.AppKey("connections", Connections)
 
 @dataclass(frozen=True, slots=True)
 class WebServer:
-    """A server that listens; serves until it is cleaned up or the event loop ends."""
+    """A listening server; serves until it is cleaned up or the event loop ends."""
 
     runner: web.AppRunner
     listener: socket.socket
@@ -151,12 +154,12 @@ class WebServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return where it listens."""
+        """Return the address on which it listens."""
         host, port = self.listener.getsockname()[:2]
         return host, port
 
     async def cleanup(self) -> None:
-        """Stop listening, and end what is being served."""
+        """Stop listening, and end the requests being served."""
         self.accepting.cancel()
         with suppress(asyncio.CancelledError):
             await self.accepting
@@ -181,7 +184,7 @@ async def serve(
 ) -> WebServer:
     """Serve an application whose middleware calls `answered` once it knows the caller.
 
-    handler_cancellation: as of web.AppRunner.
+    handler_cancellation: see web.AppRunner.
     """
     quiet = logging.Logger(__name__)
     quiet.parent = log
@@ -203,7 +206,7 @@ async def serve(
 
 
 async def _accept(listener: socket.socket, runner: web.AppRunner, connections: Connections) -> None:
-    # asyncio's own server takes whatever comes, and logs each descriptor that it lacks.
+    # asyncio's own server accepts any number of connections, and logs every lack of a descriptor.
     loop = asyncio.get_running_loop()
     assert runner.server is not None
     while True:
@@ -218,23 +221,23 @@ async def _accept(listener: socket.socket, runner: web.AppRunner, connections: C
 
 
 async def answered(request: web.Request, caller: str, handler: Handler) -> web.StreamResponse:
-    """Return the answer to a request whose token was right; it is on its way by then.
+    """Return the answer to a request with a valid token; it has been sent by then.
 
-    caller: whose token it is. Raises TooManyRequests.
+    caller: the token's user. Raises TooManyRequests.
     """
     with request.app[CONNECTIONS].served(request.transport, caller):
         return await _sent(request, await handler(request))
 
 
 async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-    with suppress(ConnectionError):  # the peer has left: aiohttp sees that, too
+    with suppress(ConnectionError):  # the peer has left, which aiohttp notices, too
         await response.prepare(request)
         await response.write_eof()
     return response
 
 
 async def turned_away(request: web.Request, response: web.Response) -> web.StreamResponse:
-    """Return the answer to a request without a right token; the connection has ended with it."""
+    """Return the answer to a request without a valid token; its connection is closed."""
     request.app[CONNECTIONS].log.warning("no valid token in a request from %s", request.remote)
     response.force_close()
     await _sent(request, response)
@@ -244,7 +247,7 @@ async def turned_away(request: web.Request, response: web.Response) -> web.Strea
 
 
 class _Discarding(asyncio.Protocol):
-    """Reads what comes and keeps nothing of it, until it ends or there has been enough."""
+    """Reads and drops data until it ends or a limit is reached."""
 
     def __init__(self) -> None:
         self.ended = asyncio.get_running_loop().create_future()
@@ -266,7 +269,7 @@ class _Discarding(asyncio.Protocol):
 
 
 async def _discard(transport: asyncio.Transport, protocol: web.RequestHandler) -> None:
-    """End a connection without parsing what comes on it, which aiohttp would do."""
+    """End a connection without parsing further data, as aiohttp would."""
     discarding = _Discarding()
     transport.set_protocol(discarding)
     transport.resume_reading()
@@ -274,7 +277,7 @@ async def _discard(transport: asyncio.Transport, protocol: web.RequestHandler) -
         async with asyncio.timeout(LINGER_S):
             await discarding.ended
     except TimeoutError:
-        pass  # it goes on sending: what it misses is its own doing
+        pass  # it keeps sending, and may miss the answer
     finally:
         transport.set_protocol(protocol)
         if discarding.lost:

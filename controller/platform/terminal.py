@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TextIO
 
 LONGEST = 80
-"""So many characters of what a user has typed are said back."""
+"""Characters of a user's input that a message repeats."""
 
 _INVISIBLE = (
     r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"

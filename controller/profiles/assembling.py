@@ -1,4 +1,4 @@
-"""Attributions and totals of a log → the rows and the summary of a profile. Pure."""
+"""Assembling a profile's rows and summary from attributions and totals. Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from controller.profiles.primitive import primitive_of
 from controller.profiles.verbose import Total
 
 TOP = 12
-"""How many pairs of primitive and direction a summary names."""
+"""Pairs of primitive and direction in a summary."""
 ABOVE = 1.1
-"""Convolutions may do a little better than the best matrix product."""
+"""Tolerated factor above a peak: a convolution may be slightly faster than the best matrix
+product."""
 Primitives = Mapping[tuple[Place, str], Spent]
 
 
 def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
-    """Return the primitives of a log alone, which tells no place."""
+    """Return the primitives of a log alone, which gives no places."""
     return {
         (Place(), body.decode(errors="replace")): Spent(
             calls=total.calls,
@@ -54,7 +55,8 @@ def kernel_rows(found: Attribution, primitives: Iterable[PrimitiveRow] = ()) -> 
 
 
 def primitive_rows(found: Primitives, steps: int) -> tuple[list[PrimitiveRow], int]:
-    """Return the primitives, largest first, and how many executions could not be understood."""
+    """Return the primitives, largest first, and the number of executions that could not be
+    parsed."""
     rows, strange = [], 0
     for (place, body), spent in found.items():
         primitive = primitive_of(body)
@@ -90,7 +92,7 @@ def primitive_rows(found: Primitives, steps: int) -> tuple[list[PrimitiveRow], i
 def summarised(
     summary: ProfileSummary, kernels: list[KernelRow], primitives: list[PrimitiveRow]
 ) -> Profile:
-    """Return the profile with what its rows come to in its summary."""
+    """Return the profile with a summary of its rows."""
     onednn_s = sum(row.seconds for row in primitives)
     matched_s = sum(row.seconds for row in primitives if row.place.op and row.place.module)
     has_places = any(row.place.op for row in primitives)
@@ -139,7 +141,7 @@ def efficiency_of(
 
 
 def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
-    """Return the profile with what the machine could attain, and what is above it."""
+    """Return the profile with the attainable times of its rows, and the headroom above them."""
     primitives = [
         replace(row, attainable_s=attainable(row.flops, row.bytes, row.dtype, peaks))
         for row in profile.primitives
@@ -166,7 +168,8 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
 
 
 def _above_roof(primitives: Iterable[PrimitiveRow], peaks: Peaks) -> Iterator[str]:
-    """Yield a note if primitives are faster than peaks that were measured, maybe in the noise."""
+    """Yield a note if primitives are faster than the measured peaks, which may then be
+    disturbed."""
     best: dict[str, float] = {}
     for row in primitives:
         if row.flops and row.seconds:
@@ -181,11 +184,11 @@ def _above_roof(primitives: Iterable[PrimitiveRow], peaks: Peaks) -> Iterator[st
 
 
 def attainable(flops: float | None, moved: float | None, dtype: str, peaks: Peaks) -> float | None:
-    """Return the least seconds of a call on a machine: the larger of computing and moving."""
+    """Return the least seconds of a call by the roofline: the larger of computing and moving."""
     peak = peaks.gemm_flops.get(dtype)
     computing = flops / peak if flops is not None and peak else None
     moving = moved / peaks.copy_bytes if moved is not None else None
     known = [seconds for seconds in (computing, moving) if seconds is not None]
     if flops is not None and computing is None:
-        return None  # a roof that wasn't measured: moving alone would promise too much
+        return None  # without a measured roof, moving alone would be too low a bound
     return max(known, default=None)

@@ -1,12 +1,12 @@
-"""Events of a trace → where the time went: op → kernel, by phase and module. Pure, one pass.
+"""Attribution of a trace's time: events → op → kernel, by phase and module. Pure, one pass.
 
 An *op* is the outermost named operation of the framework, a *kernel* each operation inside it, with
-the time it spent itself. Annotations, Python functions, autograd's engine and compiled regions are
-catch-alls: time that is in them and in no op stays unexplained.
+its own time. Annotations, Python functions, autograd's engine and compiled regions are not ops:
+time that is only in them stays unexplained.
 
-The module of a backward op is that of the forward op whose autograd node it runs: torch numbers
-both alike. Executions of primitives may come as events of category `onednn`, each at the time of
-its middle: it belongs to the kernel that runs then.
+A backward op belongs to the module of the forward op that created its autograd node; torch gives
+both the same sequence number. Executions of primitives may come as events of category `onednn`,
+each placed at the middle of its time: it belongs to the kernel that runs then.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _PHASE_OF = {
 }
 _TORCH_MODULE = "nn.Module: "
 _COMPILED = ("Torch-Compiled Region", "CompiledFunction")
-"""What torch.compile made, as a whole: the kernels in it have names of their own."""
+"""Regions compiled by torch.compile; the kernels in them have names of their own."""
 
 
 @dataclass(slots=True)
 class Spent:
-    """How often something ran, and for how many seconds."""
+    """The count of something and its seconds."""
 
     calls: int = 0
     self_s: float = 0.0
@@ -44,29 +44,29 @@ class Spent:
 
 @dataclass(slots=True)
 class Attribution:
-    """What a trace comes to."""
+    """The attribution of a whole trace."""
 
     steps: list[float] = field(default_factory=list)
-    """Seconds of each step; of all there is, where the trace doesn't tell steps apart."""
+    """Seconds of each step; of the whole trace if it doesn't mark steps."""
     kernels: dict[Place, Spent] = field(default_factory=dict)
-    """A place without an op is time in no op."""
+    """A place without an op is time outside all ops."""
     primitives: dict[tuple[Place, str], Spent] = field(default_factory=dict)
-    """By the kernel's place and the primitive's body."""
+    """(Place of the kernel, body of the primitive) → time."""
     outside: int = 0
-    """Events before, between and after steps."""
+    """Events outside of steps."""
     disordered: int = 0
-    """Events that start before one that was read before them: left out."""
+    """Events that start before an event that was read earlier; left out."""
     example: str | None = None
     """The first of them."""
 
     named: dict[int, float] = field(default_factory=dict)
-    """Thread → seconds that named operations spent on it themselves."""
+    """Thread → own seconds of its named operations."""
 
     @property
     def explained(self) -> float:
-        """Return the share of the steps' time that named operations spent themselves.
+        """Return the share of the steps' time that is the own time of named operations.
 
-        Of one thread, the one with the most of it: those beside it take no time of their own.
+        Only the thread with the most of it counts, since threads run side by side.
         """
         total = sum(self.steps)
         return max(self.named.values(), default=0.0) / total if total else 0.0
@@ -74,18 +74,18 @@ class Attribution:
 
 @dataclass(slots=True)
 class _Frame:
-    """An event that is under way."""
+    """An event that has not ended."""
 
     event: Event
     end_s: float
     place: Place
     in_step: bool
     inside_s: float = 0.0
-    """Time of the events directly in it."""
+    """Seconds of the events directly inside it."""
 
 
 def attribute(found: Iterable[Event]) -> Attribution:
-    """Fold events into what they come to, in the order of their starts."""
+    """Return the attribution of events, given in the order of their starts."""
     folding = _Folding()
     for event in found:
         folding.take(event)
@@ -93,13 +93,13 @@ def attribute(found: Iterable[Event]) -> Attribution:
 
 
 class _Folding:
-    """The stacks of all threads, and what has ended."""
+    """The stacks of open events of all threads, and the attribution so far."""
 
     def __init__(self) -> None:
         self.result = Attribution()
         self._stacks: dict[int, list[_Frame]] = {}
         self._modules: dict[int, str] = {}
-        """Sequence number → module of the forward op that made the node."""
+        """Sequence number → module of the forward op that created the node."""
         self._step: _Frame | None = None
         self._first_s, self._last_s = float("inf"), 0.0
 
@@ -133,22 +133,22 @@ class _Folding:
     def _begin_step(self) -> None:
         self._modules.clear()
         if self._step is None:
-            # Steps are told apart: what came before the first is in none.
+            # The trace marks steps: events before the first belong to none.
             self.result.outside += sum(spent.calls for spent in self.result.kernels.values())
             self.result.kernels.clear()
             self.result.named.clear()
 
     def finish(self) -> Attribution:
-        """Return what all came to."""
+        """Return the attribution of all events."""
         for stack in self._stacks.values():
             self._end_before(stack, float("inf"))
         if self._step is None and self._last_s:
-            # No steps are told apart: all there is counts as one.
+            # The trace doesn't mark steps: it counts as one step.
             self.result.steps.append(self._last_s - self._first_s)
         return self.result
 
     def _in_step(self, event: Event) -> bool:
-        """Whether an event on a thread of its own falls into the step that is under way."""
+        """Return whether an event on its own thread falls into the current step."""
         return self._step is None or event.start_s < self._step.end_s
 
     def _take_primitive(self, event: Event) -> None:
@@ -163,7 +163,7 @@ class _Folding:
         _add(spent, event.seconds, event.seconds)
 
     def _place(self, event: Event, parent: Place) -> Place:
-        """Return where an event is; its parent is what it is in."""
+        """Return the place of an event inside `parent`."""
         place = replace(parent, kernel="", dims="", strides="", dtypes="", values="")
         if event.category != "cpu_op" or _is_catch_all(event.name):
             return self._annotated(event, place)
@@ -193,7 +193,7 @@ class _Folding:
         return replace(place, module=self._module_of(event, place))
 
     def _module_of(self, event: Event, place: Place) -> str:
-        """Return the module of an event; notes which one makes an autograd node."""
+        """Return the module of an event; records the module of each autograd node's forward op."""
         if event.sequence is None:
             return place.module
         if event.backward or event.name.startswith(ENGINE):

@@ -1,8 +1,9 @@
-"""Primitives as batch files of benchdnn, oneDNN's own benchmark. Pure: text out.
+"""Export of primitives as batch files for benchdnn, oneDNN's benchmark. Pure: text out.
 
-A driver of benchdnn runs one kind of primitive and takes options and problems from a file: hence a
-file a driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from the release
-that ran the model. What is fused behind a primitive is left out, and said in a comment.
+A driver of benchdnn runs one kind of primitive and takes options and problems from a file, so there
+is a file for each driver. Options are those of oneDNN 3 (tests/benchdnn/doc); build benchdnn from
+the release that ran the model. Operations fused behind a primitive are left out and named in a
+comment.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ DRIVERS: Mapping[str, str] = {
     "matmul": "matmul",
     "reorder": "reorder",
 }
-"""Kinds of primitives → drivers that take their problems as the log has them."""
+"""Kind of primitive → driver that takes its problems as they are in the log."""
 _WITH_BIAS = {"FWD_D": "FWD_B", "FWD_I": "FWD_B", "BWD_W": "BWD_WB"}
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """A text for each driver, and the primitives that have none."""
+    """The batch file of each driver, and the primitives without a driver."""
 
     texts: Mapping[str, str]
     left_out: Mapping[str, int]
-    """Kind → how many distinct ones."""
+    """Kind → number of distinct primitives."""
 
 
 def benchdnn_batches(profile: Profile) -> Batches:
-    """Return every distinct problem of a profile, the one that takes longest first."""
+    """Return every distinct problem of a profile, the slowest first."""
     lines: dict[str, list[str]] = {}
     left_out: dict[str, int] = {}
     distinct: dict[str, PrimitiveRow] = {}
@@ -53,7 +54,7 @@ def benchdnn_batches(profile: Profile) -> Batches:
 
 
 def _beginning(driver: str) -> list[str]:
-    # Layouts of weights need not be among those that oneDNN has names for.
+    # Layouts of weights may have no name in oneDNN.
     return [
         f"# benchdnn --{driver} --mode=P --batch={driver}.batch",
         "--allow-enum-tags-only=false",
@@ -61,7 +62,7 @@ def _beginning(driver: str) -> list[str]:
 
 
 def _lines(row: PrimitiveRow) -> list[str]:
-    """Return a comment, and a line of options with the problem."""
+    """Return a comment, and a line with options and problem."""
     primitive = primitive_of(row.body)
     memory = {one.role: one for one in primitive.memory} if primitive else {}
     fused = f", without its post-ops {row.post_ops}" if row.post_ops else ""
@@ -81,7 +82,7 @@ def _computing(row: PrimitiveRow, memory: Mapping[str, Memory]) -> list[str]:
     biased = "bia" in memory and memory["bia"].dtype != "undef"
     if row.primitive == "matmul":
         last = row.problem.partition(":")[0].count("x")
-        mask = f"--bia_mask={1 << last}"  # a bias for each column
+        mask = f"--bia_mask={1 << last}"  # a bias per column
         return [*options, f"--bia_dt={memory['bia'].dtype}", mask] if biased else options
     direction = _WITH_BIAS.get(row.direction, row.direction) if biased else row.direction
     return [f"--dir={direction}", *options]

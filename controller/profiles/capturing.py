@@ -1,4 +1,4 @@
-"""What the watched runs of one cell wrote → its profile."""
+"""Building the profile of a cell from the files of its profile passes."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from controller.profiles.trace import Event
 from controller.profiles.verbose import LogFacts, executions, started_s
 
 NOISE = 0.1
-"""Medians of a few steps may differ by this share on a quiet machine."""
+"""Share by which medians of a few steps may differ on a quiet machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Files of a cell's watched runs, and the medians of their steps in seconds."""
+    """The files of a cell's profile passes, and the medians of their steps in seconds."""
 
     trace: Path
-    """Of the run under torch.profiler."""
+    """Trace of the pass under torch.profiler."""
     verbose: Path
-    """oneDNN's log of another run."""
+    """oneDNN's verbose log of another pass."""
     verbose_trace: Path
-    """What torch.profiler saw of that one, by which primitives are matched to ops."""
+    """Trace of that pass under torch.profiler, which matches primitives to ops."""
     step_s: float
     traced_step_s: float
     verbose_step_s: float
 
 
 def profile_of(captured: Captured) -> Profile:
-    """Read all and bring it together; raises ProfileUnreadable."""
+    """Return the profile from all files; raises ProfileUnreadable."""
     traced = read_trace(captured.trace)
     facts = LogFacts()
     with captured.verbose.open("rb") as log:
@@ -58,7 +58,7 @@ def profile_of(captured: Captured) -> Profile:
 
 
 def _notes(captured: Captured) -> Iterator[str]:
-    """Yield what makes the figures less sure: watching a step never makes it faster."""
+    """Yield notes on doubtful figures, such as a traced step that is faster than a timed one."""
     quickest_s = min(captured.traced_step_s, captured.verbose_step_s)
     if quickest_s < (1 - NOISE) * captured.step_s:
         yield (
@@ -68,7 +68,7 @@ def _notes(captured: Captured) -> Iterator[str]:
 
 
 def _executions(log: BinaryIO, facts: LogFacts) -> Iterator[Event]:
-    """Yield what a log with timestamps tells as events, each placed by its middle."""
+    """Yield the executions of a log with timestamps as events, each placed at its middle."""
     for head, body, seconds in executions(log, facts):
         started = started_s(head)
         if started is None:

@@ -1,4 +1,4 @@
-"""What can be wrong with a file that a profile is to be read from."""
+"""Errors in the input files of profiles."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A profile in the forms that other tools open. Pure: text out.
+"""Export of a profile to formats of other tools. Pure: text out.
 
-Collapsed stacks (a line for each, its frames joined by `;`, then microseconds) are what
-flamegraph.pl, speedscope and inferno take; chrome traces open in Perfetto and chrome://tracing.
+Collapsed stacks (one a line: frames joined by `;`, then microseconds) are read by flamegraph.pl,
+speedscope and inferno; chrome traces by Perfetto and chrome://tracing.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from controller.profiles.model import PHASES, Place, Profile
 
 UNEXPLAINED = "(in no op)"
 GRID_US = 1 / 8
-"""Times of a trace are multiples of it, since viewers find what lies in what by comparing sums:
-Perfetto's of whole nanoseconds, speedscope's of floats, and both are exact. A frame ends one before
-what follows it: of two frames of one name that meet, speedscope would begin the second too early.
-"""
+"""Times of a trace are multiples of this, because viewers nest frames by comparing sums: Perfetto
+in whole nanoseconds, speedscope in floats, and both sums are exact. A frame ends one unit before
+the next, because speedscope would begin the second of two adjacent frames of the same name too
+early."""
 
 
 def collapsed_stacks(profile: Profile) -> str:
-    """Return a stack a line: phase, module by module, op, kernel, primitive; µs of a step."""
+    """Return a stack a line: phase, modules, op, kernel, primitive; microseconds of a step."""
     lines: dict[str, float] = {}
     for stack, seconds in _stacks(profile):
         key = ";".join(frame.replace(";", ":").replace("\n", " ") for frame in stack)
@@ -29,14 +29,16 @@ def collapsed_stacks(profile: Profile) -> str:
 
 
 def chrome_trace(profile: Profile) -> str:
-    """Return the step as a chrome trace: each stack laid after the other, in order of the phases.
+    """Return one step as a chrome trace: the stacks one after another, in the order of phases.
 
-    Where in a step something ran is not part of a profile: what lies side by side need not have.
+    A profile doesn't record when in a step something ran, so neighbours in the trace need not have
+    run one after another.
     """
     merged: dict[tuple[str, ...], float] = {}
     for stack, seconds in _stacks(profile):
         merged[tuple(stack)] = merged.get(tuple(stack), 0.0) + seconds * 1e6
-    # By the names down to a frame; what encloses others comes first, as viewers expect.
+    # Sorted so that stacks with a common frame are adjacent; viewers expect an enclosing frame
+    # first.
     begun: dict[tuple[str, ...], float] = {}
     ended: dict[tuple[str, ...], float] = {}
     now = 0.0
@@ -52,7 +54,7 @@ def chrome_trace(profile: Profile) -> str:
 
 
 def _stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
-    """Yield every stack with its seconds in a step: a kernel's own time without its primitives'."""
+    """Yield every stack with its seconds in a step; a kernel's time is without its primitives'."""
     for kernel in profile.kernels:
         own_s = max(0.0, kernel.self_s - kernel.primitive_s)
         yield _frames(kernel.place), own_s

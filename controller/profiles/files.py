@@ -1,4 +1,4 @@
-"""A profile in a folder: `kernels.parquet`, `primitives.parquet` and `profile.json`."""
+"""The files of a profile: `kernels.parquet`, `primitives.parquet` and `profile.json`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PRIMITIVE_SCHEMA = pa.schema(
 
 
 def write(profile: Profile, folder: Path) -> None:
-    """Write a profile into a folder, which is made; raises OSError."""
+    """Write a profile into a new or existing folder; raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     kernels = [_flat(row, _KERNEL) for row in profile.kernels]
     primitives = [
@@ -75,7 +75,7 @@ def write(profile: Profile, folder: Path) -> None:
 
 
 def read(folder: Path) -> Profile:
-    """Read what `write` wrote; raises ProfileUnreadable."""
+    """Read a profile that `write` wrote; raises ProfileUnreadable."""
     summary = _read(folder / SUMMARY, _summary)
     kernels = _read(folder / KERNELS, partial(_rows, schema=KERNEL_SCHEMA))
     primitives = _read(folder / PRIMITIVES, partial(_rows, schema=PRIMITIVE_SCHEMA))
@@ -114,7 +114,7 @@ def _summary(path: Path) -> ProfileSummary:
 
 
 def _rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
-    with path.open("rb") as file:  # by its path, a folder would be a table of no rows
+    with path.open("rb") as file:  # given a path, pyarrow would read a folder as an empty table
         rows: list[dict[str, Any]] = pq.read_table(
             file, schema=schema, page_checksum_verification=True
         ).to_pylist()

@@ -1,4 +1,4 @@
-"""Any file → a profile: a oneDNN verbose log, or a chrome trace of torch.profiler."""
+"""Import of a profile from a oneDNN verbose log or a chrome trace of torch.profiler."""
 
 from __future__ import annotations
 

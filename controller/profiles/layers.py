@@ -1,7 +1,8 @@
-"""Layers rebuilt from oneDNN's own description, where no trace tells of a kernel's inputs. Pure.
+"""Layers rebuilt from oneDNN's description, for kernels whose inputs a trace doesn't record. Pure.
 
-Kernels of other packages than torch's (IPEX's convolutions) record none. What oneDNN says of their
-primitives (sizes, strides, padding, types, layouts, directions) is enough to build the layer again.
+Kernels of packages other than torch (IPEX's convolutions) record no inputs. oneDNN's description of
+their primitives (sizes, strides, padding, types, layouts, directions) is enough to build the layer
+again.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ KINDS = ("convolution", "inner_product")
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """What forward and both backward primitives of a layer have in common."""
+    """The properties that a layer's forward and both backward primitives share."""
 
     module: str
     kind: str
     problem: str
     dtype: str
-    """Of its input, or of the gradient that has its place."""
+    """Data type of the input, or of its gradient."""
 
 
 def layers_of(rows: Iterable[PrimitiveRow]) -> list[LayerReplay]:
-    """Return the layers, each once, of the primitives in kernels whose inputs weren't recorded."""
+    """Return the distinct layers of the primitives in kernels without recorded inputs."""
     found: dict[_Layer, list[PrimitiveRow]] = {}
     for row in rows:
         if row.primitive in KINDS and row.place.kernel and not row.place.dims:
@@ -69,5 +70,5 @@ def _memory(row: PrimitiveRow) -> Sequence[Memory]:
 
 
 def _is_channels_last(memory: Memory) -> bool:
-    """Whether the framework's tensor is: abcd is as the sizes say, acdb channels last."""
+    """Return whether the framework's tensor is channels-last: oneDNN's acdb is, abcd isn't."""
     return not memory.chosen and memory.tag.startswith("ac") and memory.tag.endswith("b")

@@ -1,4 +1,4 @@
-"""What annotations in a trace begin with: ours, and those of torch.profiler."""
+"""Prefixes of annotations in a trace: ours, and those of torch.profiler."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ PHASE = "benchfarm.phase#"
 MODULE = "benchfarm.module#"
 STEP = "ProfilerStep#"
 REPLAY = "benchfarm_replay,"
-"""Begins a line of ours in a verbose log: what comes after it is the replay of that number."""
+"""Start of our lines in a verbose log; the lines that follow belong to the replay with this
+number."""

@@ -1,4 +1,4 @@
-"""The one model of a profile: kernels of framework ops, and the primitives in them."""
+"""The data model of a profile: kernels of framework ops, and their primitives."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ PARAMETERS = (
     *("mb", "g", "ic", "oc", "id", "ih", "iw", "od", "oh", "ow", "kd", "kh", "kw"),
     *("sd", "sh", "sw", "dd", "dh", "dw", "pd", "ph", "pw", "b", "m", "n", "k"),
 )
-"""Numbers of a problem that have a column of their own, by oneDNN's names."""
+"""Numbers of a problem with a column of their own, by oneDNN's names."""
 
 PHASES = ("load", "forward", "loss", "backward", "optimizer")
-"""Of a training step, in the order in which they run."""
+"""Phases of a training step, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a training step something ran, and what it was."""
+    """A place in a training step: phase, module, op and kernel."""
 
     phase: str = ""
     """One of PHASES; empty between them."""
@@ -26,18 +26,18 @@ class Place:
     op: str = ""
     """The outermost operation of the framework; empty outside any."""
     kernel: str = ""
-    """The operation that ran, which may be the outermost itself."""
+    """The operation that ran, which may be the op itself."""
     dims: str = ""
-    """Sizes of its inputs as JSON; so are the next three."""
+    """Sizes of its inputs as JSON; the next three are JSON, too."""
     strides: str = ""
     dtypes: str = ""
     values: str = ""
-    """Inputs that are no tensors."""
+    """Inputs that are not tensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """Seconds of one call when it is replayed alone: the median, and its 95 % interval."""
+    """Seconds of one call when replayed alone: the median and its 95 % interval."""
 
     seconds: float
     low: float
@@ -47,27 +47,28 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRow:
-    """A kernel at its place; seconds are those of a step. A place without an op is time in none."""
+    """A kernel at its place, in seconds of a step; a place without an op is time outside all
+    ops."""
 
     place: Place
     calls: float
-    """In a step."""
+    """Calls in a step."""
     self_s: float
     total_s: float
     primitive_s: float = 0.0
-    """Of its primitives, in the verbose run."""
+    """Seconds of its primitives, in the verbose run."""
     flops: float | None = None
-    """Of one call, where the kernel is a matrix product or a convolution."""
+    """FLOPs of one call, if the kernel is a matrix product or a convolution."""
     bytes: float | None = None
-    """Of one call's inputs; what it writes is not in a trace."""
+    """Bytes of one call's inputs; a trace doesn't record outputs."""
     attainable_s: float | None = None
-    """Of one call, by the roofline."""
+    """Least seconds of one call, by the roofline."""
     replay: Projection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrimitiveRow:
-    """A primitive of one shape in the kernel at a place; seconds are those of a step."""
+    """A primitive of one shape in the kernel at a place, in seconds of a step."""
 
     place: Place
     engine: str
@@ -83,11 +84,11 @@ class PrimitiveRow:
     problem: str
     parameters: dict[str, int]
     body: str
-    """As the log has it."""
+    """Its description in the log."""
     calls: float
     seconds: float
     least_s: float
-    """Of one call."""
+    """Least seconds of one call."""
     flops: float | None
     bytes: float | None
     attainable_s: float | None = None
@@ -96,7 +97,7 @@ class PrimitiveRow:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile, whole."""
+    """A profile."""
 
     summary: ProfileSummary
     kernels: tuple[KernelRow, ...]

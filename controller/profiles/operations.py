@@ -29,7 +29,7 @@ _VIEWS = frozenset(
         *("empty_strided", "resize_", "result_type", "lift_fresh", "unfold", "split_with_sizes"),
     )
 )
-"""They move nothing."""
+"""Views, which move no data."""
 GEMMS: Mapping[str, int] = {
     "aten::mm": 0,
     "aten::bmm": 0,
@@ -38,18 +38,18 @@ GEMMS: Mapping[str, int] = {
     "aten::baddbmm": 1,
     "aten::baddbmm_": 1,
 }
-"""Matrix products → index of the first factor among the inputs."""
+"""Matrix product → index of its first factor among the inputs."""
 _FORWARD: Mapping[str, slice] = {
     "aten::mkldnn_convolution": slice(None),  # padding, stride, dilation
-    "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of the weights, stride, padding
+    "aten::_slow_conv2d_forward": slice(2, 0, -1),  # size of weights, stride, padding
 }
-"""Convolutions → where padding, stride and dilation are among the inputs that are lists."""
+"""Convolution → position of padding, stride and dilation among the inputs that are lists."""
 PART = "aten::_slow_conv2d_backward"
-"""What `aten::convolution_backward` hands on to where torch doesn't take oneDNN."""
+"""The kernel that `aten::convolution_backward` calls where torch doesn't use oneDNN."""
 
 
 def shapes(text: str) -> list[list[int]]:
-    """Return the sizes of a kernel's inputs; a list of tensors counts with its first."""
+    """Return the sizes of a kernel's inputs; a list of tensors counts as its first tensor."""
     found = json.loads(text) if text else []
     return [_first(one) for one in found]
 
@@ -61,13 +61,13 @@ def _first(value: object) -> list[int]:
 
 
 def main_dtype(dtypes: str) -> str:
-    """Return oneDNN's name of the first input's data type; empty if it is none of these."""
+    """Return oneDNN's name of the first input's data type; empty if it has none."""
     found = json.loads(dtypes) if dtypes else []
     return DTYPES.get(found[0], "") if found and isinstance(found[0], str) else ""
 
 
 def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
-    """Return the bytes of a kernel's input tensors, each once; None for what moves nothing."""
+    """Return the bytes of a kernel's input tensors, each once; None for a view."""
     if kernel in _VIEWS or not dims:
         return None
     kinds = json.loads(dtypes) if dtypes else []
@@ -79,7 +79,7 @@ def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
 
 
 def flops(kernel: str, dims: str, values: str) -> float | None:
-    """Return the operations of one call of a matrix product or convolution, else None."""
+    """Return the FLOPs of one call of a matrix product or convolution, else None."""
     sizes = shapes(dims)
     if kernel in GEMMS:
         factors = sizes[GEMMS[kernel] : GEMMS[kernel] + 2]
@@ -92,7 +92,7 @@ def flops(kernel: str, dims: str, values: str) -> float | None:
 
 
 def _both(factors: Sequence[Sequence[int]]) -> bool:
-    return len(factors) == 2 and all(factors)  # else the trace has no shapes
+    return len(factors) == 2 and all(factors)  # without record_shapes there are none
 
 
 def _lists(values: str) -> list[list[int]]:
@@ -102,7 +102,7 @@ def _lists(values: str) -> list[list[int]]:
 
 
 def _convolution(sizes: Sequence[Sequence[int]], lists: Sequence[list[int]]) -> float | None:
-    """Return the operations of a convolution with padding, stride and maybe dilation."""
+    """Return the FLOPs of a convolution from padding, stride and, if given, dilation."""
     source, weights = sizes[:2]
     spatial = len(source) - 2
     if len(lists) < 2 or len(weights) != len(source):

@@ -1,4 +1,4 @@
-"""One oneDNN primitive, as the body of a verbose line describes it."""
+"""A oneDNN primitive, parsed from the body of a verbose line."""
 
 from __future__ import annotations
 
@@ -43,54 +43,54 @@ _DIRECTIONS = {
     "backward": "BWD_DW",
     "undef": "",
 }
-"""benchdnn's short names of propagation kinds."""
+"""Propagation kind → benchdnn's short name."""
 SPATIAL = ("d", "h", "w")
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is said of one tensor of a primitive."""
+    """One tensor of a primitive."""
 
     role: str
     """src, wei, bia, dst …"""
     dtype: str
     tag: str
-    """Its layout, such as `acdb` or `aBcd16b`; empty if it has none."""
+    """Its layout, such as `acdb` or `aBcd16b`; may be empty."""
     strides: str
-    """Where they are not those of the tag."""
+    """Strides that differ from those of the tag."""
     chosen: bool
-    """oneDNN was free to choose the layout, which need not be that of the framework's tensor."""
+    """Whether oneDNN chose the layout, so that it may differ from the framework tensor's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive of one shape; equal bodies are equal primitives."""
+    """A primitive of one shape; equal bodies mean equal primitives."""
 
     engine: str
     kind: str
-    """convolution, matmul, reorder …: benchdnn calls it driver."""
+    """convolution, matmul, reorder …: a driver in benchdnn."""
     implementation: str
     propagation: str
     memory: tuple[Memory, ...]
     attributes: str
     algorithm: str
     problem: str
-    """The problem in benchdnn's form."""
+    """The problem in benchdnn's notation."""
 
     @property
     def direction(self) -> str:
-        """Return benchdnn's short name of the propagation kind; empty if it has none."""
+        """Return benchdnn's short name of the propagation kind, or an empty text."""
         return _DIRECTIONS.get(self.propagation, self.propagation)
 
     @property
     def post_ops(self) -> str:
-        """Return what is fused behind it, as oneDNN writes it; empty if nothing is."""
+        """Return the operations fused behind it in oneDNN's notation, or an empty text."""
         found = _POST_OPS.search(self.attributes)
         return (found[1] or found[2] or "").strip(";") if found else ""
 
     @property
     def parameters(self) -> dict[str, int]:
-        """Return the numbers of the problem by oneDNN's names: mb, g, ic, oc, ih, kh, sh, ph …"""
+        """Return the sizes of the problem by oneDNN's names: mb, g, ic, oc, ih, kh, sh, ph …"""
         if self.kind == "matmul":
             return _matmul(self.problem)
         if "x" in self.problem:
@@ -99,13 +99,13 @@ class Primitive:
 
     @property
     def dtypes(self) -> str:
-        """Return the data types of source, weights and destination, those that differ."""
+        """Return the distinct data types of source, weights and destination."""
         found = [m.dtype for m in self.memory if m.role != "bia" and m.dtype != "undef"]
         return ":".join(dict.fromkeys(found))
 
     @property
     def dtype(self) -> str:
-        """Return the data type it computes with: that of its first tensor that has one."""
+        """Return the data type of its computation: that of the first tensor with a type."""
         return next((m.dtype for m in self.memory if m.dtype != "undef"), "undef")
 
     @property
@@ -114,9 +114,9 @@ class Primitive:
         return " ".join(f"{m.role}:{m.tag}" for m in self.memory if m.tag)
 
     def flops(self) -> float | None:
-        """Return the floating-point operations of one execution, a multiply-add being two.
+        """Return the FLOPs of one execution, a multiply-add counting as two.
 
-        None for a kind that is not known to be bound by them.
+        None for kinds of primitives that FLOPs don't bound.
         """
         p = self.parameters
         if self.kind == "matmul":
@@ -130,13 +130,13 @@ class Primitive:
         return 2.0 * mb * ic * oc / groups * pixels * _product(p, "k")
 
     def bytes(self) -> float | None:
-        """Return the bytes of its tensors, each read or written once; None if they aren't known."""
+        """Return the bytes of its tensors, each counted once; None if unknown."""
         elements = self._elements()
         found = [elements[m.role] * _DTYPES[m.dtype] for m in self.memory if m.role in elements]
         return float(sum(found)) if found else None
 
     def _elements(self) -> Mapping[str, int]:
-        """Return how many elements each tensor has that the problem tells of."""
+        """Return the number of elements of each tensor that follows from the problem."""
         p = self.parameters
         if self.kind == "matmul" and p:
             b, m, n, k = p["b"], p["m"], p["n"], p["k"]
@@ -164,9 +164,9 @@ class Primitive:
 
 
 def primitive_of(body: str) -> Primitive | None:
-    """Take a body apart; None if it is none."""
+    """Parse a body; return None if it is not one."""
     fields = body.split(",")
-    if len(fields) == 7:  # early releases had no attributes
+    if len(fields) == 7:  # early releases have no attributes
         fields.insert(5, "")
     if len(fields) != 8 or not fields[0].startswith(("cpu", "gpu")) or not fields[1]:
         return None
@@ -191,12 +191,12 @@ def primitive_of(body: str) -> Primitive | None:
 
 
 def _algorithm(auxiliary: str) -> str:
-    """Return the algorithm; `num:1` of early releases is the number of inputs, and no algorithm."""
+    """Return the algorithm; `num:1` in early releases is the number of inputs instead."""
     return auxiliary.removeprefix("alg:") if auxiliary.startswith("alg:") else auxiliary
 
 
 def _matmul(problem: str) -> dict[str, int]:
-    """Return batch, m, n and k of `[B×]MxK:[B×]KxN[:…]`; nothing if sizes are left open."""
+    """Return batch, m, n and k of `[B×]MxK:[B×]KxN[:…]`; nothing if a size is open."""
     sides = [part.split("x") for part in problem.split(":")[:2]]
     if len(sides) != 2 or any(len(s) < 2 or not all(n.isdigit() for n in s) for s in sides):
         return {}
@@ -208,7 +208,7 @@ def _matmul(problem: str) -> dict[str, int]:
 
 
 def _product(parameters: Mapping[str, int], prefix: str) -> int:
-    """Return the product of a size over the spatial dimensions; 1 without any."""
+    """Return the product of a size over the spatial dimensions; 1 if there are none."""
     found = 1
     for axis in SPATIAL:
         found *= parameters.get(prefix + axis, 1)

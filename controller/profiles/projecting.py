@@ -1,4 +1,4 @@
-"""Replays: which kernels are worth one, and what its times say of the profile's rows. Pure."""
+"""Replays: which kernels to replay, and the effect of their times on a profile. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Samples = dict[str, list[float]]
 
 
 def replays_of(profile: Profile) -> list[Replay]:
-    """Return what to run alone: kernels with primitives, and matrix products without.
+    """Return what to replay: kernels with primitives, and matrix products without.
 
-    Where a trace doesn't tell a kernel's inputs, the layer that its primitives tell of.
+    Where a trace doesn't record a kernel's inputs, the layer of its primitives is replayed instead.
     """
     places = [row.place for row in profile.primitives if row.place.kernel]
     places += [row.place for row in profile.kernels if is_gemm(row)]
@@ -43,9 +43,10 @@ def replays_of(profile: Profile) -> list[Replay]:
 
 
 def samples_of(log: BinaryIO, replayed: Sequence[Replayed]) -> Samples:
-    """Return the seconds of every call: of kernels by key, of primitives by `body_key`.
+    """Return the seconds of all replayed calls: of kernels by key, of primitives by `body_key`.
 
-    Of primitives also by body alone: the same primitive is the same work in any kernel or layer.
+    Primitives are also listed by body alone, since the same primitive does the same work in any
+    kernel or layer.
     """
     samples: Samples = {one.key: list(one.samples) for one in replayed if one.samples}
     current: str | None = None
@@ -63,7 +64,7 @@ def samples_of(log: BinaryIO, replayed: Sequence[Replayed]) -> Samples:
 
 
 def projected(profile: Profile, samples: Mapping[str, Sequence[float]]) -> Profile:
-    """Return the profile with what was replayed in its rows and its summary."""
+    """Return the profile with replay times in its rows and its summary."""
     known = {key: _projection(found) for key, found in samples.items()}
     primitives = tuple(
         replace(
@@ -90,17 +91,17 @@ def projected(profile: Profile, samples: Mapping[str, Sequence[float]]) -> Profi
 
 
 def replay_key(place: Place) -> str:
-    """Return what names a kernel with its inputs."""
+    """Return the key of a kernel with its inputs."""
     return "|".join((place.kernel, place.dims, place.strides, place.dtypes, place.values))
 
 
 def body_key(kernel: str, body: str) -> str:
-    """Return what names a primitive in a kernel with its inputs."""
+    """Return the key of a primitive in a kernel with its inputs."""
     return f"{kernel}|{body}"
 
 
 def is_gemm(row: KernelRow) -> bool:
-    """Whether a kernel, with those it calls, is a matrix product or convolution without oneDNN."""
+    """Return whether a kernel is a matrix product or convolution that doesn't use oneDNN."""
     return not row.primitive_s and row.flops is not None and row.place.kernel != PART
 
 

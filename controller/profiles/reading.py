@@ -1,4 +1,4 @@
-"""A file with a trace → what it comes to, and what in it could not be read."""
+"""Reading of a trace file: its attribution, and the events that could not be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class TraceRead:
-    """A trace that has been read to its end."""
+    """A trace that was read to its end."""
 
     name: str
     found: Attribution
@@ -27,7 +27,7 @@ class TraceRead:
 
     @property
     def skipped(self) -> int:
-        """Return how many events were left out."""
+        """Return the number of events that were left out."""
         return self.facts.skipped + self.found.disordered
 
     @property
@@ -37,7 +37,7 @@ class TraceRead:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what makes the figures less sure."""
+        """Return notes on doubtful figures."""
         late = self.found.disordered
         told = {
             f"{self.name} ends in the middle of the trace": self.facts.torn,
@@ -47,9 +47,9 @@ class TraceRead:
 
 
 def read_trace(path: Path, beside: Iterable[Event] = ()) -> TraceRead:
-    """Read a trace as a stream, with events beside it; raises ProfileUnreadable and OSError.
+    """Read a trace as a stream, merged with other events; raises ProfileUnreadable and OSError.
 
-    torch writes Python's functions after all ops: the file is then read at two places at a time.
+    torch writes Python functions after all ops, so the file is then read at two places at a time.
     """
     facts = TraceFacts()
     kinds = [OPS, PYTHON] if _has(path, b'"python_function"') else [OPS]
@@ -62,14 +62,15 @@ def read_trace(path: Path, beside: Iterable[Event] = ()) -> TraceRead:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file to read, unpacked if it is gzip; raises OSError."""
+    """Open a file for reading, decompressed if it is gzip; raises OSError."""
     with path.open("rb") as file:
         packed = file.read(2) == _GZIP
     return cast("BinaryIO", gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def _order(event: Event) -> tuple[float, float]:
-    """Return what events are merged by: their starts, and first what encloses the other."""
+    """Return the merge key of an event: its start; of two with the same start, the longer one is
+    first."""
     return event.start_s, -event.seconds
 
 

@@ -21,47 +21,48 @@ _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,20})\b')
 Kind = tuple[str | None, ...]
 """Categories of events."""
 OPS: Kind = ("cpu_op", "user_annotation", None)
-"""An event without a category is broken."""
+"""None: events without a category, which are broken."""
 PYTHON: Kind = ("python_function",)
-"""There with `with_stack=True`, and then after all others."""
+"""Only with `with_stack=True`; written after all other events."""
 NO_SEQUENCE = 2**63
-"""Autograd's nodes that no forward op made, such as AccumulateGrad, have numbers beyond."""
+"""Sequence numbers from here on belong to nodes without a forward op, such as AccumulateGrad."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that lasted, on one thread."""
+    """An event with a duration, on one thread."""
 
     name: str
     category: str
     thread: int
     start_s: float
-    """Since the epoch if the trace says when its clock began, as those of torch >= 2.2 do."""
+    """Since the epoch if the trace has the start of its clock, as with torch >= 2.2."""
     seconds: float
     sequence: int | None = None
-    """Autograd's number: of the node that a forward op makes, or that a backward op is."""
+    """Autograd's sequence number of the node that a forward op creates, or that a backward op
+    runs."""
     backward: bool = False
     dims: str = ""
-    """Sizes of the inputs as JSON; so are the next three."""
+    """Sizes of the inputs as JSON; the next three are JSON, too."""
     strides: str = ""
     dtypes: str = ""
     values: str = ""
-    """Inputs that are no tensors."""
+    """Inputs that are not tensors."""
 
 
 @dataclass(slots=True)
 class TraceFacts:
-    """What was no event of ours; complete when the last event has been read."""
+    """Facts about a trace besides its events; complete once the last event is read."""
 
     events: int = 0
     skipped: int = 0
     example: str | None = None
     torn: bool = False
-    """The file ends in the middle."""
+    """Whether the file is truncated."""
 
 
 class GuardedJson:
-    """A file that is looked through as it is read, before anything is built of it."""
+    """A file that is checked against the limits as it is read, before it is parsed."""
 
     def __init__(self, file: BinaryIO, most_a_record: int, records_at: int) -> None:
         self._file = file
@@ -77,9 +78,9 @@ class GuardedJson:
 
 
 def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterator[Event]:
-    """Yield what the profiler saw of a kind, in the order of the file: that of their starts.
+    """Yield the profiler's events of a kind in the order of the file, which is by start.
 
-    Raises ProfileUnreadable if nothing of torch.profiler's has been seen by the end.
+    Raises ProfileUnreadable at the end if the file had no event of torch.profiler.
     """
     base_s, where = _beginning(file, source)
     records_at = where.count(".") + 1
@@ -104,7 +105,7 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
 
 
 def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
-    """Return when the trace's clock began, and where in the file the events are."""
+    """Return when the trace's clock started, and where in the file the events are."""
     start = file.read(HEAD_BYTES)
     file.seek(0)
     text = start.lstrip()
@@ -112,7 +113,7 @@ def _beginning(file: BinaryIO, source: str) -> tuple[float, str]:
         return 0.0, "item"
     if not text.startswith(b"{"):
         raise _unreadable(source, "it is not JSON")
-    # It stands before the events, as torch writes it.
+    # torch writes it before the events.
     base = _BASE.search(start.partition(b'"traceEvents"')[0])
     return (int(base[1]) * 1e-9 if base else 0.0), "traceEvents.item"
 
@@ -155,7 +156,8 @@ def _finite(number: Any) -> float:  # noqa: ANN401 - any JSON
 
 
 def _should_be_one(record: Any, kind: Kind) -> bool:  # noqa: ANN401 - any JSON
-    """Whether a record that is no event of ours is a broken one, rather than of another kind."""
+    """Return whether a record that can't be parsed is a broken event, and not one of another
+    kind."""
     if not isinstance(record, dict):
         return None in kind
     return record.get("ph") == "X" and record.get("cat") in kind

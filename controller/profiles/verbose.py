@@ -1,13 +1,13 @@
 """oneDNN's verbose logs, read as a stream: https://uxlfoundation.github.io/oneDNN, Verbose Mode.
 
-A line that tells of an execution is, from 1.0 on,
+Since 1.0, the line of an execution is
 
     MARKER[,v1][,TIMESTAMP][,primitive],exec,ENGINE,PRIMITIVE,…,PROBLEM,MILLISECONDS
 
 with MARKER `mkldnn_verbose` in 1.0, `dnnl_verbose` from 1.1, `onednn_verbose` from 2.7 on,
-`primitive` from 3.3 and `v1` from 3.5 on. From `exec,` to the time all is the same for every
-execution of one primitive: its *body*. Only the distinct ones are taken apart (`primitive.py`); of
-a line, only the two ends of its body are looked for (`verbose_columns.py`).
+`primitive` from 3.3 and `v1` from 3.5 on. The text between `exec,` and the time is the same for
+every execution of one primitive: its *body*. Only distinct bodies are parsed (`primitive.py`); in
+each line, only the two ends of its body are searched (`verbose_columns.py`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from controller.profiles.verbose_columns import Executions, executions_of
 
 CHUNK_BYTES = 2**21
 MAX_EXAMPLE = 160
-"""Characters of a skipped line that are kept to be shown."""
+"""Characters kept of a skipped line."""
 
 _OTHER = re.compile(
     rb"(?:onednn|dnnl|mkldnn)_verbose,(?:v\d+,)?(?:\d+\.?\d*,)?"
     rb"(?:info,|(?:primitive,)?(?:info,|create|error|warn)|graph,|ukernel,|common,)"
 )
-"""What oneDNN tells besides executions of primitives."""
+"""oneDNN's lines other than executions."""
 _STARTED = re.compile(rb",(\d{6,}\.?\d*)(?:,|$)")
 _LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]+)")
 _ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]+)")
@@ -38,21 +38,21 @@ _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d+))?")
 
 @dataclass(slots=True)
 class LogFacts:
-    """What a log says of itself, and what in it was no execution."""
+    """Facts about a log besides its executions."""
 
     libraries: list[str] = field(default_factory=list)
-    """Versions of oneDNN as they first appear: several, where logs were put together."""
+    """Versions of oneDNN in order of appearance; several if logs were concatenated."""
     isa: str | None = None
     runtime: str | None = None
     threads: int | None = None
     told: int = 0
-    """Lines of oneDNN's that tell of something else: headers, creations, graphs."""
+    """oneDNN's lines about other things: headers, creations, graphs."""
     skipped: int = 0
     example: str | None = None
     """The first line that was skipped."""
 
     def skip(self, line: bytes) -> None:
-        """Count a line that says nothing we know."""
+        """Count a line that is not understood."""
         self.skipped += 1
         if self.example is None:
             self.example = line.decode(errors="replace").strip()[:MAX_EXAMPLE]
@@ -61,7 +61,7 @@ class LogFacts:
 def executions(file: BinaryIO, facts: LogFacts) -> Iterator[tuple[bytes, bytes, float]]:
     """Yield head, body and seconds of every execution in order; `facts` is complete at the end.
 
-    A body has as many fields as one must have.
+    A body has at least the required number of fields.
     """
     for found in _by_chunk(file, facts):
         bodies = [found.bodies[i] for i in found.which.tolist()]
@@ -69,14 +69,14 @@ def executions(file: BinaryIO, facts: LogFacts) -> Iterator[tuple[bytes, bytes, 
 
 
 def started_s(head: bytes) -> float | None:
-    """Return when an execution began, in seconds since the epoch; None without a timestamp."""
+    """Return the start of an execution in seconds since the epoch; None without a timestamp."""
     found = _STARTED.search(head)
     return float(found[1]) * 1e-3 if found else None
 
 
 @dataclass(slots=True)
 class Total:
-    """All executions of one body: how many, and seconds."""
+    """The number and the seconds of all executions of one body."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -85,7 +85,7 @@ class Total:
 
 
 def totals(file: BinaryIO, facts: LogFacts, chunk_bytes: int = CHUNK_BYTES) -> dict[bytes, Total]:
-    """Add up the executions of each body: the way through a log of any size."""
+    """Return the total of each body; works for logs of any size."""
     found: dict[bytes, Total] = {}
     for chunk in _by_chunk(file, facts, chunk_bytes):
         many = len(chunk.bodies)
@@ -134,6 +134,6 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
 
 
 def _whole_lines(file: BinaryIO, chunk_bytes: int) -> Iterator[bytes]:
-    """Yield chunks that end with a line's end; a line of more than a chunk is cut."""
+    """Yield chunks that end at a line end; a line longer than a chunk is cut."""
     while data := file.read(chunk_bytes):
         yield data + file.readline(chunk_bytes)

@@ -1,6 +1,6 @@
-"""A chunk of a verbose log, all its lines taken apart at once.
+"""Parsing of all lines in a chunk of a verbose log at once.
 
-A line costs Python microseconds, and numpy and Arrow a few hundred nanoseconds.
+A line takes microseconds in Python, and a few hundred nanoseconds with numpy and Arrow.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pyarrow.compute as pc
 
 MARKERS = (b"onednn_verbose", b"dnnl_verbose", b"mkldnn_verbose")
 MOST_S = 86400.0
-"""No primitive takes a day: such a time is a torn line."""
+"""Longest plausible time; a longer one means a broken line."""
 BODY_COMMAS = (6, 7)
 """Commas in ENGINE,PRIMITIVE,IMPLEMENTATION,KIND,MEMORY[,ATTRIBUTES],AUXILIARY,PROBLEM; early
-releases had no attributes."""
+releases have no attributes."""
 
 GUESSED_FROM = 100
-"""Lines of a chunk by which the lengths of its heads are guessed."""
+"""Lines of a chunk from which the lengths of its heads are guessed."""
 LONGEST_TIME = 24
-"""Characters of a time, at most."""
+"""Most characters of a time."""
 
 _EXEC = b",exec,"
 _WORD = 8
@@ -33,27 +33,27 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where texts begin and end in a chunk."""
+    """Start and end positions of texts in a chunk."""
 
     starts: Places
     ends: Places
 
     def only(self, which: slice | npt.NDArray[np.bool_]) -> Spans:
-        """Return some of them."""
+        """Return the selected spans."""
         return Spans(self.starts[which], self.ends[which])
 
     def without(self, which: Places) -> Spans:
-        """Return all but some of them."""
+        """Return all but the selected spans."""
         return Spans(np.delete(self.starts, which), np.delete(self.ends, which))
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield where each begins and ends."""
+        """Yield start and end of each."""
         return zip(self.starts.tolist(), self.ends.tolist(), strict=True)
 
     def texts(self, chunk: bytes) -> pa.BinaryArray:
-        """Return what they hold."""
+        """Return the texts."""
         bounds = np.stack([self.starts, self.ends], axis=1).ravel().astype(np.int32)
-        # Arrow's texts lie side by side: what is between two of ours is a text, too, left out.
+        # Arrow's texts are contiguous: the gaps between ours become texts, too, which are left out.
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(chunk)]
         beside = pa.Array.from_buffers(pa.binary(), max(len(bounds) - 1, 0), buffers)
         ours = pa.array(np.arange(0, len(bounds), 2, dtype=np.int32))
@@ -62,27 +62,27 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """The executions that a chunk tells of, in order, and the rest of it."""
+    """The executions in a chunk, in order, and its other lines."""
 
     bodies: list[bytes]
-    """Those that appear."""
+    """The distinct bodies."""
     which: Places
-    """Which of them each execution has."""
+    """Index of each execution's body."""
     seconds: npt.NDArray[np.float64]
     heads: Callable[[], list[bytes]]
     others: Callable[[], Iterator[bytes]]
-    """Lines that tell of no execution."""
+    """Yields the lines that are not executions."""
 
 
 def executions_of(chunk: bytes) -> Executions:
-    """Take a chunk of whole lines apart."""
+    """Parse a chunk of whole lines."""
     lines = _lines(chunk)
     execs = _execs(chunk, lines)
     told = np.flatnonzero((execs >= 0) & _have_marker(chunk, lines))
     heads = Spans(lines.starts[told], execs[told])
     ends = lines.ends[told]
     commas = _last_commas(chunk, ends)
-    # Where a line ends before that, no body is left, which has too few commas.
+    # A line that ends before that leaves an empty body, which has too few commas.
     begun = heads.ends + len(_EXEC)
     bodies = Spans(begun, np.maximum(commas, begun)).texts(chunk)
     encoded = pc.dictionary_encode(bodies, memory_pool=_pool())
@@ -109,10 +109,10 @@ def _lines(chunk: bytes) -> Spans:
 
 
 def _execs(chunk: bytes, lines: Spans) -> Places:
-    """Return where `,exec,` begins in each line, -1 where it doesn't.
+    """Return the position of `,exec,` in each line, -1 if there is none.
 
-    Most heads of a log are equally long: the place is guessed from a chunk's first lines, and
-    looked for only where the guesses fail.
+    Most heads of a log have the same length, so the position is guessed from a chunk's first lines,
+    and searched only if the guesses fail.
     """
     found = np.full(len(lines.starts), -1)
     first = [chunk.find(_EXEC, a, b) - a for a, b in lines.only(slice(GUESSED_FROM)).pairs()]
@@ -126,7 +126,7 @@ def _execs(chunk: bytes, lines: Spans) -> Places:
 
 
 def _last_commas(chunk: bytes, ends: Places) -> Places:
-    """Return the last comma before each end; -1 where it is farther than a time is long."""
+    """Return the last comma before each end; -1 if it is farther away than a time is long."""
     letters = np.frombuffer(chunk, np.uint8)
     places = ends - 1
     for _ in range(LONGEST_TIME):
@@ -138,7 +138,7 @@ def _last_commas(chunk: bytes, ends: Places) -> Places:
 
 
 def _have_marker(chunk: bytes, lines: Spans) -> npt.NDArray[np.bool_]:
-    """Tell which lines begin with one; all are longer than a word, and shorter than two."""
+    """Return which lines begin with a marker; markers have 9 to 15 characters."""
     found = np.zeros(len(lines.starts), dtype=bool)
     for marker in MARKERS:
         begun = _begin_with(chunk, lines.starts, marker[:_WORD])
@@ -147,7 +147,7 @@ def _have_marker(chunk: bytes, lines: Spans) -> npt.NDArray[np.bool_]:
 
 
 def _begin_with(chunk: bytes, places: Places, text: bytes) -> npt.NDArray[np.bool_]:
-    """Tell which places of a chunk hold a text of up to eight letters."""
+    """Return at which positions of a chunk a text of up to eight characters stands."""
     words = np.ndarray((max(len(chunk) - _WORD + 1, 0),), "<u8", chunk, 0, (1,))
     there = places < len(words)
     mask = np.uint64((1 << 8 * len(text)) - 1)
@@ -156,10 +156,10 @@ def _begin_with(chunk: bytes, places: Places, text: bytes) -> npt.NDArray[np.boo
 
 
 def _numbers(texts: pa.BinaryArray) -> npt.NDArray[np.float64]:
-    """Read each as a number; nan is what isn't one."""
+    """Parse each text as a number; nan if it is not one."""
     try:
         read = pc.cast(texts.cast(pa.string()), pa.float64(), memory_pool=_pool())
-    except pa.ArrowInvalid:  # of all, for one that is torn or ends in CR
+    except pa.ArrowInvalid:  # for all, if one is broken or ends in CR
         return np.array([_number(text) for text in texts.to_pylist()], dtype=np.float64)
     numbers: npt.NDArray[np.float64] = read.to_numpy()
     return numbers
@@ -173,5 +173,6 @@ def _number(text: bytes) -> float:
 
 
 def _pool() -> pa.MemoryPool:
-    """Return where arrays are kept: Arrow's own gives pages back, and takes them again."""
+    """Return the memory pool for arrays; Arrow's default pool returns and reallocates pages each
+    time."""
     return pa.system_memory_pool()

@@ -1,4 +1,4 @@
-"""What devices can run, and on which delegate really: from what was measured on them. Pure."""
+"""What devices can run, and with which delegate, from measured outcomes. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from controller.contracts.records import StoredFailure, StoredResult
 
 
 def capabilities(outcomes: Iterable[StoredResult | StoredFailure]) -> list[Capability]:
-    """Return what the newest outcome of each kind says.
+    """Return the capability shown by the newest outcome of each kind.
 
-    A kind is a task, stack, delegate and number format on one build of one device. The list is in
-    the order of devices and kinds; of the builds of a device the one that was seen first is first.
+    A kind is a task, stack, delegate and number format on one build of one device. The list is
+    sorted by device and kind; the builds of a device are in order of first appearance.
     """
     said = [one for outcome in outcomes if (one := of_stored(outcome))]
     said.sort(key=lambda one: one.at)

@@ -14,7 +14,7 @@ Side = Sequence[StoredResult]
 
 
 def difference(a: Side, b: Side, own: Mapping[str, OwnFact]) -> str | None:
-    """Return the first fact in which results differ that must not, or None if they are alike.
+    """Return the first fact that differs but must not, or None.
 
     a, b: results of one side each; paired results are all in `a`. own: what the catalogue's stacks
     and scenarios declare. A fact that some results have and others lack differs, too.

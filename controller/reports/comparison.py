@@ -1,4 +1,4 @@
-"""How A and B compare, from what is stored: the numbers and a plain verdict. Pure."""
+"""The comparison of A and B from stored results: the numbers and a plain verdict. Pure."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from controller.stats.pairs import CONFIDENCE, ratio_of_pairs, times_better
 
 
 class Comparison(Contract):
-    """Two sides and how they compare; the format of `compare --json`, see docs/comparison.md."""
+    """The comparison of two sides; the format of `compare --json`, see docs/comparison.md."""
 
     a: str
     b: str
-    """The sides by their stacks and the knobs that tell them apart."""
+    """The sides, named by their stacks and the knobs that differ."""
     metric: str
     ratio: float
     """How many times better B is than A."""
     ratio_low: float | None
     ratio_high: float | None
-    """The 95 % interval; None where too little was measured to make one."""
+    """The 95 % interval; None if there are too few measurements for one."""
     pairs: int
-    """Interleaved pairs it is made from, warm-up left out; 0 if it compares separate runs."""
+    """Interleaved pairs that it is computed from, without warm-up; 0 for separate runs."""
     verdict: str
     workload: str
     scenario: str
@@ -42,21 +42,21 @@ class Comparison(Contract):
     """Median of the metric."""
     value_b: float
     knobs: dict[str, Scalar]
-    """What both sides share."""
+    """Knobs that both sides share."""
     validity: Validity
     reasons: tuple[str, ...]
     runs: tuple[str, ...]
-    """Ids of the runs it is made from."""
+    """Ids of the runs that it is computed from."""
     environment: Environment
-    """The facts that all these runs agree in."""
+    """Facts that are equal in all these runs."""
 
 
 def compare_pairs(
     results: Sequence[StoredResult], metric: str, sides: tuple[Side, Side] | None = None
 ) -> Comparison:
-    """Compare by one or more paired results of two sides; without `sides`, as the first has them.
+    """Compare two sides by paired results; without `sides`, take those of the first result.
 
-    A result that has the sides the other way round is turned.
+    A result with the sides in the other order is swapped.
     """
     a, b = sides or sides_of(results[0])
     sessions = [_oriented(result, a) for result in results]
@@ -71,7 +71,7 @@ def compare_pairs(
 def compare_runs(
     ours: Sequence[StoredResult], theirs: Sequence[StoredResult], metric: str
 ) -> Comparison:
-    """Compare by results of two sides that were measured in separate runs."""
+    """Compare two sides by results of separate runs."""
     unit = ours[0].metrics[metric].unit
     samples = _samples(ours, metric), _samples(theirs, metric)
     over, under = samples if unit.lower_is_better else samples[::-1]
@@ -81,19 +81,19 @@ def compare_runs(
 
 
 def side_of(record: OutcomeOrigin) -> Side:
-    """Return the side that a result is of; side A of a paired one."""
+    """Return the side of a result; side A of a paired one."""
     return Side(stack=record.stack, knobs=record.knobs)
 
 
 def sides_of(record: OutcomeOrigin) -> tuple[Side, Side]:
-    """Return both sides of a paired result; raises ValueError for another."""
+    """Return both sides of a paired result; raises ValueError if it is not paired."""
     if record.versus is None:
         raise ValueError(f"run {record.run_id} is no paired comparison")
     return side_of(record), Side(stack=record.versus.stack, knobs=record.versus.knobs)
 
 
 def verdict(ratio: Ratio) -> str:
-    """Say in plain words what a ratio of B's merit to A's shows."""
+    """Return in plain words what the ratio of B's merit to A's shows."""
     if ratio.interval is None:
         return f"no verdict: {ratio.value:.2f}×, and too little was measured for an interval"
     low, high = ratio.interval
@@ -163,7 +163,7 @@ def _distinct(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def _agreed(mappings: Sequence[Mapping[str, Item]]) -> dict[str, Item]:
-    """Return what all mappings hold with the same value."""
+    """Return the items that are equal in all mappings."""
     first, *others = mappings
     return {
         name: value
@@ -182,6 +182,6 @@ def _interval(low: float, high: float) -> str:
 
 
 def _decimals(low: float, high: float) -> int:
-    """Return as many places as tell the ends of an interval apart, and from 1."""
+    """Return the decimal places that distinguish the interval's ends from each other and from 1."""
     least = min(high - low, abs(low - 1) or 1.0, abs(high - 1) or 1.0)
     return min(4, max(2, math.ceil(-math.log10(least)))) if least > 1e-6 else 2

@@ -1,4 +1,4 @@
-"""Results as files for other programs. Pure."""
+"""Export of results to files. Pure."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _COLUMNS = (
 
 
 def as_json(results: Sequence[StoredResult]) -> str:
-    """Return results as one JSON array, whole."""
+    """Return complete results as one JSON array."""
     return json.dumps([result.model_dump(mode="json") for result in results], indent=2) + "\n"
 
 
 def as_csv(results: Sequence[StoredResult]) -> str:
-    """Return one line a (result, metric): what identifies it, the value, its unit, the knobs."""
+    """Return one line for each result and metric: identity, value, unit and knobs."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow((*_COLUMNS, "metric", "value", "unit", "samples", "knobs"))

@@ -1,4 +1,4 @@
-"""Outcomes by cell and device, and which of them may be compared. Pure."""
+"""Outcomes grouped by cell and device, and which groups may be compared. Pure."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredRes
 from controller.contracts.result import Measurement, Validity
 
 ENERGY = "energy"
-"""The metric of energy above idle, which may be unknown; see docs/energy.md."""
+"""The metric of energy above idle; its value may be unknown, see docs/energy.md."""
 LONGEST_REASON = 80
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """All outcomes that count of one cell on one device; there is at least one."""
+    """All counted outcomes of one cell on one device; there is at least one."""
 
     results: list[StoredResult]
     failures: list[StoredFailure]
     subject: str = ""
-    """In a comparison: the name of what it belongs to."""
+    """In a comparison: the name of the subject that the group belongs to."""
 
     @property
     def origin(self) -> OutcomeOrigin:
-        """What all of them have in common (and the run of the first)."""
+        """The fields that all outcomes share (and the run of the first one)."""
         return (self.results or self.failures)[0]
 
     @property
     def valid(self) -> list[StoredResult]:
-        """The results to measure with."""
+        """The VALID results."""
         return [r for r in self.results if r.validity is Validity.VALID]
 
     def measurements(self) -> dict[str, Measurement]:
-        """Return each metric that a VALID result has, as the last of them measured it."""
+        """Return each metric of the VALID results, as in the last one that has it."""
         return {n: m for result in self.valid for n, m in result.metrics.items()}
 
     @property
     def energy_unknown(self) -> str:
-        """Why no VALID result tells its energy; empty where one does, or nothing is said of it."""
+        """Why no VALID result has energy; empty if one has, or if energy is not mentioned."""
         if any(ENERGY in r.metrics for r in self.valid):
             return ""
         reasons = [str(why) for r in self.valid if (why := r.environment.get("energy_unknown"))]
         return "; ".join(dict.fromkeys(reasons))[:LONGEST_REASON]
 
     def samples(self, metric: str) -> list[tuple[float, ...]]:
-        """Return raw samples, one sequence a VALID result; its value where it has no samples."""
+        """Return raw samples, one sequence for each VALID result; its value if it has no
+        samples."""
         found = [r.metrics[metric] for r in self.valid if metric in r.metrics]
         return [m.samples or (m.value,) for m in found]
 
@@ -56,7 +57,7 @@ def grouped(
 ) -> list[Group]:
     """Return a group for each (cell, device), in order of appearance.
 
-    None of late outcomes, and none of paired comparisons, which are of two cells.
+    Late outcomes and paired comparisons, which have two cells, are left out.
     """
     groups: dict[tuple[str, str], Group] = {}
 
@@ -73,17 +74,17 @@ def grouped(
 
 
 def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar]) -> bool:
-    """Return whether a cell is what a sweep's baseline names; an empty one names none."""
+    """Return whether a cell matches a sweep's baseline; an empty baseline matches none."""
     fields = {name: getattr(origin, name) for name in ("workload", "stack", "scenario", "device")}
     wanted = baseline.items()
     return bool(baseline) and all(fields.get(n, origin.knobs.get(n)) == v for n, v in wanted)
 
 
 def baseline_of(group: Group, chosen: Sequence[Group]) -> Group | None:
-    """Return which of the baseline groups another is compared with: its own device's, if any.
+    """Return the baseline group to compare a group with, preferably on its own device, or None.
 
-    Two that would do make the ratio a matter of luck, and a virtual device is never compared with
-    a real one: none then.
+    Return None if two baselines fit, since the choice would be arbitrary. A virtual device is never
+    compared with a real one.
     """
     mine = group.origin
     alike = [other for other in chosen if _same_task(other.origin, mine)]

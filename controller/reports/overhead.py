@@ -1,4 +1,4 @@
-"""What interleaved pairs say of our overhead. Pure."""
+"""Our overhead per query, from interleaved pairs. Pure."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Overhead(Contract):
 
 
 def overhead_of(pairs: Sequence[Pair]) -> Overhead:
-    """Judge MIN_PAIRS or more pairs of periods in seconds; A is the bare loop.
+    """Return the overhead from MIN_PAIRS or more pairs of periods in seconds; A is the bare loop.
 
-    Their number was fixed and the model warm beforehand, so none is left out.
+    The number of pairs is fixed and the model is warm, so no pair is left out.
     """
     logs = [math.log(median(pair.b) / median(pair.a)) for pair in pairs]
     value, low, high = map(math.exp, signed_rank_interval(logs, CONFIDENCE))

@@ -1,4 +1,4 @@
-"""What comparisons of known outcome say of the method. Pure."""
+"""Evaluation of the comparison method by comparisons with known truth. Pure."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from controller.contracts.bench import PlantedTrial
 
 
 class EffectJudged(Contract):
-    """How comparisons of one planted effect came out; shares are of its trials."""
+    """Results of the comparisons with one planted effect; shares are of its trials."""
 
     effect: float
     trials: int
     coverage: float
-    """Share whose interval held the truth; a comparison without an interval missed it."""
+    """Share whose interval contains the truth; a trial without an interval counts as a miss."""
     false_verdicts: float
-    """Share that showed a difference where there is none, or the wrong side to be faster."""
+    """Share that showed a difference where there is none, or in the wrong direction."""
     shown: float
     """Share that showed a difference."""
     bias: float
-    """Median of ratio / truth, less 1."""
+    """Median of ratio / truth, minus 1."""
     pairs: float
     """Median number of pairs."""
     width: float | None
-    """Median width of the intervals there are."""
+    """Median width of the intervals."""
 
 
 class MethodJudged(Contract):
-    """All effects, and all of them together."""
+    """Results for each effect, and for all together."""
 
     trials: int
     coverage: float
@@ -40,7 +40,7 @@ class MethodJudged(Contract):
 
 
 def judged(trials: Sequence[PlantedTrial]) -> MethodJudged:
-    """Judge comparisons by the truth; raises ValueError without any."""
+    """Evaluate comparisons against the truth; raises ValueError without any."""
     if not trials:
         raise ValueError("there is no comparison to judge")
     effects = sorted({trial.effect for trial in trials})
@@ -53,7 +53,7 @@ def judged(trials: Sequence[PlantedTrial]) -> MethodJudged:
 
 
 def judged_table(found: MethodJudged) -> Table:
-    """Return one line an effect."""
+    """Return a table with one row for each effect."""
     table = Table("planted", "trials", "coverage", "false verdicts", "shown", "bias", "pairs")
     for e in found.effects:
         shares = (f"{share:.1%}" for share in (e.coverage, e.false_verdicts, e.shown))

@@ -1,4 +1,4 @@
-"""A profile's rows added up for people: by op, by primitive, by module. Pure."""
+"""Sums over a profile's rows: by op, by primitive, by module. Pure."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ RowType = TypeVar("RowType", KernelRow, PrimitiveRow, Row)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Some rows together; seconds are those of a step."""
+    """A sum over rows; times are seconds of a step."""
 
     key: tuple[str, ...]
     calls: float
     seconds: float
     share: float
-    """Of the seconds of all lines."""
+    """Share of the time of all lines."""
     efficiency: float | None
-    """Replayed alone over measured."""
+    """Time when replayed alone / measured time."""
     headroom_s: float | None
-    """Above the roofline."""
+    """Time beyond the roofline's bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A table: what its keys are, and its lines, largest first."""
+    """A table: the headings of its keys, and its lines, largest first."""
 
     title: str
     headings: tuple[str, ...]
@@ -39,7 +39,7 @@ class Lines:
 
 
 def op_lines(profile: Profile) -> Lines:
-    """Add up the kernels of framework ops, whatever module they ran in."""
+    """Sum the kernels by framework op, over all modules."""
     lines = _added(
         profile.kernels,
         lambda row: (row.place.op or UNEXPLAINED, row.place.kernel, row.place.phase),
@@ -48,20 +48,20 @@ def op_lines(profile: Profile) -> Lines:
 
 
 def primitive_lines(profile: Profile) -> Lines:
-    """Add up the primitives by what they are and how they are done."""
+    """Sum the primitives by kind and implementation."""
     lines = _added(profile.primitives, _primitive_key)
     headings = ("primitive", "direction", "implementation", "type", "problem")
     return Lines("primitives: time in oneDNN, a step", headings, lines)
 
 
 def kind_lines(profile: Profile) -> Lines:
-    """Add up the primitives by what they are, whatever they run on."""
+    """Sum the primitives by kind, over all implementations."""
     lines = _added(profile.primitives, lambda row: (row.primitive, row.direction))
     return Lines("kinds of primitives: time in oneDNN, a step", ("primitive", "direction"), lines)
 
 
 def module_lines(profile: Profile) -> Lines:
-    """Add up modules by phase, each without those inside it; none if nothing tells of modules."""
+    """Sum the modules by phase, each without its submodules; empty if no module is known."""
     rows: Sequence[Row] = profile.kernels or profile.primitives
     known = any(row.place.module for row in rows)
     lines = _added(
@@ -71,12 +71,13 @@ def module_lines(profile: Profile) -> Lines:
 
 
 def seconds_of(row: Row) -> float:
-    """Return the seconds of a step that are a row's own."""
+    """Return a row's own seconds of a step."""
     return row.self_s if isinstance(row, KernelRow) else row.seconds
 
 
 def _replayed_s(row: Row) -> float:
-    """Return the seconds of a step that a row's replay repeats: a kernel with those it calls."""
+    """Return the seconds of a step that a row's replay covers; a kernel's include those it
+    calls."""
     return row.total_s if isinstance(row, KernelRow) else row.seconds
 
 

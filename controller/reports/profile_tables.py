@@ -11,7 +11,7 @@ NUMBERS = ("calls", "time", "share", "efficiency", "headroom")
 
 
 def lines_table(found: Lines, top: int) -> Table:
-    """Return the largest of some lines as a table, and what the rest comes to."""
+    """Return the largest lines as a table, with a row for the rest."""
     table = Table(title=found.title, title_justify="left")
     for heading in found.headings:
         table.add_column(heading, overflow="fold")
@@ -26,7 +26,7 @@ def lines_table(found: Lines, top: int) -> Table:
 
 
 def numbers_of(line: Line) -> tuple[str, ...]:
-    """Return what NUMBERS heads, for people."""
+    """Return a line's values under the headings NUMBERS, formatted."""
     return (
         f"{line.calls:g}",
         duration(line.seconds),
@@ -37,7 +37,7 @@ def numbers_of(line: Line) -> tuple[str, ...]:
 
 
 def summary_lines(summary: ProfileSummary) -> list[str]:
-    """Return what a profile comes to, in a few lines."""
+    """Return a profile's summary in a few lines."""
     lines = []
     if summary.step_s:
         lines.append(f"step {duration(summary.step_s)}" + _overheads(summary))
@@ -74,5 +74,5 @@ def _matched(summary: ProfileSummary) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for people."""
+    """Return formatted seconds."""
     return f"{seconds:.3f} s" if seconds >= 1 else f"{seconds * 1e3:.4g} ms"

@@ -1,4 +1,4 @@
-"""Which stored results are meant by sides such as `torch:precision=bf16`. Pure."""
+"""Selection of stored results by sides such as `torch:precision=bf16`. Pure."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from controller.reports.comparison import side_of, sides_of
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to compare, as a user says it."""
+    """The user's choice of what to compare."""
 
     a: Side
-    """A knob may be left out if all that is stored has one value of it."""
+    """A knob may be left out if all stored results have the same value of it."""
     b: Side
     workload: str
     scenario: str
     knobs: Mapping[str, Scalar]
-    """Of both sides."""
+    """Knobs of both sides."""
     device: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The VALID results that are meant: paired ones, or, without any, those of each side."""
+    """The selected VALID results: paired ones or, if there are none, those of each side."""
 
     sides: tuple[Side, Side]
     paired: tuple[StoredResult, ...] = ()
@@ -38,7 +38,7 @@ class Chosen:
 
 
 def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
-    """Choose results; raises NotFound if there are none, UserError if a side could mean several."""
+    """Select results; raises NotFound if there are none, UserError if a side is ambiguous."""
     usable = [result for result in results if _is_usable(result, wanted)]
     turned = [(r, sides) for r in usable if r.versus and (sides := _turned(r, wanted))]
     if turned:
@@ -51,7 +51,8 @@ def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
 
 
 def stray_knob(chosen: Chosen, wanted: Wanted) -> str | None:
-    """Return the first knob that differs between the sides though nobody asked for that."""
+    """Return the first knob that differs between the sides though the user didn't ask for it, or
+    None."""
     a, b = (side.knobs for side in chosen.sides)
     named = wanted.a.knobs.keys() | wanted.b.knobs.keys()
     for name in sorted((a.keys() & b.keys()) - named):
@@ -70,7 +71,7 @@ def _is_usable(result: StoredResult, wanted: Wanted) -> bool:
 
 
 def _turned(result: StoredResult, wanted: Wanted) -> tuple[Side, Side] | None:
-    """Return a paired result's sides in the order of the user's, if they are meant."""
+    """Return a paired result's sides in the user's order, or None if it doesn't match."""
     one, other = sides_of(result)
     for a, b in ((one, other), (other, one)):
         if _is_meant(a, wanted.a, wanted) and _is_meant(b, wanted.b, wanted):
@@ -103,7 +104,7 @@ def _of_side(
 
 
 def _only(sides: Sequence[Side], name: str) -> Side:
-    """Return the one side that all are; raises UserError naming a knob that tells them apart."""
+    """Return the only distinct side; raises UserError naming a knob if there are several."""
     first = sides[0]
     for other in sides:
         for knob in sorted(first.knobs.keys() | other.knobs.keys()):

@@ -1,7 +1,4 @@
-"""What a sweep says: one line a cell and device, with spread, validity and the ratio to a baseline.
-
-Pure: records in, lines out.
-"""
+"""The summary of a sweep: one line a cell and device, with spread, validity and speed-up. Pure."""
 
 from __future__ import annotations
 
@@ -35,17 +32,17 @@ class CellLine:
     scenario: str
     knobs: Mapping[str, Scalar]
     ranked_by: str
-    """The scenario's own metric."""
+    """The scenario's ranking metric."""
     metrics: Mapping[str, MetricLine]
     energy_unknown: str
-    """Why no energy is told; empty where it is, or nothing is said of it."""
+    """Why energy is unknown; empty if it is known, or not mentioned."""
     valid: int
     invalid: int
     failed: int
     reasons: tuple[str, ...]
     is_baseline: bool
     speedup: Ratio | None
-    """How many times better than the baseline on the scenario's own metric; above 1 is better."""
+    """How many times better than the baseline on the ranking metric; above 1 is better."""
 
 
 def summarise(
@@ -54,10 +51,10 @@ def summarise(
     baseline: Mapping[str, Scalar],
     metric_of: Mapping[str, str],
 ) -> list[CellLine]:
-    """Return a line for each (cell, device), best first within each workload; no paired ones.
+    """Return a line for each (cell, device), best first within each workload, without paired ones.
 
-    baseline: the sweep's; empty for none. metric_of: scenario → the metric that ranks it. A line
-    is compared with the baseline on its own device where there is one.
+    baseline: the sweep's baseline; may be empty. metric_of: scenario → ranking metric. A line is
+    compared with the baseline on its own device if there is one.
     """
     groups = grouped(results, failures)
     chosen = [g for g in groups if matches(g.origin, baseline)]
@@ -66,7 +63,7 @@ def summarise(
 
 
 def varying_knobs(lines: Sequence[CellLine]) -> list[str]:
-    """Return the knobs that are not the same on every line, in order."""
+    """Return the knobs that differ between lines, in order."""
     names = dict.fromkeys(name for line in lines for name in line.knobs)
     return [n for n in names if len({line.knobs.get(n) for line in lines}) > 1]
 

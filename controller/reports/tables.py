@@ -1,4 +1,4 @@
-"""Terminal tables of what the farm holds."""
+"""Terminal tables of sweeps, results and failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.DECIBELS: lambda v: f"{v:.2f} dB",
 }
 RULES = "rules"
-"""The fact of a result by which rules it is valid, where they are not this project's."""
+"""The fact of a result that names its rules, if they are not this project's."""
 OPERATORS_SHOWN = 30
 HEADINGS = {
     "step_time": "step time",
@@ -53,20 +53,20 @@ HEADINGS = {
     "efficiency": "efficiency",
     "headroom": "headroom",
 }
-"""The metrics people look for first, in order; `results show` has all."""
+"""Headings of the main metrics, in order; `results show` lists all metrics."""
 
 
 def shown(value: float, unit: Unit) -> str:
-    """Return a value for people, in the unit's customary form."""
+    """Return a formatted value in the unit's customary form."""
     return _SHOWN[unit](value)
 
 
 def summary_table(lines: Sequence[CellLine], title: str) -> Table:
-    """Return the table people look at after a sweep: best first, one line a cell and device."""
+    """Return the summary table of a sweep: best first, one line a cell and device."""
     knobs = varying_knobs(lines)
     found = {name for line in lines for name in line.metrics}
     ranked = dict.fromkeys(line.ranked_by for line in lines)
-    metrics = [n for n in ranked if n in found and n not in HEADINGS]  # a user's program's
+    metrics = [n for n in ranked if n in found and n not in HEADINGS]  # from a user's program
     if any(line.energy_unknown for line in lines):
         found.add(ENERGY)
     metrics += [name for name in HEADINGS if name in found]
@@ -96,7 +96,7 @@ def summary_table(lines: Sequence[CellLine], title: str) -> Table:
 
 
 def _unknown_energy(lines: Sequence[CellLine]) -> Text | None:
-    """Return a line for each reason why energy is unknown, with the devices that have it."""
+    """Return a line for each reason why energy is unknown, with the affected devices."""
     reasons: dict[str, list[str]] = {}
     for line in lines:
         if line.energy_unknown:
@@ -109,7 +109,7 @@ def _unknown_energy(lines: Sequence[CellLine]) -> Text | None:
 
 
 def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str]) -> Table:
-    """Return one line a result, oldest first."""
+    """Return a table with one line a result, oldest first."""
     table = Table("run", "device", "workload", "stack", "scenario", "result", "validity", "started")
     for result in results:
         metric = result.metrics.get(
@@ -134,7 +134,7 @@ def _verdict(result: StoredResult) -> str:
 
 
 def op_profile_table(rows: Sequence[Mapping[str, str]], source: str) -> Table:
-    """Return the operator profile that a user's program has printed, in its own columns."""
+    """Return the operator profile that a user's program printed, with its own columns."""
     title = f"operators, as the program said; all in {source}"
     table = Table(*rows[0], title=title, title_justify="left")
     for row in rows[:OPERATORS_SHOWN]:
@@ -145,7 +145,7 @@ def op_profile_table(rows: Sequence[Mapping[str, str]], source: str) -> Table:
 
 
 def comparison_table(found: Comparison) -> Table:
-    """Return one line a side: what it is, and what its metric came to."""
+    """Return a table with one line a side: its knobs and its metric."""
     which = ", ".join(found.device) + likeness(virtual=found.virtual)
     how = f"pairs: {found.pairs}" if found.pairs else f"separate runs: {len(found.runs)}"
     title = f"{found.workload} {found.scenario} on {which}, {how}"
@@ -156,7 +156,7 @@ def comparison_table(found: Comparison) -> Table:
 
 
 def comparisons_table(found: Sequence[Comparison], title: str) -> Table:
-    """Return one line a paired comparison."""
+    """Return a table with one line a paired comparison."""
     table = Table(title=title, title_justify="left")
     for column in ("device", "workload", "A", "B", "pairs", "validity", "verdict"):
         table.add_column(column, overflow="fold")
@@ -167,7 +167,7 @@ def comparisons_table(found: Sequence[Comparison], title: str) -> Table:
 
 
 def failures_table(failures: Sequence[StoredFailure]) -> Table:
-    """Return one line a failed attempt, oldest first."""
+    """Return a table with one line a failed attempt, oldest first."""
     table = Table("run", "attempt", "device", "workload", "blame", "kind", "what happened")
     for f in failures:
         table.add_row(f.run_id, str(f.attempt), f.device, f.workload, f.blame, f.kind, f.message)
@@ -175,7 +175,7 @@ def failures_table(failures: Sequence[StoredFailure]) -> Table:
 
 
 def started(record: StoredResult | StoredFailure) -> str:
-    """Return when an attempt started, UTC, to the second."""
+    """Return the start of an attempt, UTC, to the second."""
     return str(record.model_dump(mode="json")["started_at"])[:19].replace("T", " ")
 
 
@@ -211,7 +211,7 @@ def _speedup(line: CellLine) -> str:
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """Return a ratio with its interval for people, or that no difference is shown."""
+    """Return a formatted ratio with its interval, or that no difference is shown."""
     if ratio.interval is None:
         return f"{ratio.value:.2f}× (one run)"
     interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
@@ -221,7 +221,7 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def outcome_table(record: StoredResult | StoredFailure) -> Table:
-    """Return everything known of one attempt's outcome."""
+    """Return a table of everything known about one attempt's outcome."""
     counted = "" if record.counted else ", late: not counted"
     title = f"run {record.run_id}, attempt {record.attempt}{counted}"
     table = Table("what", "value", title=title, title_justify="left")

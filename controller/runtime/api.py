@@ -150,7 +150,7 @@ class _Routes:
                     return response  # revoked meanwhile
                 lines = (event.model_dump_json().encode() + b"\n" for event in batch)
                 await response.write(b"".join(lines))
-        return response  # the caller begins again, with what the store has by then
+        return response  # the caller starts again from the store
 
     @asynccontextmanager
     async def _listening(self, user: str) -> AsyncGenerator[None]:

@@ -75,7 +75,7 @@ def size_of(request: httpx.Request) -> int:
 
 
 def measure_api(seconds: float) -> ApiLoad:
-    """Have one user send whatever is allowed for some seconds; return how others are answered."""
+    """Let one user send all allowed requests for some seconds; return how another is answered."""
     with tempfile.TemporaryDirectory() as folder, _served(Path(folder)) as said:
         url, tokens = said["url"], said["tokens"]
         hostile = [_Sender(url, tokens["hostile"]) for _ in range(HOSTILE_THREADS)]

@@ -200,7 +200,7 @@ class FarmClient:
         except FarmUnavailable:
             self._require_whole()
             raise
-        self._require_whole()  # what lives on of a farm may answer, and do nothing
+        self._require_whole()  # the remains of a farm may answer without doing anything
         if why := why_silent(self._home, self.timings.answer_s):
             remedy = "Wait, or start the farm anew: run `benchfarm down`, then `benchfarm up`."
             raise FarmSilent(f"call the controller {self._where}", why, remedy)
@@ -220,7 +220,7 @@ class FarmClient:
                 remedy = "Set it to the token as it was printed."
                 raise UserError(f"read {TOKEN_VARIABLE}", "it is not one token", remedy)
             return given
-        if self.is_elsewhere:  # this home's token is nobody else's business
+        if self.is_elsewhere:  # this home's token must not go to another controller
             raise UserError(
                 f"call the controller {self._where}",
                 f"{TOKEN_VARIABLE} is not set",

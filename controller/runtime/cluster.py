@@ -43,12 +43,12 @@ LONGEST_TEMP_DIR = 43
 RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 NO_PORT = "65536"
 """Keeps Ray's servers that would answer without a token from starting."""
-# Ray's node waits for its agents to tell of the ports it was not given: seconds of their imports.
+# Ray's node waits seconds for its agents to report the ports that it was not given.
 _NODE_PORTS = (
     "dashboard-agent-listen-port",
     "dashboard-agent-grpc-port",
     "runtime-env-agent-port",
-    "metrics-export-port",  # where nothing listens, since metrics are off
+    "metrics-export-port",  # nothing listens there, since metrics are off
 )
 _DASHBOARD = "dashboard-port"
 
@@ -66,14 +66,15 @@ def ray_environment(home: Home) -> dict[str, str]:
         "RAY_grpc_client_keepalive_time_ms": "5000",
         "RAY_grpc_client_keepalive_timeout_ms": "5000",
         RECONNECT_TIMEOUT: str(RECONNECT_TIMEOUT_S),
-        # After 60 s else would a node see that its head is another one; it spins until then.
+        # Otherwise a node would notice only after 60 s that its head is another one, and spin until
+        # then.
         "RAY_raylet_liveness_self_check_interval_ms": "2000",
         "RAY_enable_metrics_collection": "0",
         "AUTOSCALER_METRIC_PORT": NO_PORT,
         "DASHBOARD_METRIC_PORT": NO_PORT,
-        "RAY_worker_niceness": "0",  # Ray's 15 would be inherited by what we measure
-        # Ray would end the controller or an agent for the memory that a run takes: it knows no
-        # others. The kernel ends the run, since agents offer it first.
+        "RAY_worker_niceness": "0",  # Ray's 15 would be inherited by measured processes
+        # On high memory, Ray would end the controller or an agent, the only processes it knows. The
+        # kernel ends the run instead, since agents offer it first.
         "RAY_memory_monitor_refresh_ms": "0",
         "RAY_worker_oom_score_adjustment": "0",
         "BENCHFARM_HOME": str(home.path),
@@ -129,7 +130,7 @@ def new_temp_dir(longest: int = LONGEST_TEMP_DIR) -> str:
 def remove_temp_dir(temp_dir: str) -> None:
     """Remove the folder of `new_temp_dir` with everything that Ray has put there."""
     shutil.rmtree(temp_dir, ignore_errors=True)
-    with suppress(OSError):  # not there any more, or of a release that put Ray elsewhere
+    with suppress(OSError):  # gone, or of a release that put Ray elsewhere
         Path(temp_dir).parent.rmdir()
 
 
@@ -226,7 +227,7 @@ def _head_command(head: Head, temp_dir: str, ports: Mapping[str, int]) -> list[s
 
 
 def _head_environment(home: Home, head: Head, instance: str) -> dict[str, str]:
-    # The second version doesn't start the servers that the launcher is given by address.
+    # Version 2 doesn't start the servers whose addresses the launcher is given.
     first = {"RAY_enable_autoscaler_v2": "0"} if head.autoscaling else {}
     kept = head.redis.environment(instance) if head.redis else {}
     return node_environment(home, instance) | first | kept
@@ -322,7 +323,7 @@ def start_controller(home: Home, cluster: Cluster, options: ControllerOptions) -
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = ray.get_runtime_context().get_node_id()
-        with suppress(ValueError):  # a former head's, of which Redis has told
+        with suppress(ValueError):  # of a former head, from Redis
             ray.kill(ray.get_actor(CONTROLLER, namespace=NAMESPACE))
         actor = (
             ray.remote(Controller)

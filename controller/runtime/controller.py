@@ -56,7 +56,7 @@ class Controller:
         restarted = self._home.endpoint_file.exists()
         with _retried(restarted, restart_pause_s):
             self._begin()
-        if restarted:  # at the first start `up` waits for it, and tells what is wrong
+        if restarted:  # at the first start `up` waits for it, and reports errors
             self._url.add_done_callback(_die_with)
 
     def _begin(self) -> None:
@@ -147,7 +147,7 @@ async def keep_time(farm: Farm, feed: Feed, store_pause_s: float = STORE_PAUSE_S
     """Call the farm's tick whenever something may expire, forever; pause if the store fails."""
     trouble = ""
     while True:
-        # Sleeps until something can run out; looks again when a new lease changes that.
+        # Sleeps until something may expire; checks again when a new lease changes that.
         if await feed.change(farm.next_tick_in()):
             continue
         try:
@@ -176,7 +176,7 @@ def _retried(restarted: bool, pause_s: float) -> Iterator[None]:
 
 
 def _die_with(task: asyncio.Task[Any]) -> None:
-    # Without its clock no lease would ever expire: better to die and be restarted by Ray.
+    # Without its clock no lease would expire: end, and let Ray restart this actor.
     if not task.cancelled() and task.exception():
         log.critical("the controller cannot go on", exc_info=task.exception())
         os._exit(1)

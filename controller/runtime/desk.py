@@ -26,8 +26,8 @@ THREADS: Final = 4
 """Sweeps that are expanded or stored at once."""
 LONGEST_PAUSE_S: Final = 0.1
 SWITCH_S: Final = 0.0005
-"""How long a thread may compute while the event loop waits for it: SQLite's driver gives the
-interpreter away at each row, and has to wait so long each time."""
+"""How long a thread may compute while the event loop waits for the interpreter. SQLite's driver
+releases the interpreter at each row, and then waits this long each time."""
 Answer = TypeVar("Answer")
 Given = ParamSpec("Given")
 

@@ -109,7 +109,7 @@ class Farm:
             (run, LeaseLost()) for run in self._runs.leased() if self._is_ownerless(run)
         )
 
-    # --- what agents say -----------------------------------------------------------------------
+    # --- requests of agents -------------------------------------------------------------------
 
     def register(self, registration: Registration) -> Admission:
         """Register an agent and its devices; a restarted agent loses its former leases.
@@ -250,7 +250,7 @@ class Farm:
         due = self._roster.probes_due(question.agent_id)
         return tuple(o for o in due if o not in begun and o.device_id not in used)
 
-    # --- what the administrator does -----------------------------------------------------------
+    # --- requests of the administrator ---------------------------------------------------------
 
     def apply_event(self, device_id: str, event: DeviceEvent, who: str, why: str) -> DeviceStatus:
         """Apply the administrator's event to a device; raises as Roster.apply_event does."""
@@ -323,7 +323,7 @@ class Farm:
         ends += [] if booking is None else [booking - self._clock.wall()]
         return max(0.0, min(ends))
 
-    # --- what there is -------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------
 
     def state(self) -> FarmState:
         """Return the current agents, devices and open runs."""

@@ -99,7 +99,7 @@ def why_away(home: Home) -> str:
     why = f": {gone} ended" if gone else ""
     if is_supervised(home):
         return f"{RESTARTED}{why}"
-    return "" if runs else f"{FARM_DOWN}{why}"  # without its controller it is being started
+    return "" if runs else f"{FARM_DOWN}{why}"  # a farm without controller is being started
 
 
 def is_hopeless(home: Home) -> bool:
@@ -134,7 +134,7 @@ def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
     """
     try:
         address, token = home.endpoint().address, home.read_token(home.api_token)
-    except UserError:  # it is not up, or others could have written the token: nobody to ask
+    except UserError:  # not up, or the token can't be trusted: don't ask
         return ""
     with closing(HTTPConnection(address, timeout=answer_s)) as connection:
         try:
@@ -142,6 +142,6 @@ def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:
             connection.getresponse()
         except TimeoutError:
             return f"the controller has not answered for {answer_s:g} s"
-        except (OSError, HTTPException):  # it is away, or has turned this away: it isn't silent
+        except (OSError, HTTPException):  # it is away, or refused this: it isn't silent
             return ""
     return ""

@@ -1,7 +1,7 @@
-"""What on a host stands between benchfarm and its runs, and what to do about it. Pure.
+"""The checks of `benchfarm doctor`: what keeps runs from working on a host, and how to fix it.
+Pure.
 
-What is there and doesn't work is to be mended, and what nothing works without; what is optional
-and isn't there is a hint.
+Broken or required things are MEND; missing optional ones are HINT.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from controller.runtime.host_facts import PORTS_WANTED, FileFacts, HostFacts
 
 GIB: Final = 1 << 30
 LEAST_MEMORY_BYTES: Final = 2 * GIB
-"""With less, Ray, the controller and an agent leave none to a run."""
+"""With less, Ray, the controller and an agent leave no memory to a run."""
 AMPLE_DISK_BYTES: Final = 2 * GIB
-"""Enough for the bundles, logs and results of some weeks."""
+"""Enough for bundles, logs and results of some weeks."""
 LEAST_FILES: Final = 10_000
 LEAST_LIMITS: Final = {"open files": 1024, "processes": 1024}
 """Limits below which Ray's processes fail to start, or fail later."""
@@ -29,9 +29,9 @@ REINSTALL: Final = "Install benchfarm again: make setup, or pip install with req
 
 
 def checks(host: HostFacts, agents: AgentsFacts | ErrorPayload) -> list[Check]:
-    """Return what was looked at, what is to be mended first.
+    """Return all checks, the worst first.
 
-    agents: an ErrorPayload where the agents' side could not be asked.
+    agents: an ErrorPayload if the agents' side could not be asked.
     """
     found = [
         check
@@ -162,9 +162,10 @@ def _limits(host: HostFacts) -> Iterator[Check]:
 
 
 def _low_limits(host: HostFacts) -> Iterator[tuple[str, int]]:
-    """Yield limits that end farms: programs of Ray and torch map far more memory than they use."""
+    """Yield limits that are too low: programs of Ray and torch map far more memory than they
+    use."""
     for name, limit in host.limits.items():
-        if limit is None or (name == "processes" and host.uid == 0):  # doesn't hold for root
+        if limit is None or (name == "processes" and host.uid == 0):  # doesn't apply to root
             continue
         if name not in LEAST_LIMITS or limit < LEAST_LIMITS[name]:
             yield name, limit
@@ -210,7 +211,7 @@ def _phones(host: HostFacts) -> Iterator[Check]:
 
 
 def _program(what: str, program: Program, needs: str) -> Check:
-    """Return a check of a program; needs: what needs it."""
+    """Return the check of a program; needs: what requires it."""
     if program.path is None:
         return _hint(what, f"not installed; {needs}", program.remedy)
     if program.fault:

@@ -1,4 +1,4 @@
-"""What `benchfarm doctor` sees of this host without the agents' side."""
+"""Facts for `benchfarm doctor` that need no agents' side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from controller.runtime.phones import complaints_here
 from controller.runtime.prometheus import PrometheusUnavailable, find_program, running_beside
 
 PORTS_WANTED = 16
-"""More than a head with Redis and Prometheus takes."""
+"""More ports than a head with Redis and Prometheus uses."""
 LOOPBACK = "127.0.0.1"
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -36,74 +36,75 @@ LIMITS: Mapping[str, int] = {
     "open files": resource.RLIMIT_NOFILE,
     "processes": resource.RLIMIT_NPROC,
 }
-"""Limits of a process that end farms; ulimit(1p)."""
+"""Process limits that can break a farm; ulimit(1p)."""
 _TIMEX_BYTES = 1024
-"""More than a struct timex takes (adjtimex(2))."""
+"""More than the size of struct timex (adjtimex(2))."""
 _UNSYNCHRONISED = 5
 _PIN = re.compile(r"([\w.-]+)(?:\[[^\]]*\])?==([^;\s]+)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """A file or folder as lstat(2) sees it."""
+    """A file or folder, from lstat(2)."""
 
     path: Path
     uid: int
     mode: int
-    """With its type."""
+    """Includes the file type."""
     writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """Room on the file system of a folder."""
+    """Free space on the file system of a folder."""
 
     folder: Path
     free_bytes: int
     free_files: int | None
-    """None on a file system that has no limit of files."""
+    """None if the file system has no limit on files."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """All that the checks of `benchfarm doctor` go by, but for what the agents' side knows."""
+    """All facts for the checks of `benchfarm doctor`, except those of the agents' side."""
 
     uid: int
     python: str
     packages: Mapping[str, tuple[str, str | None]]
-    """Of ours that don't fit: the release that is wanted and the one installed, None for none."""
+    """Packages with the wrong release: the required release and the installed one, None if
+    missing."""
     release: str
     farm_release: str | None
-    """Of the farm that is up in this home, if one is."""
+    """Release of the farm that is up in this home, if any."""
     home: Path
     home_folder: FileFacts | None
-    """The home; where it isn't there yet, None."""
+    """The home; None if it doesn't exist yet."""
     home_parent: FileFacts
-    """The nearest folder above it that is there."""
+    """The nearest existing folder above it."""
     secrets: tuple[FileFacts, ...]
     disks: tuple[DiskFacts, ...]
     now: float
     installed_at: float
     """When benchfarm's files were written, in seconds since the epoch."""
     synchronised: bool | None
-    """Whether the kernel's clock is kept by NTP; None if it doesn't tell."""
+    """Whether NTP keeps the kernel's clock; None if unknown."""
     memory_bytes: int
     memory_limit: int | None
-    """Of this process's control groups, in bytes."""
+    """Memory limit of this process's control groups, in bytes."""
     limits: Mapping[str, int | None]
-    """By the names of LIMITS, None for none."""
+    """By name in LIMITS; None for no limit."""
     ports_free: bool
     """Whether PORTS_WANTED of benchfarm's ports are free on loopback."""
     port_range: tuple[int, int] | None
-    """Ports that Linux gives to whoever names none."""
+    """Range of Linux's ephemeral ports."""
     prometheus: Program
     prometheus_silent: bool
-    """Whether the farm's own does not answer."""
+    """Whether the farm's own Prometheus does not answer."""
     phone_complaints: tuple[UserError, ...]
 
 
 def host_facts(home: Home) -> HostFacts:
-    """Look at this host; changes nothing."""
+    """Return this host's facts; changes nothing."""
     parent = next(folder for folder in home.path.parents if _is_folder(folder))
     return HostFacts(
         uid=os.geteuid(),
@@ -142,7 +143,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def file_facts(path: Path) -> FileFacts | None:
-    """Return what lstat(2) says, None if there is nothing that can be seen."""
+    """Return the facts of lstat(2); None if the file is missing or can't be seen."""
     try:
         return _known(path)
     except OSError:
@@ -151,19 +152,19 @@ def file_facts(path: Path) -> FileFacts | None:
 
 def _known(path: Path) -> FileFacts:
     status = path.lstat()
-    # Of a link, the folder behind it; of a folder, also whether its file system is read-only.
+    # Of a link, check the folder behind it; of a folder, also whether its file system is read-only.
     return FileFacts(path, status.st_uid, status.st_mode, os.access(path, os.W_OK))
 
 
 def _unfit_packages(wanted: list[str] | tuple[()]) -> Iterator[tuple[str, tuple[str, str | None]]]:
     for line in wanted:
-        if pin := _PIN.match(line):  # what an extra brings has a marker behind it
+        if pin := _PIN.match(line):  # requirements of an extra have a marker behind them
             name, release = pin.groups()
             try:
                 installed: str | None = version(name)
             except PackageNotFoundError:
                 installed = None
-            # PEP 440: a v in front means nothing, and behind a + stands who built it.
+            # PEP 440: ignore a leading v, and the local version after a +.
             if installed is None or installed.removeprefix("v").partition("+")[0] != release:
                 yield name, (release, installed)
 
@@ -178,19 +179,19 @@ def _farm_release(home: Home) -> str | None:
 def _prometheus_silent(home: Home) -> bool:
     try:
         return home.prometheus_url.exists() and running_beside(home) is None
-    except OSError:  # another user's: the check of the home says so
+    except OSError:  # another user's; the check of the home reports that
         return False
 
 
 def _phone_complaints(home: Home) -> tuple[UserError, ...]:
     try:
         return tuple(complaints_here(home))
-    except UserError as error:  # what the farm of this home has noted can't be read
+    except UserError as error:  # the record of this home's farm can't be read
         return (error,)
 
 
 def _disks(folder: Path) -> Iterator[Path]:
-    """Yield a folder of each file system that a farm writes to."""
+    """Yield one folder for each file system that a farm writes to."""
     seen = set[int]()
     for each in (folder, Path(tempfile.gettempdir())):
         if (device := each.stat().st_dev) not in seen:
@@ -199,7 +200,7 @@ def _disks(folder: Path) -> Iterator[Path]:
 
 
 def disk_facts(folder: Path) -> DiskFacts:
-    """Return the room for this user's files."""
+    """Return the free space for this user's files."""
     found = os.statvfs(folder)
     free = found.f_bavail * found.f_frsize
     return DiskFacts(folder, free, found.f_favail if found.f_files else None)
@@ -211,7 +212,8 @@ def _synchronised() -> bool | None:
 
 
 def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
-    """Return the lowest limit of this process's control groups and those above, in bytes."""
+    """Return the lowest memory limit of this process's control groups and their parents, in
+    bytes."""
     found = list[int]()
     try:
         lines = own.read_text().splitlines()
@@ -231,7 +233,7 @@ def memory_limit(own: Path = OWN_CGROUPS, root: Path = CGROUPS) -> int | None:
 
 
 def _number(file: Path) -> list[int]:
-    """Return the number in a file; none for `max`, and where there is no such file."""
+    """Return the number in a file as a list; empty for `max` and for a missing file."""
     try:
         text = file.read_text().strip()
     except OSError:
@@ -253,7 +255,7 @@ def _ports_free() -> bool:
 
 
 def port_range(file: Path = PORT_RANGE) -> tuple[int, int] | None:
-    """Return the first and the last port that Linux gives away, None if it doesn't tell."""
+    """Return the first and the last ephemeral port of Linux, or None if unknown."""
     try:
         first, last = map(int, file.read_text().split())
     except (OSError, ValueError):

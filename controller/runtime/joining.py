@@ -115,7 +115,7 @@ async def supervise(
     async def live_once() -> float:
         try:
             lived_s = await supervisor.live_once()
-        except OSError as error:  # a full disk, say
+        except OSError as error:  # such as a full disk
             seen = error.strerror or error
             supervision.say_once(f"this host cannot join now: {seen}; see {home.path}")
             return 0.0

@@ -137,7 +137,7 @@ def _look_after(home: Home, options: UpOptions, cluster: Cluster) -> None:
         before = options
     both = replace(before, prometheus=before.prometheus or options.prometheus, block=False)
     write_private(home.wanted, _OPTIONS.dump_json(both).decode())
-    if options.block:  # this process will be it
+    if options.block:  # this process will be the supervisor
         end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=0.0)
     elif not is_supervised(home):
         with (home.logs / "supervisor.log").open("ab") as log:
@@ -178,14 +178,14 @@ def _start_in_place_of(former: Cluster | None, home: Home, options: UpOptions) -
     if former:
         clusters.clear(home, former, grace_s=0.0)  # the remains of a crash
     _require_startable(options)
-    SqliteStore.open(home.store).close()  # says what is wrong with it, if anything is
+    SqliteStore.open(home.store).close()  # reports what is wrong with the store, if anything
     return _start(home, options, former)
 
 
 def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
     """Start a farm; former: the one that was lost here, if any."""
-    # Redis knows the hosts of the former, who measure on without their head; a supervisor tries
-    # again whatever goes wrong.
+    # Redis knows the hosts of the lost farm, which keep measuring without their head; a supervisor
+    # retries after any error.
     kept = former and ((former.redis and options.head.redis) or home.wanted.exists())
     lost = former.instance if former and kept else None
     cluster = clusters.start_head(home, options.head, lost)
@@ -214,9 +214,9 @@ def _start(home: Home, options: UpOptions, former: Cluster | None) -> FarmUp:
         started = _await_agent(home, starting) if starting else None
     except BaseException:
         if cluster.instance == lost:
-            clusters.clear(home, cluster)  # the next `up` is to find the hosts
+            clusters.clear(home, cluster)  # the next `up` takes over the hosts
         else:
-            with suppress(UserError):  # what went wrong before is what to tell
+            with suppress(UserError):  # report the first error
                 clusters.stop(home, cluster)
         raise
     return FarmUp(cluster, url, started, started=True)
@@ -312,14 +312,14 @@ def start_agent(
 def bring_down(home: Home) -> int | None:
     """End all of a home's farm; return the number of its processes, None if it was down.
 
-    Raises FarmUnavailable while a person's `up` is at work.
+    Raises FarmUnavailable while another `up` is running.
     """
     if not home.path.exists():
         return None
     home.wanted.unlink(missing_ok=True)  # from now on nobody starts it again
     ended = end_marked(FARM_MARKER, home_mark(home, SUPERVISOR), grace_s=SUPERVISOR_GRACE_S)
     with _alone(home, "end the farm"):
-        home.wanted.unlink(missing_ok=True)  # it may have come back from who was just ended
+        home.wanted.unlink(missing_ok=True)  # a process that was just ended may have restored it
         if cluster := home.cluster():
             return ended + clusters.stop(home, cluster)
         # A host that has joined another's farm and waits for its head has no cluster.

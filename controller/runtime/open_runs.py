@@ -1,7 +1,7 @@
-"""The runs that have not ended, and every change of them.
+"""The open runs, and every change of them.
 
-Every change goes event → lifecycle → store → memory, in that order, so that a controller that
-dies at any point comes back to a truth it had already written.
+A change goes event → lifecycle → store → memory, in that order, so that a controller that dies at
+any point resumes from a state that it has stored.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OpenRuns:
         for run_id, began in [(r.run_id, r.lease.leased_at) for r in self.leased() if r.lease]:
             self._leases.begin(run_id, clock.steady_at(began), now)
 
-    # --- what there is -------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Run]:
         return iter(tuple(self._open.values()))
@@ -136,7 +136,7 @@ class OpenRuns:
         claim = self._claims.get(sweep_id)
         return claim.user if claim else None
 
-    # --- what changes --------------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------
 
     def add(self, record: SweepRecord, new: Sequence[Run]) -> None:
         """Queue stored runs of a sweep."""
@@ -205,7 +205,7 @@ class OpenRuns:
             if not self.is_placing:
                 return
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     def _stored(self, changed: Sequence[Changed]) -> list[Changed]:
         """Store changes and return them; from a damaged store, only those that it could keep."""

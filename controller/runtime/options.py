@@ -8,7 +8,7 @@ from typing import Final
 from controller.contracts.quota import Quota
 
 URL_VARIABLE: Final = "BENCHFARM_URL"
-"""Variable with the controller's URL for users elsewhere: an ssh tunnel's end, say."""
+"""Variable with the controller's URL for users elsewhere, such as the end of an ssh tunnel."""
 QUARANTINE_AFTER = 3
 """Failures in a row blamed on a device that put it in quarantine."""
 RECONNECT_TIMEOUT_S = 10

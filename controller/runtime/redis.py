@@ -83,7 +83,8 @@ class RedisServer(Contract):
             raise UserError(tried, error.seen, remedy) from error
         whose = {"host": self.host, "port": self.port, "password": self.password()}
         said = json.dumps({**whose, "use_ssl": False, "storage_namespace": namespace})
-        # In a process of its own: Ray ends the one that fails, and talks of what it does.
+        # In a separate process, because Ray ends a process in which this fails, and prints
+        # messages.
         done = subprocess.run(python_code(_FORGET), input=said, capture_output=True, text=True)
         if done.returncode != 0:
             raise UserError(tried, f"it exited with {done.returncode}", remedy)

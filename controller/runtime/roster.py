@@ -75,7 +75,7 @@ class Roster:
         for device in devices:
             self._rested(device)
 
-    # --- what there is -------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------------
 
     def placeable(self) -> list[Device]:
         """Return the devices that may get runs, with all their labels."""
@@ -136,7 +136,7 @@ class Roster:
         if known and known.revoked:
             raise AgentRevoked(agent_id, known.revoked.who, known.revoked.why)
 
-    # --- what happens --------------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------
 
     def announced(
         self, agent: Agent, devices: Sequence[Device], absent: Sequence[AbsentDevice] = ()

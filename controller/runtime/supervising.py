@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 HEAD_SUPERVISOR = "controller.runtime.head_supervisor"
 """The module of a farm's supervisor; run as a program."""
 IN_FOREGROUND = "--block"
-"""Its option: the farm ends with this process."""
+"""Option of the supervisor: the farm ends with this process."""
 SETTLED_S = 15.0
 """Lifetime after which a restart follows at once; after a shorter one, the pause grows."""
 LONGEST_PAUSE_S = 60.0

@@ -163,7 +163,7 @@ class Sweeps:
         known = len(cells) * sweep.repeats - len(new)
         return Submission(sweep_id=record.sweep_id, new_runs=len(new), known_runs=known)
 
-    # --- of what is there ----------------------------------------------------------------------
+    # --- stored sweeps -------------------------------------------------------------------------
 
     def require(self, sweep_id: str, user: str = ADMIN) -> None:
         """Raise NotFound if there is no such sweep, NotAllowed if it is another user's."""
@@ -202,7 +202,7 @@ class Sweeps:
             changed = self.changed(_without_attempts(ended), Resumed())
             return sum(self.telling(changed)) + sum(self.resuming(ended, changed))
 
-    # --- the steps of both ---------------------------------------------------------------------
+    # --- steps of both -------------------------------------------------------------------------
 
     @contextmanager
     def withheld(self, sweep_id: str, user: str) -> Iterator[None]:
@@ -235,7 +235,7 @@ class Sweeps:
 
     def cancelling(self, sweep_id: str) -> Iterator[int]:
         """Cancel the other open runs of a sweep batch by batch; yield the size of each batch."""
-        # What is under way comes last, so that its device takes none that is to be cancelled.
+        # Runs under way come last, so that their devices take no run that is about to be cancelled.
         doomed = sorted((r for r in self._runs if r.sweep_id == sweep_id), key=_is_leased)
         for start in range(0, len(doomed), BATCH):
             batch = (self._runs.open(r.run_id) for r in doomed[start : start + BATCH])
@@ -272,7 +272,7 @@ class Sweeps:
             self._runs.apply((run, Resumed()) for run in batch)
             yield len(batch)
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     def _as_it_is(self, run: Run) -> Run:
         """Return the current state of an ended run, which a late outcome may have changed."""

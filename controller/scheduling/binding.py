@@ -14,9 +14,9 @@ from controller.scheduling.limits import require_placed
 from controller.scheduling.placement import asked, objections
 
 Out = Sequence[tuple[Device, str]]
-"""Devices that take no part in the fleet now, each with why."""
+"""Devices that are excluded now, each with the reason."""
 Judged = dict[tuple[str, ...], dict[str, list[str]]]
-"""What cells ask for → what keeps them off each device."""
+"""A cell's requirements → device id → objections to the device."""
 
 
 def place_cells(
@@ -26,10 +26,10 @@ def place_cells(
     catalog: Catalog,
     out: Out = (),
 ) -> list[Cell]:
-    """Bind cells to the fleet: `each` gives one cell a device, a number gives so many.
+    """Bind cells to devices: `each` makes a copy of a cell for each device, a number so many.
 
-    Raises NoMatchingDevice, naming what excluded each device, if a cell has nowhere to go, and
-    SweepInvalid if there are too many.
+    Raises NoMatchingDevice, naming what excluded each device, if a cell has no device, and
+    SweepInvalid if there are too many cells.
     """
     bound: dict[str, Cell] = {}
     judged: Judged = {}
@@ -48,9 +48,9 @@ def bind(
     out: Out = (),
     judged: Judged | None = None,
 ) -> list[Cell]:
-    """Return what one cell becomes on a fleet; raises NoMatchingDevice.
+    """Return the copies of one cell bound to devices; raises NoMatchingDevice.
 
-    judged: what was found of the same devices before.
+    judged: a cache of objections to the same devices.
     """
     judged = {} if judged is None else judged
     if (asks := asked(cell)) not in judged:
@@ -68,15 +68,15 @@ def bind(
 
 
 _PUSHED = ("numerics", "dataset")
-"""Knobs that, with the workload, decide what is pushed to a device."""
+"""Knobs that decide, with the workload, which files are pushed to a device."""
 
 
 def shared_order(cells: Sequence[Cell], catalog: Catalog) -> list[Cell]:
-    """Put together the cells of a device's own runtime that need the same bundle and files.
+    """Group the cells of a device's own runtime that need the same bundle and files.
 
-    A device gets each model once, and one host makes it ready once for all devices; while one phone
-    cools down, the others run the same model. All other cells, and the order within a group, stay
-    as the sweep has them.
+    So each model is pushed to a device once, and prepared once on a host; while one phone cools
+    down, others run the same model. The order of other cells, and within a group, stays as in the
+    sweep.
     """
     groups: dict[object, int] = {}
     return sorted(cells, key=lambda cell: groups.setdefault(_group(cell, catalog), len(groups)))
@@ -90,7 +90,8 @@ def _group(cell: Cell, catalog: Catalog) -> object:
 
 
 def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> list[Run]:
-    """Return the QUEUED runs of a sweep; repeats are interleaved so that drift hits all cells."""
+    """Return the QUEUED runs of a sweep; repeats are interleaved so that drift affects all cells
+    equally."""
     return [*Grid(sweep_id, [*cells], sweep.repeats, sweep.deadline_s, now).runs()]
 
 

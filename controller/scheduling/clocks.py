@@ -1,8 +1,8 @@
-"""The clocks of the hosts against the controller's: measured, never trusted. Pure: no clock.
+"""Measuring the offset of each host's clock from the controller's. Pure: no clock.
 
-An agent reads its clock between the controller's last answer and the arrival of its next question,
-both of which the controller has times of its own for: the narrower they are, the better it knows
-how far that clock is off (as in NTP, RFC 5905 section 8, with the controller as the client).
+An agent reads its clock after it gets the controller's answer and before its next request arrives.
+The controller knows both times by its own clock, so the shorter the interval, the more exact the
+offset (as in NTP, RFC 5905 section 8, with the controller as the client).
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from typing import Final
 
 WIDE_S: Final = 1.0
-"""An answer and the next question further apart than this tell nothing."""
+"""Longest interval between an answer and the next request that is used."""
 STEP_S: Final = 0.25
-"""A clock that has moved by less is taken for the same: nothing is written down anew."""
+"""Smallest change of an offset that is recorded."""
 OFF_S: Final = 2.0
-"""A clock that is further off is told of wherever agents are listed."""
+"""Offset from which `agent list` prints a warning."""
 
 
 class Clocks:
-    """What the controller has heard of its agents' clocks.
+    """The last answers to agents and the last times of their clocks.
 
-    steady: seconds by a clock of the controller's that nobody sets, so that its own wall clock may
-    be set between an answer and a question.
+    steady: seconds of a monotonic clock, so that the wall clock may be set between an answer and a
+    request.
     """
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Clocks:
         self._read: dict[str, float] = {}
 
     def answered(self, agent_id: str, steady: float) -> None:
-        """Note that an agent is given an answer now, after which it asks again."""
+        """Record that an agent is answered now; its next request follows."""
         self._answered[agent_id] = steady
 
     def heard(self, agent_id: str, asked_at: float, now: float, steady: float) -> float | None:
-        """Return how many seconds an agent's clock is ahead, by a question that comes in now.
+        """Return the seconds by which an agent's clock is ahead, from a request that arrives now.
 
-        asked_at: by that clock; now: by the controller's. None if it can't be told: it is the
-        first question, one that has been heard before, or one that was long on its way.
+        asked_at: the time by the agent's clock; now: by the controller's. Return None for the first
+        request, a repeated one, and one that arrives too late after the answer.
         """
         answered = self._answered.get(agent_id)
         heard_before = self._read.get(agent_id) == asked_at
@@ -47,13 +47,13 @@ class Clocks:
 
 
 def moved(before: float | None, after: float) -> bool:
-    """Return whether a clock's difference is news."""
+    """Return whether an offset has changed enough to record it."""
     return before is None or abs(after - before) >= STEP_S
 
 
 def by_our_clock(said: float, ahead_s: float | None, earliest: float, latest: float) -> float:
-    """Return what an agent's time is by the controller's clock.
+    """Return a time of an agent's clock by the controller's clock.
 
-    earliest, latest: between which it must have been, whatever the agent's clock says.
+    earliest, latest: bounds that hold whatever the agent's clock says.
     """
     return min(max(said - (ahead_s or 0.0), earliest), latest)

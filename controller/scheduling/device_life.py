@@ -1,10 +1,10 @@
-"""The life of a device: event → what is kept of it, and what it is in now. Pure: no clock.
+"""The life of a device: event → its new record, and its status. Pure: no clock.
 
-Invariants, held by property tests: a quarantined device stays so until a person releases it, or a
-probe that it passes if it was the controller that quarantined it; a booking stays until it ends or
-is released; a device is quarantined by the controller after exactly so many failures in a row as
-the settings say, and a result begins the count anew; the time between two probes only grows until
-a result or a person ends the doubt.
+Invariants, held by property tests: a quarantined device stays so until a person releases it or, if
+the controller quarantined it, until it passes a probe; a booking stays until it ends or is
+released; the controller quarantines a device after exactly the set number of failures in a row, and
+a result resets the count; the time between two probes only grows until a result or a person resets
+it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from controller.scheduling.policy import QuarantinePolicy
 
 @dataclass(frozen=True, slots=True)
 class Appeared:
-    """Its agent has it."""
+    """The device's agent is connected to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vanished:
-    """Its agent has lost it, can't use it, or is silent itself."""
+    """The device's agent lost it or can't use it, or the agent is silent."""
 
     state: DeviceState
     who: str
@@ -42,19 +42,19 @@ class Vanished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt on it failed, and the device is to blame."""
+    """An attempt on the device failed with blame device."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """An attempt on it ended in a result."""
+    """An attempt on the device ended in a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A person takes it out of the fleet."""
+    """A person quarantines the device."""
 
     who: str
     why: str
@@ -62,26 +62,26 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A person ends its quarantine and all its bookings."""
+    """A person ends the device's quarantine and all its bookings."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeWanted:
-    """A person asks for a probe at once."""
+    """A person asks for a probe now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Its agent has probed it."""
+    """The device's agent has probed it."""
 
     number: int
-    """Of the probe, as it was ordered."""
+    """Number of the probe, from its order."""
     passed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """A person reserves it for a user, or for maintenance."""
+    """A person reserves the device for a user, or for maintenance."""
 
     booking: Booking
 
@@ -122,7 +122,7 @@ def _update(
 def _health_update(
     life: DeviceLife, event: HealthEvent, now: float, policy: QuarantinePolicy
 ) -> Mapping[str, object]:
-    """Return what is new of whether a device is to be trusted."""
+    """Return the fields that a health event changes."""
     match event:
         case Failed(why):
             return _fail(life, why, now, policy)
@@ -160,12 +160,12 @@ _AT_LARGE: Mapping[str, object] = {"quarantine": None, "failures": 0, "probe_at"
 
 def _probe(life: DeviceLife, number: int, *, passed: bool, next_at: float) -> Mapping[str, object]:
     if not is_probed(life) or number != life.probes:
-        return {}  # a person has spoken meanwhile, or it is told twice
+        return {}  # a person changed it meanwhile, or a repeated report
     return {"probes": number + 1, **(_AT_LARGE if passed else {"probe_at": next_at})}
 
 
 def is_probed(life: DeviceLife) -> bool:
-    """Return whether a probe may end a device's quarantine; a person's quarantine stays."""
+    """Return whether a probe may release a device; only a person ends a person's quarantine."""
     return life.quarantine is not None and life.quarantine.who == CONTROLLER
 
 
@@ -189,9 +189,9 @@ def booking_at(life: DeviceLife, now: float) -> Booking | None:
 
 
 def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
-    """Return a reservation of another user that a new one would overlap.
+    """Return another user's reservation that a new one would overlap, or None.
 
-    Maintenance overlaps whatever it has to, and goes before it.
+    Maintenance may overlap reservations, and takes precedence.
     """
     if booking.user is None:
         return None
@@ -200,7 +200,7 @@ def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
 
 
 def may_run(device: RegisteredDevice) -> bool:
-    """Return whether a device takes part in the fleet, whoever has reserved it."""
+    """Return whether a device may run anything, ignoring reservations."""
     return device.online and device.life.quarantine is None
 
 
@@ -228,9 +228,9 @@ def idle_status(device: RegisteredDevice, now: float) -> DeviceStatus:
 
 
 def device_status(device: RegisteredDevice, now: float, run: Run | None) -> DeviceStatus:
-    """Return what a device does now; run: the one that holds its lease.
+    """Return a device's status; run: the run that holds its lease.
 
-    A device in quarantine or away is shown as that, though a run may still be ending on it.
+    A device in quarantine or away is shown as that even while a run is still ending on it.
     """
     rest = idle_status(device, now)
     if run is None or run.lease is None or not may_run(device):

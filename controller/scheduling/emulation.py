@@ -1,4 +1,4 @@
-"""What is kept of measurements on emulated devices. Pure."""
+"""How outcomes of emulated devices are stored. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ REASON = "emulated device: how long its answers take says nothing of any hardwar
 
 
 def as_kept(outcome: Outcome, device: Device | None) -> Outcome:
-    """Return an outcome as it is kept: a result of an emulated device is INVALID.
+    """Return an outcome as it is stored: a result of an emulated device is INVALID.
 
-    Only VALID results are ranked, compared, made baselines or exported; whatever an agent says of
-    its result, the device or the result's own environment tells.
+    Only VALID results are ranked, compared, used as baselines or exported. Emulation is read from
+    the device and from the result's environment, so a result that calls itself VALID is caught too.
     """
     if not isinstance(outcome, Result):
         return outcome

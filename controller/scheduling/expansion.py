@@ -1,4 +1,4 @@
-"""Sweep → cells, whatever the fleet. Pure."""
+"""Expansion of a sweep to cells, independent of the fleet. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from controller.scheduling.program import candidate_of, program_of
 from controller.scheduling.selector import parse_selector
 
 SAID = 80
-"""Most characters of a knob's value that an error repeats."""
+"""Characters of a knob's value that an error repeats."""
 
 
 def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[Cell]:
-    """Expand a sweep's axes; raises SweepInvalid, which names source, key and what is allowed."""
+    """Expand a sweep's axes; raises SweepInvalid with the source, the key and the allowed
+    values."""
     require_within_limits(sweep, source)
     for key, names, known in (
         ("workload", sweep.workload, catalog.workloads),
@@ -66,7 +67,7 @@ def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
 def _paired_cells(
     sweep: Sweep, paired: PairedComparison, catalog: Catalog, source: str
 ) -> list[Cell]:
-    """Return a cell for each side B and each point of the axes, which are the same for all."""
+    """Return a cell for each side B at each point of the axes."""
 
     def cells_of_side(key: str, side: Side) -> list[Cell]:
         _check_side(side, sweep, catalog, source, key)
@@ -179,7 +180,7 @@ def _complete(
 
 
 def _exact(value: Scalar, knob: Knob) -> Scalar:
-    """Return 1 as 1.0 where the knob is a float: both are one cell."""
+    """Return 1 as 1.0 if the knob is a float, so that both are one cell."""
     return float(value) if knob.type == "float" else value
 
 

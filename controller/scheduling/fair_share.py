@@ -1,4 +1,4 @@
-"""Whose turn it is: priorities of sweeps, then fair shares of device time between users. Pure."""
+"""Which run is next: first by priority of the sweep, then by fair share of device time. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from controller.contracts.records import ADMIN, Spent
 from controller.contracts.run import Run
 
 HALF_LIFE_S = 3600.0
-"""Device time spent so long ago counts half: yesterday's sweep costs nobody today's turn."""
+"""Device time spent this long ago counts half, so that yesterday's sweep costs nothing today."""
 GRANT_S = 60.0
-"""What a lease counts at least, so that many devices that come free at once are shared out."""
+"""Least seconds that a lease counts, so that devices that become free together are shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,26 @@ class Claims:
 
     of_sweep: Mapping[str, Claim] = field(default_factory=dict)
     spent_s: Mapping[str, float] = field(default_factory=dict)
-    """Device seconds each user has had lately, as `Shares` counts them."""
+    """User → recent device seconds, as `Shares` counts them."""
     reserved_for: Mapping[str, str | None] = field(default_factory=dict)
-    """Booked device → who may run on it; None: nobody."""
+    """Booked device → the user who may run on it; None: nobody."""
 
     def of(self, run: Run) -> Claim:
         """Return the claim of a run's sweep."""
         return self.of_sweep.get(run.sweep_id, Claim())
 
     def admits(self, run: Run, device_id: str) -> bool:
-        """Return whether a booking admits a run to a device."""
+        """Return whether bookings let a run on a device."""
         return (
             device_id not in self.reserved_for or self.reserved_for[device_id] == self.of(run).user
         )
 
 
 class FairShare:
-    """Gives queued runs out one by one; told of each that got a device."""
+    """Queued runs in the order of fair shares; counts each granted lease."""
 
     def __init__(self, queued: Iterable[Run], claims: Claims) -> None:
-        """queued: in queue order, which each user's runs of one priority keep."""
+        """queued: in queue order, which is kept within one user and priority."""
         self._claims = claims
         self._spent = defaultdict(float, claims.spent_s)
         self._lines: dict[Claim, deque[tuple[int, Run]]] = defaultdict(deque)
@@ -56,7 +56,7 @@ class FairShare:
             self._lines[claims.of(run)].append((position, run))
 
     def take(self) -> Run | None:
-        """Return the next run: highest priority first, then the user with least device time."""
+        """Return the next run: highest priority first, then the user with the least device time."""
         waiting = [claim for claim, line in self._lines.items() if line]
         if not waiting:
             return None
@@ -64,16 +64,16 @@ class FairShare:
         return self._lines[first].popleft()[1]
 
     def granted(self, run: Run) -> None:
-        """Count a lease for the user who got it."""
+        """Count a lease for the run's user."""
         self._spent[self._claims.of(run).user] += GRANT_S
 
 
 class Shares:
-    """Device time that users have had, older time counting less; on a clock that nobody sets."""
+    """Recent device time of each user, decayed; times are of a monotonic clock."""
 
     def __init__(self, spent: Iterable[Spent]) -> None:
         self._spent: dict[str, tuple[float, float]] = {}
-        """User → (seconds, as of when)."""
+        """User → (seconds, time of the last update)."""
         for each in spent:
             self.add(each)
 
@@ -88,7 +88,8 @@ class Shares:
         return float(seconds * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S))
 
     def now(self, now: float, leased: Iterable[tuple[str, float]]) -> dict[str, float]:
-        """Return every user's; leased: the user and the beginning of each lease there is."""
+        """Return the device seconds of all users; leased: user and beginning of each current
+        lease."""
         counted = defaultdict(float, {user: self.of(user, now) for user in self._spent})
         for user, since in leased:
             counted[user] += max(GRANT_S, now - since)

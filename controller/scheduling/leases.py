@@ -1,4 +1,4 @@
-"""How long leases last. Pure: no clock; all times are by one that nobody sets."""
+"""The terms of leases. Pure: no clock; all times are of a monotonic clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Leases:
         self._ends.pop(run_id, None)
 
     def began(self, run_id: str) -> float:
-        """Return when the lease that a run holds began."""
+        """Return when a run's lease began."""
         return self._began[run_id]
 
     def expired(self, now: float) -> list[str]:

@@ -1,8 +1,8 @@
-"""The life of a run: event → new run, and the outcome to keep. Pure: no clock, no store, no Ray.
+"""The life of a run: event → new run, and the outcome to store. Pure: no clock, store or Ray.
 
-Invariants, held by property tests: nothing leaves a terminal state but a failed or cancelled run
-that a user resumes; at most one outcome of a run counts as its result; a LEASED run has exactly
-one live attempt, which has an owner; any other run has none.
+Invariants, held by property tests: a run leaves a terminal state only if a user resumes a failed or
+cancelled one; at most one outcome of a run counts as its result; a LEASED run has exactly one open
+attempt, which has an owner; any other run has none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """An agent reports how an attempt ended; may come twice, or after the lease is gone."""
+    """An agent reports an attempt's outcome; may repeat, or come after the lease is gone."""
 
     attempt: int
     outcome: Outcome
@@ -35,7 +35,8 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Cooled:
-    """The attempt's agent says whether it waits until its device is within its policy's limits."""
+    """The agent says whether the attempt waits for its device to come within its policy's
+    limits."""
 
     attempt: int
     waits: bool
@@ -43,7 +44,7 @@ class Cooled:
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost:
-    """The lease expired, or its agent is known to be dead or restarted."""
+    """The lease expired, or its agent is dead or was restarted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,14 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """A user asks for a failed or cancelled run again."""
+    """A user resumes a failed or cancelled run."""
 
 
 Event = Granted | Cooled | Reported | LeaseLost | Cancelled | Resumed
 
 
 def advance(run: Run, event: Event, now: float, policy: RetryPolicy) -> RunChange:
-    """Apply one event to one run; events that no longer apply change nothing.
+    """Apply one event to a run; an event that no longer applies changes nothing.
 
     Raises UnknownAttempt for a report about an attempt that was never granted.
     """
@@ -158,7 +159,7 @@ def _resume(run: Run, now: float) -> RunChange:
 
 
 def _ended(run: Run, attempt: Attempt, ending: AttemptState, state: RunState, now: float) -> Run:
-    # The clock may have been set back meanwhile.
+    # The wall clock may have been set back meanwhile.
     ended = attempt.model_copy(update={"state": ending, "ended_at": max(now, attempt.leased_at)})
     return _with_attempt(run, ended).model_copy(update={"state": state})
 

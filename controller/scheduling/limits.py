@@ -1,4 +1,4 @@
-"""What one sweep may ask for, so that nobody's keeps others waiting or fills the store. Pure."""
+"""Limits on one sweep, so that no sweep blocks others or fills the store. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from controller.contracts.errors import SweepInvalid
 from controller.contracts.sweep import Sweep
 
 MAX_SWEEP_BYTES: Final = 2**16
-"""Of a sweep as JSON, and of a sweep file."""
+"""Largest sweep, as JSON and as a file, in bytes."""
 MAX_CELLS: Final = 2000
 MAX_RUNS: Final = 10_000
 MAX_SELECTORS: Final = 32
 MAX_SELECTOR_CHARACTERS: Final = 2000
 MAX_WORD_CHARACTERS: Final = 200
-"""Of a name of a knob, workload, stack, scenario or recipe, and of a knob's value."""
+"""Longest name of a knob, workload, stack, scenario or recipe, and longest knob value."""
 MAX_NUMBER: Final = 2**63
 _SHOWN: Final = 40
 
 
 def require_within_limits(sweep: Sweep, source: str = "the sweep") -> None:
-    """Raise SweepInvalid if a sweep asks for too much; cheap, since nothing is expanded."""
+    """Raise SweepInvalid if a sweep is beyond the limits; cheap, since nothing is expanded."""
     size = len(sweep.model_dump_json(exclude_defaults=True).encode())
     tried, split = f"read {source}", "Split it into several."
     _require(tried, size, MAX_SWEEP_BYTES, "bytes", split)
@@ -46,7 +46,7 @@ def require_within_limits(sweep: Sweep, source: str = "the sweep") -> None:
 
 
 def require_placed(sweep: Sweep, cells: int) -> None:
-    """Raise SweepInvalid if the cells that a sweep has on a fleet are too many."""
+    """Raise SweepInvalid if a sweep has too many cells on a fleet."""
     remedy = "Split it into several, or make run_on a number."
     _require(f"place sweep {sweep.name}", cells * sweep.repeats, MAX_RUNS, "runs", remedy)
 
@@ -61,7 +61,7 @@ def _require(
 
 
 def most_cells(sweep: Sweep) -> int:
-    """Return how many cells a sweep has at most, before it is placed."""
+    """Return the largest number of cells that a sweep can have before it is bound to devices."""
     stacks = len(sweep.paired.b) if sweep.paired else len(sweep.stack)
     axes = (sweep.workload, sweep.scenario, sweep.devices, *sweep.knobs.values())
     return stacks * math.prod(map(len, axes)) * max(1, len(sweep.recipes))

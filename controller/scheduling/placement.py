@@ -16,7 +16,7 @@ NO_CLAIMS = Claims()
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
-    """Return the reasons that exclude a device for a cell, whether or not it is free now."""
+    """Return the reasons that exclude a device for a cell, whether or not the device is free."""
     found = []
     for stack in dict.fromkeys(side.stack for side in cell.sides()):
         if stack not in catalog.stacks or cell.workload not in catalog.workloads:
@@ -34,7 +34,7 @@ def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
 
 
 def asked(cell: Cell) -> tuple[str, ...]:
-    """Return all of a cell that objections go by."""
+    """Return everything in a cell that `objections` depends on."""
     other = (cell.versus.stack,) if cell.versus else ()
     return (cell.selector, cell.workload, cell.stack, *other)
 
@@ -47,11 +47,11 @@ def place(
     catalog: Catalog,
     claims: Claims = NO_CLAIMS,
 ) -> Iterator[tuple[Run, Device]]:
-    """Pair queued runs with free devices, at most one run a device; claims say whose turn it is.
+    """Pair queued runs with free devices, at most one run a device; claims give the order of users.
 
-    Runs of one user and one priority go in queue order. busy_cores: host → cores some lease on
-    that host already measures on. Two leases on one host never share a core, so a CPU run has its
-    cores alone. A device that failed a run before is taken again only if no other will do.
+    Runs of one user and priority go in queue order. busy_cores: host → cores of measurements under
+    way; two leases on one host never share a core. A device on which the run failed before is used
+    only if no other fits.
     """
     available = {device.id: device for device in free}
     taken = {host: set(cores) for host, cores in busy_cores.items()}
@@ -84,7 +84,7 @@ def _choose(
 
 
 class _Takers:
-    """Which devices nothing keeps a cell off: judged once for all cells that ask for the same."""
+    """The devices that fit a cell, computed once for all cells with the same requirements."""
 
     def __init__(self, devices: Sequence[Device], catalog: Catalog) -> None:
         self._devices = devices
@@ -92,7 +92,7 @@ class _Takers:
         self._known: dict[tuple[str, ...], list[Device]] = {}
 
     def of(self, cell: Cell) -> list[Device]:
-        """Return them, in order."""
+        """Return the devices that fit the cell, in order."""
         if (asks := asked(cell)) not in self._known:
             self._known[asks] = [
                 device for device in self._devices if not objections(cell, device, self._catalog)

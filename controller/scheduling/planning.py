@@ -1,4 +1,4 @@
-"""What a sweep would do to a fleet, before it is submitted. Pure."""
+"""The plan of a sweep: its work for each device, before it is submitted. Pure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class DevicePlan(Contract):
     cells: int
     runs: int
     hours: float | None
-    """None if nothing like any of its cells was ever measured."""
+    """None if no similar cell was ever measured."""
     unknown: int
-    """Cells that nothing is known of; `hours` leaves them out."""
+    """Cells of unknown duration, which `hours` leaves out."""
 
 
 class Unmatched(Contract):
@@ -41,11 +41,11 @@ class Unmatched(Contract):
 
 
 class SweepPlan(Contract):
-    """A sweep on a fleet as it is now."""
+    """A sweep's plan for the fleet as it is now."""
 
     devices: tuple[DevicePlan, ...]
     shared_cells: int
-    """Cells that go to any of several devices; the plan has them where least is to be done."""
+    """Cells that any of several devices can run; the plan gives them to the least loaded one."""
     unmatched: tuple[Unmatched, ...]
 
 
@@ -56,7 +56,7 @@ def plan_sweep(
     catalog: Catalog,
     history: Sequence[Took],
 ) -> SweepPlan:
-    """Spread a sweep's cells as placement would, and add up what earlier attempts took."""
+    """Spread a sweep's cells as placement would, and add up the durations of earlier attempts."""
     devices = list(devices)
     there = [device for device, state in devices if state not in ABSENT]
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
@@ -71,7 +71,7 @@ def plan_sweep(
             unmatched.append(_unmatched(cell, error.seen))
             continue
         for each in bound:
-            if each.key in planned:  # two selectors may choose one device
+            if each.key in planned:  # two selectors may match one device
                 continue
             planned.add(each.key)
             fitting = [
@@ -89,9 +89,9 @@ def plan_sweep(
 
 
 def expected_s(cell: Cell, device: Device, history: Sequence[Took]) -> float | None:
-    """Return the median seconds of the attempts most like a cell's on a device, None without any.
+    """Return the median seconds of the attempts most similar to a cell's, or None without any.
 
-    Most like: the same cell on the device; on its kind; the same workload, stack and scenario.
+    In this order: the same cell on the device; on its kind; the same workload, stack and scenario.
     """
     for alike in _ALIKE:
         if found := [took.seconds for took in history if alike(took, cell, device)]:
@@ -116,7 +116,7 @@ _ALIKE: tuple[Alike, ...] = (
 
 
 class _Load:
-    """What one device has got so far."""
+    """The work planned for one device so far."""
 
     def __init__(self, device: Device) -> None:
         self.device = device

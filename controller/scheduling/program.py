@@ -1,4 +1,4 @@
-"""What a cell makes an agent run: from the manifests of its workload and its stack. Pure."""
+"""What a cell makes an agent run, from the manifests of its workload and stack. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from controller.contracts.wire import (
 )
 
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
-"""What a sweep may give a user's program as a text."""
+"""Text values of knobs that a sweep may pass to a user's program."""
 
 
 def job_of(run: Run, catalog: Catalog) -> Job:
-    """Return what the agent that holds a run's lease is to do; raises UnknownAttempt if none."""
+    """Return the job of the agent that holds a run's lease; raises UnknownAttempt without a
+    lease."""
     lease = run.lease
     if lease is None:
         raise UnknownAttempt(run.run_id, len(run.attempts))
@@ -64,7 +65,7 @@ def completed(cell: Cell, catalog: Catalog) -> Cell:
 
 
 def candidate_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> CandidateJob | None:
-    """Return side B of a paired cell; raises SweepInvalid if its program differs from side A's."""
+    """Return side B of a paired cell; raises SweepInvalid if the two sides' programs differ."""
     if cell.versus is None:
         return None
     a, b = (program_of(side, catalog, source) for side in cell.sides())
@@ -130,7 +131,7 @@ def _require_words(cell: Cell, stack: StackManifest, source: str) -> None:
 
 
 def _require_scenario(cell: Cell, catalog: Catalog, source: str) -> None:
-    """Raise SweepInvalid unless a program is measured under its own scenario, and nothing else."""
+    """Raise SweepInvalid unless a user's program runs under its own scenario, and only there."""
     programs = {name for name, stack in catalog.stacks.items() if stack.command}
     if cell.scenario == cell.stack or not programs & {cell.scenario, cell.stack}:
         return

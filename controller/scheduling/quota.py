@@ -1,8 +1,8 @@
-"""What all sweeps of one user may take together, so that one user's leave room for others'. Pure.
+"""Quotas of a user over all sweeps, which leave room for other users. Pure.
 
-What is counted is the size that a sweep comes to in the store, about, once each of its runs has
-been leased: its own JSON, its cells' and its runs' rows. Until then it takes far less. Nobody's is
-taken back: it is forgotten after a day.
+Counted is the approximate size of a sweep in the store once each run has been leased: its JSON, and
+the rows of its cells and runs. Until then it takes far less. Cancelling a sweep frees nothing; its
+bytes are forgotten after a day.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from controller.contracts.sweep import Cell, Sweep
 
 DAY_S: Final = 86_400.0
 RUN_BYTES: Final = 400
-"""Of a run that was leased, with its indexes; its attempts and results come on top."""
+"""Bytes of a leased run with its indexes, without its attempts and results."""
 ROW_BYTES: Final = 200
-"""Of any other row, beside what it says."""
+"""Bytes of any other row, without its content."""
 MAX_OPEN_SELECTORS: Final = 1000
-"""All that wait are asked of each device that changes."""
+"""Each change of a device evaluates all selectors of open runs."""
 
 
 def size_of(sweep: Sweep, cells: Iterable[Cell], runs: int) -> int:
@@ -33,17 +33,17 @@ def size_of(sweep: Sweep, cells: Iterable[Cell], runs: int) -> int:
 
 
 class Ledger:
-    """Bytes that each user stored in the last day; times are of a steady clock."""
+    """Bytes that each user stored in the last day; times are of a monotonic clock."""
 
     def __init__(self) -> None:
         self._kept: defaultdict[str, deque[tuple[float, int]]] = defaultdict(deque)
 
     def add(self, user: str, size: int, now: float) -> None:
-        """Count what is stored for a user."""
+        """Add bytes stored for a user."""
         self._kept[user].append((now, size))
 
     def of(self, user: str, now: float) -> int:
-        """Return the bytes a user stored in the last day."""
+        """Return the bytes that a user stored in the last day."""
         kept = self._kept[user]
         while kept and kept[0][0] <= now - DAY_S:
             kept.popleft()
@@ -53,7 +53,7 @@ class Ledger:
 def require_room(
     user: str, tried: str, runs: Sequence[Run], more: Sequence[Cell], new_runs: int, quota: Quota
 ) -> None:
-    """Raise OverQuota if a user's open runs would be too many; more: the cells of the new ones."""
+    """Raise OverQuota if a user would have too many open runs or selectors; more: the new cells."""
     if user == ADMIN or not new_runs:
         return
     if len(runs) + new_runs > quota.open_runs:
@@ -74,7 +74,7 @@ def require_room(
 
 
 def require_bytes(user: str, tried: str, kept: int, more: int, quota: Quota) -> None:
-    """Raise OverQuota if a user would have too much stored in a day."""
+    """Raise OverQuota if a user would store too much in a day."""
     if user != ADMIN and kept + more > quota.bytes_a_day:
         raise OverQuota(
             tried,

@@ -1,4 +1,4 @@
-"""Whether a stack that brings its own runtime has one for a device. Pure."""
+"""Whether a stack with its own runtime has a build for a device. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ REMEDY = "how to add one: docs/mobile.md, Runtimes"
 
 
 def lacks_runtime(stack: StackManifest, device: Device) -> bool:
-    """Tell whether a stack is built for other architectures only; not of one that isn't told."""
+    """Return whether a stack is built for other architectures only; False if the device's is
+    unknown."""
     own = device.architecture
     return bool(stack.architectures) and own is not None and own not in stack.architectures
 
 
 def without_runtime(device: Device, stacks: Iterable[StackManifest]) -> str | None:
-    """Return a line for a device that no build of these stacks runs on, None if there is none."""
+    """Return a line about a device that none of these stacks has a build for, else None."""
     here = [s for s in stacks if device.kind in s.device_kinds and s.command is None]
     lacking = [stack for stack in here if lacks_runtime(stack, device)]
     if not lacking or len(lacking) < len(here):

@@ -1,7 +1,7 @@
 """Device selectors: `kind == "cpu_host" and cores >= 32 and isa has amx_bf16`, or `any`.
 
 A name is a field of the device (`device`, `kind`, `virtual`), else a label, else a hardware fact.
-A selector that doesn't match says which clause excluded the device and what the device has.
+If a selector doesn't match, the objection names the clause and the device's value.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ NAME: /(?!(and|or|not|has|any|true|false)(?![A-Za-z0-9_.-]))[A-Za-z_][A-Za-z0-9_
 """
 
 MAX_DEPTH = 50
-"""How deep clauses may nest."""
+"""Deepest nesting of clauses."""
 MAX_CLAUSES = 64
-"""How many a selector has at most: all are asked of every device."""
+"""Most clauses of a selector; all are evaluated for every device."""
 MAX_SHOWN = 200
 """Characters of a selector that an error repeats."""
 
@@ -63,7 +63,7 @@ class Selector(Protocol):
     """A parsed selector."""
 
     def objection(self, device: Device) -> str | None:
-        """Return what excludes the device, or None if it matches; asked at each placement."""
+        """Return what excludes the device, or None if it matches; called at each placement."""
         ...
 
 
@@ -198,7 +198,7 @@ def _parser() -> Lark:
 
 @lru_cache(maxsize=4096)
 def parse_selector(text: str) -> Selector:
-    """Parse a selector; raises SelectorInvalid with the place where it stopped making sense."""
+    """Parse a selector; raises SelectorInvalid with the place of the error."""
     try:
         tree = _parser().parse(text)
     except LarkError as error:
@@ -230,7 +230,7 @@ def _complaint(error: LarkError) -> str:
 
 
 def _depth(tree: Tree[Token]) -> int:
-    """Return how many trees nest, without recursion."""
+    """Return the nesting depth of a tree, without recursion."""
     depth, level = 0, [tree]
     while level:
         depth += 1

@@ -13,10 +13,10 @@ from controller.stats.pairs import CONFIDENCE
 
 RESAMPLES = 2000
 _DRAWS_AT_ONCE = 2_000_000
-"""Samples drawn in one step: bounds memory to some 50 MB whatever the number of samples."""
+"""Samples drawn at once: bounds memory to about 50 MB for any number of samples."""
 
 Runs = Sequence[Sequence[float]]
-"""Raw samples, one sequence a run: samples of one run belong together."""
+"""Raw samples, one sequence a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ratio with its 95 % interval, if there is enough to make one from."""
+    """A ratio with its 95 % interval, if there are enough samples for one."""
 
     value: float
     interval: tuple[float, float] | None
 
     @property
     def shown(self) -> bool:
-        """Whether the interval leaves 1 out: only then is there a difference to speak of."""
+        """Whether the interval excludes 1, so that a difference is shown."""
         return self.interval is not None and not self.interval[0] <= 1.0 <= self.interval[1]
 
 
@@ -52,7 +52,8 @@ def spread(runs: Runs) -> Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """A median, and the medians of RESAMPLES resamples in order of drawing; none for one run."""
+    """A median, and the medians of RESAMPLES resamples in order of drawing; none for a single
+    run."""
 
     median: float
     resampled: NDArray[np.float64] | None
@@ -64,13 +65,14 @@ class Bootstrap:
 
 
 def bootstrap(runs: Runs, stream: int = 0) -> Bootstrap:
-    """Resample runs, then samples within each, so that a run that is off widens the interval.
+    """Resample runs, then samples within each, so that an outlying run widens the interval.
 
-    Each resample has one run fewer than there are (McCarthy & Snowden 1985): as many would make
-    intervals too narrow, of two runs by a third. One run tells nothing of how much runs differ.
+    Each resample has one run fewer than the data (McCarthy & Snowden 1985); with as many, intervals
+    would be too narrow, for two runs by a third. A single run shows nothing about differences
+    between runs.
 
-    stream: which random numbers to use; two sides of one ratio need different ones. Raises
-    StatisticsError without any sample.
+    stream: selects the random numbers; the two sides of a ratio need different ones. Raises
+    StatisticsError without samples.
     """
     if len(runs) < 2:
         return Bootstrap(_median(runs), None)
@@ -101,7 +103,7 @@ def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _resampled_medians(runs: Runs, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Return RESAMPLES medians; runs may differ in length, and keep theirs in each resample."""
+    """Return RESAMPLES medians; each run keeps its length in every resample."""
     lengths = np.array([len(run) for run in runs])
     samples = np.zeros((len(runs), lengths.max()))
     for row, run in zip(samples, runs, strict=True):
@@ -122,7 +124,7 @@ def _draw_medians(
     index += longest * chosen[:, :, None]
     values = samples.ravel().take(index)
     if lengths.min() < longest:
-        values[np.arange(longest) >= drawn[:, :, None]] = np.inf  # sorts behind what was drawn
+        values[np.arange(longest) >= drawn[:, :, None]] = np.inf  # sorts after the drawn samples
     ordered = np.sort(values.reshape(count, -1), axis=1)
     total = drawn.sum(axis=1)
     row = np.arange(count)

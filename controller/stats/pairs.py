@@ -1,7 +1,7 @@
-"""Interleaved pairs of turns, and what they say. Pure.
+"""Statistics of paired comparisons: ratios of interleaved pairs, with intervals. Pure.
 
-The agent decides by it when enough has been measured, and reports show it again, so it lies where
-both may import it. docs/comparison.md tells why each rule is as it is, with figures.
+The agent uses them to decide when enough pairs are measured, and reports show them, so they lie
+where both may import them. docs/comparison.md gives the reason for each rule, with figures.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ from controller.contracts.pair import Pair
 from controller.contracts.units import Unit
 
 CONFIDENCE = 0.95
-"""What an interval promises."""
+"""Confidence of the reported interval."""
 LOOK_CONFIDENCE = 0.98
-"""What it is computed at: stopping as soon as it is narrow costs up to two points and a half."""
+"""Confidence at which it is computed: stopping once it is narrow costs up to 2.5 points."""
 MIN_PAIRS = 10
-"""Fewer steady pairs give no interval."""
+"""Least number of steady pairs for an interval."""
 EXACT_PAIRS = 50
-"""Up to here the signed-rank distribution is computed, beyond it is normal to four digits."""
+"""Up to this number the signed-rank distribution is exact; beyond, the normal one fits to four
+digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedRatio:
-    """How many times B is A, in the metric's unit."""
+    """The ratio B / A, in the metric's unit."""
 
     value: float
     low: float
     high: float
     pairs: int
-    """Steady pairs: those it was made from."""
+    """Steady pairs, from which it is computed."""
     warmup_pairs: int
-    """Pairs before the steady state; they come first and are left out."""
+    """Pairs at the beginning that are left out, since they precede the steady state."""
     steady: bool
-    """Whether the steady state began before half of the pairs were over."""
+    """Whether the steady state began within the first half of the pairs."""
 
     @property
     def width(self) -> float:
-        """The interval's width as a share of the ratio; infinite without an interval."""
+        """The interval's width as a fraction of the ratio; infinite without an interval."""
         return (self.high - self.low) / self.value
 
     @property
@@ -52,11 +53,12 @@ class PairedRatio:
 
     @property
     def direction(self) -> int:
-        """1 if the interval lies above 1, -1 if below, 0 if it holds 1: no difference is shown."""
+        """1 if the interval lies above 1, -1 if below, 0 if it contains 1: no difference is
+        shown."""
         return (self.low > 1) - (self.high < 1)
 
     def inverse(self) -> PairedRatio:
-        """Return how many times A is B."""
+        """Return the ratio A / B."""
         bounds = (1 / self.value, 1 / self.high, 1 / self.low if self.low else math.inf)
         return PairedRatio(*bounds, self.pairs, self.warmup_pairs, self.steady)
 
@@ -64,11 +66,11 @@ class PairedRatio:
 def ratio_of_pairs(*sessions: Sequence[Pair]) -> PairedRatio:
     """Return the ratio B / A with its interval, from the pairs of one or more sessions.
 
-    Each pair gives one ratio of medians. Their logarithms lie symmetrically around the truth,
-    because a coin decides which side goes first; so the interval is that of Wilcoxon's signed-rank
-    test (Hodges & Lehmann 1963), which asks for nothing else. Of several sessions it is that of
-    `sessions_interval`. Fewer than MIN_PAIRS steady pairs give the interval (0, ∞). Raises
-    ValueError for a session without pairs.
+    Each pair gives one ratio of medians. The logarithms of the ratios lie symmetrically around the
+    truth, because the order within a pair is random. So the interval is that of Wilcoxon's
+    signed-rank test (Hodges & Lehmann 1963), which assumes only symmetry. For several sessions it
+    is that of `sessions_interval`. With fewer than MIN_PAIRS steady pairs the interval is (0, ∞).
+    Raises ValueError for a session without pairs.
     """
     starts, logs = zip(*(_steady_ratios(pairs) for pairs in sessions), strict=True)
     middle, low, high = sessions_interval(logs)
@@ -85,30 +87,30 @@ def ratio_of_pairs(*sessions: Sequence[Pair]) -> PairedRatio:
 
 
 def _steady_ratios(pairs: Sequence[Pair]) -> tuple[int, list[float]]:
-    """Return how many pairs are warm-up, and the logarithms of the ratios of the others."""
+    """Return the number of warm-up pairs, and the logarithms of the other pairs' ratios."""
     if not pairs:
         raise ValueError("there is no pair to take a ratio of")
     sides = [(math.log(median(pair.a)), math.log(median(pair.b))) for pair in pairs]
-    # The sum does not tell which side went first: leaving pairs out by it biases nothing.
+    # The sum is independent of which side went first, so choosing the start by it causes no bias.
     start = steady_from([a + b for a, b in sides])
     return start, [b - a for a, b in sides[start:]]
 
 
 def times_better(ratio: PairedRatio, unit: Unit) -> PairedRatio:
-    """Return how many times better B is than A, where the ratio is that of a metric in a unit."""
+    """Return how many times better B is than A; unit: of the compared metric."""
     return ratio.inverse() if unit.lower_is_better else ratio
 
 
 def enough(ratio: PairedRatio, width: float) -> bool:
-    """Whether the interval is narrower than the wanted width, in the steady state."""
+    """Return whether a steady ratio's interval is narrower than the wanted width."""
     return ratio.steady and ratio.pairs >= MIN_PAIRS and ratio.width <= width
 
 
 def steady_from(levels: Sequence[float]) -> int:
-    """Return where a series becomes steady: how many values to leave out, at most half of them.
+    """Return where a series becomes steady: the number of values to leave out, at most half.
 
-    MSER (White 1997): the truncation that minimises the squared standard error of the mean of
-    what remains.
+    MSER (White 1997): the truncation that minimises the squared standard error of the mean of the
+    remaining values.
     """
     count = len(levels)
     errors = {}
@@ -124,8 +126,8 @@ def signed_rank_interval(
 ) -> tuple[float, float, float]:
     """Return the centre of symmetry (Hodges & Lehmann 1963) and its interval: middle, low, high.
 
-    The interval lies between order statistics of the means of all pairs of values, each with
-    itself too; it is unbounded below MIN_PAIRS values.
+    The bounds are order statistics of the means of all pairs of values, each value also paired with
+    itself; the interval is unbounded below MIN_PAIRS values.
     """
     means = sorted((x + y) / 2 for x, y in combinations_with_replacement(values, 2))
     middle = median(means)
@@ -136,12 +138,12 @@ def signed_rank_interval(
 
 
 def sessions_interval(sessions: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """Return middle, low and high of one or more sessions: of one, by its values alone.
+    """Return middle, low and high of one or more sessions; for one, from its values alone.
 
-    A session's processes have their luck with memory once, and all its pairs share that. So
-    several sessions are as many draws as there are of them: the interval is Student's (1908)
-    around the mean of their centres, wide for two; but never narrower than that of all their
-    values, should the centres happen to agree.
+    A session's processes get their memory layout once, and all its pairs share its effect. So each
+    session counts as one draw: the interval is Student's (1908) around the mean of the sessions'
+    centres, and wide for two sessions; but it is never narrower than that of all values together,
+    in case the centres agree by chance.
     """
     pooled, low, high = signed_rank_interval([value for values in sessions for value in values])
     if len(sessions) == 1:
@@ -161,7 +163,7 @@ def t_quantile(freedom: int, confidence: float) -> float:
 
 @lru_cache(maxsize=1024)
 def ranks_outside(count: int, confidence: float) -> int:
-    """Return how many of the means of pairs lie outside the interval, at either end.
+    """Return how many of the means of pairs lie outside the interval, at each end.
 
     It is the critical value of Wilcoxon's test: the greatest k for which the signed-rank
     statistic is k or less with a probability of at most (1 - confidence) / 2. SciPy tests by that
@@ -177,7 +179,8 @@ def ranks_outside(count: int, confidence: float) -> int:
 
 
 def _signed_rank_probabilities(count: int) -> list[float]:
-    """Return P(T = t) of the signed-rank statistic T: each rank counts or not, by a coin."""
+    """Return P(T = t) of the signed-rank statistic T, in which each rank counts with probability
+    1/2."""
     chances = [1.0]
     for rank in range(1, count + 1):
         padding = [0.0] * rank

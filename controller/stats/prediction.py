@@ -1,8 +1,8 @@
-"""What a run of normal length would give, from a short one, with an interval. Pure.
+"""Prediction of a run of normal length from a short one, with an interval. Pure.
 
-The normal run is drawn, again and again, from blocks of the short one: neighbouring latencies are
-alike, and a block keeps that. The interval holds both what the short run leaves open and what the
-normal one would vary by; a drift that begins after the short run's end it can't know.
+The normal run is simulated repeatedly from blocks of the short one; blocks preserve the correlation
+of neighbouring latencies. The interval covers the uncertainty of the short run and the variation of
+the normal run, but not a drift that begins after the end of the short run.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from controller.stats.pairs import CONFIDENCE
 
 DRAWS: Final = 400
 NORMAL_QUERIES: Final = 1024
-"""Of the long run at least; a longer one varies less, so that the interval is on the safe side."""
+"""Least queries of the normal run; a longer run varies less, so the interval is conservative."""
 LEAST: Final = 20
-"""Fewer latencies predict nothing."""
+"""Fewer latencies give no prediction."""
 MOST: Final = 4096
-"""Of a run with more latencies as many are drawn, which makes the interval a little wide."""
+"""Largest number of latencies drawn from longer runs, which makes the interval slightly wide."""
 _Statistic = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def predictions(scenario: str, latencies_s: Sequence[float]) -> Mapping[str, Measurement]:
-    """Return the scenario's metric as a normal run would have it, and the ends of its interval."""
+    """Return the scenario's metric as predicted for a normal run, and the ends of its interval."""
     if scenario == "single_stream":
         found = predicted(latencies_s, lambda drawn: np.quantile(drawn, 0.9, axis=-1))
         return _measurements("latency_p90", found, Unit.SECONDS)
@@ -41,7 +41,7 @@ def predictions(scenario: str, latencies_s: Sequence[float]) -> Mapping[str, Mea
 def predicted(
     latencies_s: Sequence[float], statistic: _Statistic
 ) -> tuple[float, float, float] | None:
-    """Return a statistic of the short run and the ends of the normal one's interval.
+    """Return a statistic of the short run and the ends of the interval for the normal run.
 
     None for fewer than LEAST latencies.
     """
@@ -52,7 +52,7 @@ def predicted(
     short = statistic(_drawn(seen, min(len(seen), MOST), source))
     normal = statistic(_drawn(seen, NORMAL_QUERIES, source))
     point = float(statistic(seen[np.newaxis])[0])
-    # How far the short run may be off, and how far the normal one from what lies behind both.
+    # The error of the short run plus the deviation of the normal run, both from the true value.
     off = (short - short.mean()) + source.permutation(normal - normal.mean())
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(off, [tail, 1 - tail])
@@ -60,7 +60,8 @@ def predicted(
 
 
 def _drawn(seen: NDArray[Any], count: int, source: np.random.Generator) -> NDArray[Any]:
-    """Return DRAWS runs of `count` latencies, each made of blocks of the seen ones."""
+    """Return DRAWS simulated runs of `count` latencies, each made of blocks of the observed
+    ones."""
     length = max(1, round(len(seen) ** (1 / 3) * 2))
     blocks = -(-count // length)
     starts = source.integers(0, len(seen), (DRAWS, blocks))

@@ -1,4 +1,4 @@
-"""How SQLite is opened: what is checked before, how it is set, and what its errors become."""
+"""Opening of SQLite: checks before, settings, and the translation of its errors."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from controller.store.scanning import is_damage
 from controller.store.tables import FIRST_REVISION, REVISION, metadata
 
 APPLICATION_ID = 0x62656E63
-"""SQLite's mark of whose file it is, `PRAGMA application_id`: "benc"."""
+"""SQLite's identification of a file's application, `PRAGMA application_id`: "benc"."""
 
 CONVERTER = "fb98d14"
-"""The commit whose 0.1.0 brings every store of before the first release to FIRST_REVISION."""
+"""The commit of 0.1.0 that converts every store from before the first release to FIRST_REVISION."""
 
 BUSY_TIMEOUT_S = 5.0
-"""How long to wait for SQLite's own short locks, as while a killed writer's log is recovered."""
+"""Seconds to wait for SQLite's own short locks, such as during recovery of a killed writer's
+log."""
 
 UNREADABLE = object()
-"""What a column holds that is no JSON; no checksum covers it."""
+"""Stands for a column's content that is not JSON; it matches no checksum."""
 
 MALFORMED = "database disk image is malformed"
-"""SQLite's words, which it has not for everything that is."""
+"""SQLite's message for some kinds of damage, but not for all."""
 
 Mode = Literal["ro", "rwc"]
 
 
 def stored_revision(path: Path) -> str | None:
-    """Return the schema of a store without changing it; None if nothing was ever stored.
+    """Return the schema revision of a store without changing it; None if nothing was ever stored.
 
-    Raises HomeUnusable for a file that can't be read, is not a store of benchfarm's, or comes
-    from a newer release or from before the first one.
+    Raises HomeUnusable for a file that can't be read, is not a store of benchfarm, or comes from a
+    newer release or from before the first one.
     """
     try:
         if not path.exists():
@@ -77,7 +78,7 @@ def stored_revision(path: Path) -> str | None:
 
 
 def _revision(connection: sqlite3.Connection) -> str:
-    """Return a store's schema; where its number is damaged, by the columns that are there.
+    """Return a store's schema revision; if its number is damaged, derive it from the columns.
 
     Raises sqlite3.Error.
     """
@@ -97,7 +98,7 @@ def _revision(connection: sqlite3.Connection) -> str:
 
 
 def unusable(path: Path, error: Exception) -> HomeUnusable:
-    """Return the error of a store that can't be opened; its reason is the cause's own text."""
+    """Return the error for a store that can't be opened, with the text of the cause."""
     remedy = "Make it readable and writable, restore it from a backup"
     if is_damage(error):
         remedy = (
@@ -108,7 +109,8 @@ def unusable(path: Path, error: Exception) -> HomeUnusable:
 
 
 def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
-    """Return an engine on a store's file; `ro` never writes, `rwc` locks out other writers."""
+    """Return an engine on a store's file; with `ro` it never writes, with `rwc` it locks out other
+    writers."""
 
     def connect() -> sqlite3.Connection:
         connection = _connect(path, mode)
@@ -126,7 +128,8 @@ def make_engine(path: Path, mode: Mode, *, foreign_keys: bool = True) -> Engine:
     )
     begin = "BEGIN IMMEDIATE" if mode == "rwc" else "BEGIN"
 
-    # The driver would begin only at the first write: reads would see several snapshots.
+    # The driver would begin a transaction only at the first write, so reads would see several
+    # snapshots.
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
@@ -147,10 +150,10 @@ def _connect(path: Path, mode: Mode) -> sqlite3.Connection:
         uri=True,
         timeout=BUSY_TIMEOUT_S,
         isolation_level=None,
-        check_same_thread=False,  # the pool hands a connection to one thread at a time
+        check_same_thread=False,  # else a truncated file is refused
     )
     if mode == "ro":
-        connection.execute("PRAGMA writable_schema = ON")  # else a file cut short is refused whole
+        connection.execute("PRAGMA writable_schema = ON")  # else a truncated file is refused
     return connection
 
 
@@ -161,11 +164,11 @@ def _damage(error: DatabaseError) -> str:
 
 @contextmanager
 def transaction(engine: Engine, path: Path, *, read_only: bool = False) -> Iterator[Connection]:
-    """Do everything inside in one transaction, or nothing.
+    """Run the block in one transaction.
 
-    read_only: nothing is to be kept; after reading past damage SQLite refuses to commit even that.
-    Raises StoreConflict where a key or a constraint forbids it, StoreDamaged where SQLite can't
-    make sense of the file, else StoreUnavailable.
+    read_only: roll back at the end, since after reading past damage SQLite refuses even to commit.
+    Raises StoreConflict if a key or constraint is violated, StoreDamaged if SQLite can't parse the
+    file, else StoreUnavailable.
     """
     try:
         with engine.connect() as connection, connection.begin():

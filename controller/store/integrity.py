@@ -1,4 +1,5 @@
-"""Looking through a whole store for damage, and saving what is whole into a new one."""
+"""Integrity check: reads all of a store to find damage, and saves what can be read into a new
+store."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from controller.store.reading import SqliteReader
 from controller.store.sqlite import SqliteStore
 
 MOST_LINES = 100
-"""Of those SQLite's own check writes; so many of its words say it all."""
+"""Most lines of SQLite's own check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a store holds that is sound, by noun, and what is damaged, a line each."""
+    """The number of sound records of each kind, and a line about each damaged one."""
 
     sound: dict[str, int]
     damage: list[str]
@@ -51,7 +52,7 @@ def check(path: Path) -> Findings:
 
 
 def _of_the_file(path: Path) -> list[str]:
-    """Return what SQLite finds wrong with its pages and indices, and rows that lead nowhere."""
+    """Return SQLite's findings about pages and indices, and rows with broken references."""
     engine = make_engine(path, "ro")
     found: list[str] = []
     try:
@@ -69,20 +70,20 @@ def _of_the_file(path: Path) -> list[str]:
 
 
 def salvage(path: Path, new: Path) -> Findings:
-    """Copy what is sound into a new store; raises as `check`, and HomeUnusable for what is there.
+    """Copy the sound records into a new store; raises as `check`, and HomeUnusable if `new` exists.
 
-    Runs keep their order, results their age; the outcome of a damaged run is lost with it.
+    The order of runs and the age of results stay; the outcome of a damaged run is lost with it.
     """
     if new.exists():
         raise HomeUnusable(f"create the store {new}", "the file exists", "Name a new file.")
     with closing(SqliteStore.open_reader(path, lambda _: None)) as reader:
         rows, lost = reader.sound_rows(), reader.damage()
     SqliteStore.open(new).close()
-    engine = make_engine(new, "rwc", foreign_keys=False)  # of what refers to lost devices, too
+    engine = make_engine(new, "rwc", foreign_keys=False)  # records may refer to lost devices
     try:
         with transaction(engine, new) as connection:
             for table, of_table in rows.items():
-                counter = table.autoincrement_column  # numbered anew, so that none is missing
+                counter = table.autoincrement_column  # renumber, so that no number is missing
                 names = [c.name for c in table.columns if c is not counter]
                 for row in of_table:
                     connection.execute(insert(table), {name: row[name] for name in names})

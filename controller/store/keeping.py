@@ -1,6 +1,6 @@
-"""Where a run is kept: in its submission's record until the first lease, then in a row.
+"""Where a run is stored: in its submission's packed record until its first lease, then in a row.
 
-A run that no record can say, or whose record is damaged, has a row from the start.
+A run that a record can't represent, or whose record is damaged, has a row from the start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ids_of_sweep(connection: Connection, sweep_id: str) -> set[str] | None:
 
 
 def sweeps_with_rows(connection: Connection, runs: Iterable[Run]) -> dict[str, str]:
-    """Return, of the ids of some runs, those that have rows, each with its sweep there."""
+    """Return those of some runs that have rows: run id → sweep id."""
     ids = func.json_each(json.dumps([run.run_id for run in runs])).table_valued("value")
     query = select(tables.runs.c.run_id, tables.runs.c.sweep_id)
     found = connection.execute(query.where(tables.runs.c.run_id.in_(select(ids.c.value))))
@@ -43,7 +43,7 @@ def sweeps_with_rows(connection: Connection, runs: Iterable[Run]) -> dict[str, s
 
 
 def is_packed(connection: Connection, ids: set[str]) -> bool:
-    """Tell whether a record has a run of one of these ids; unpacks them all."""
+    """Return whether a packed record has a run with one of these ids; unpacks all records."""
     sound = (record for record in _records(connection) if record)
     return any(run.run_id in ids for record in sound for run in unpack(record))
 
@@ -51,9 +51,9 @@ def is_packed(connection: Connection, ids: set[str]) -> bool:
 def add_packed(
     connection: Connection, record: Row | None, unsaid: set[str], new: Sequence[Run]
 ) -> list[Run]:
-    """Keep those runs of a record that are new; return the new ones that need rows.
+    """Store the new runs of a record; return those of them that need rows.
 
-    unsaid: the ids of runs that the record can't say.
+    unsaid: ids of runs that the record can't represent.
     """
     if record is None or any(_records(connection, _is_at(record))):
         return list(new)
@@ -67,7 +67,7 @@ def add_packed(
 
 
 def save_packed(connection: Connection, runs: Iterable[Run]) -> list[Run]:
-    """Keep runs that have no rows as they are now; return those that need rows by now."""
+    """Store the present state of runs without rows; return those that need rows now."""
     submissions: dict[tuple[str, float], list[Run]] = defaultdict(list)
     for run in runs:
         submissions[run.sweep_id, run.created_at].append(run)

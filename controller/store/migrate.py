@@ -1,7 +1,7 @@
-"""Bring a store's schema up to date, or write the migration that does.
+"""Upgrades of a store's schema, and writing of migrations.
 
-`python -m controller.store.migrate "add what"` writes the migration from the newest schema to
-that of tables.py. Imported only where it is used: alembic is slow to load.
+`python -m controller.store.migrate "add what"` writes the migration from the newest schema to that
+of tables.py. Import this only where it is used: alembic is slow to load.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def upgrade(connection: Connection, scripts: str = SCRIPTS) -> None:
 
 
 def revise(message: str, scripts: str = SCRIPTS) -> None:
-    """Write the migration from the newest schema to that of tables.py, to be read and mended."""
+    """Write the migration from the newest schema to that of tables.py, for review."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         upgrade(connection, scripts)
@@ -33,7 +33,7 @@ def revise(message: str, scripts: str = SCRIPTS) -> None:
 
 
 def configuration(connection: Connection | None, scripts: str = SCRIPTS) -> Config:
-    """Make alembic's configuration here: there is no ini file, and logging is left alone."""
+    """Return alembic's configuration, without an ini file and without changes to logging."""
     config = Config()
     config.set_main_option("script_location", scripts)
     config.attributes["connection"] = connection

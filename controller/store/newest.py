@@ -1,4 +1,4 @@
-"""Queries for the newest outcomes of each kind, by their numbers."""
+"""Queries for the numbers of the newest outcomes of each kind."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NEWEST_RESULTS = (
         tables.cells.c.profiled,
     )
 )
-"""Of each device, workload, stack, scenario, number format and validity, profiled or not."""
+"""For each device, workload, stack, scenario, number format, validity, profiled or not."""
 
 
 def newest_asked(kind: str) -> Select[int]:
     """Return the query for the newest results, or failures, of cells that asked for a delegate.
 
-    Of each device, workload, stack, delegate and number format; failures of each blame and kind,
-    since some say nothing of the device.
+    One for each device, workload, stack, delegate and number format; failures also for each blame
+    and kind, since some don't concern the device.
     """
     outcomes, cells = tables.outcomes, tables.cells
     asked: list[ColumnElement[str]] = [_KNOBS[name].as_string() for name in DELEGATE_KNOBS]

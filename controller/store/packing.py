@@ -1,8 +1,8 @@
-"""Runs that have never been leased, packed: one record for all of a submission. Pure.
+"""Packed storage of runs that have never been leased: one record a submission. Pure.
 
-What tells such runs apart follows from their cells and their places, and most are in one state.
-So a record holds the cells, compressed, each word of theirs once; and the states, run-length coded.
-A place that says nothing is that of a run with a row of its own.
+Such runs differ only in their cells and positions, and most are in the same state. So a record
+holds the cells, compressed, with each distinct text once; and the states, run-length coded. A
+position without a state belongs to a run with a row of its own.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from controller.store.scanning import Row
 from controller.store.sealing import seal_of_row
 
 MAX_RUNS: Final = 2**16
-"""Of one record."""
+"""Most runs of a record."""
 MAX_TEXT: Final = 2**24
-"""Bytes of a record's cells before they are compressed."""
+"""Most bytes of a record's cells before compression."""
 ASKED: Final = tuple(name for name in Cell.model_fields if name != "knobs")
 
 State = tuple[str, int | None, float | None] | None
-"""Of a run that has no row: its state, resumed_after and queued_at."""
+"""State, resumed_after and queued_at of a run without a row; None for a run with a row."""
 
 
 def pack(runs: Sequence[Run]) -> tuple[Row | None, list[Run]]:
-    """Return the record of a submission's runs, and those that it can't say."""
+    """Return the record of a submission's runs, and the runs that it can't represent."""
     by_position = {run.position: run for run in runs}
     grid = _grid_of(by_position) if len(by_position) == len(runs) else None
     cells = _pack_cells(grid.cells) if grid else None
@@ -53,14 +53,15 @@ def pack(runs: Sequence[Run]) -> tuple[Row | None, list[Run]]:
 
 
 def with_states(row: Row, states: Iterable[State]) -> Row:
-    """Return a record whose runs are in other states now."""
+    """Return the record with new states of its runs."""
     spans = [[len([*same]), *(state or ())] for state, same in groupby(states)]
     changed = {**row, "spans": spans}
     return {**changed, "checksum": seal_of_row(tables.unleased, changed)}
 
 
 def states_of(row: Row) -> list[State]:
-    """Return the state at each place of a sound record; raises ValueError of what it can't be."""
+    """Return the state at each position of a sound record; raises ValueError if it is
+    inconsistent."""
     return [state for count, state in _spans_of(row) for _ in range(count)]
 
 
@@ -77,24 +78,24 @@ def _spans_of(row: Row) -> list[tuple[int, State]]:
 
 
 def state_of(run: Run) -> State:
-    """Return what a record says of a run; None: it needs a row."""
+    """Return a run's state for a record, or None if the run needs a row."""
     return None if run.attempts else (run.state.value, run.resumed_after, run.queued_at)
 
 
 def counted(row: Row) -> Counter[str]:
-    """Return how many runs of a record are in each state; none if it isn't understood."""
+    """Return the number of a record's runs in each state; empty if the record isn't understood."""
     counts: Counter[str] = Counter()
     try:
         for count, state in _spans_of(row):
             if state:
                 counts[state[0]] += count
     except ValueError:
-        return Counter()  # it is named when it is unpacked
+        return Counter()  # reported when it is unpacked
     return counts
 
 
 def unpack(row: Row) -> list[Run]:
-    """Return the runs of a sound record; raises ValueError of what it can't be."""
+    """Return the runs of a sound record; raises ValueError if it is inconsistent."""
     states = states_of(row)
     try:
         cells = [*_unpack_cells(row["cells"])]
@@ -116,7 +117,7 @@ def _in_state(run: Run, state: tuple[str, int | None, float | None]) -> Run:
 
 
 def _grid_of(by_position: dict[int, Run]) -> Grid | None:
-    """Return the grid that most of some runs may be of; None if there is none."""
+    """Return the grid that most of the runs fit, or None."""
     first = by_position.get(0)
     repeats = 1 + max((run.repeat for run in by_position.values()), default=0)
     width = sum(run.repeat == 0 for run in by_position.values())
@@ -127,7 +128,7 @@ def _grid_of(by_position: dict[int, Run]) -> Grid | None:
 
 
 def _pack_cells(cells: Sequence[Cell]) -> bytes | None:
-    """Return cells as a table of the numbers of their words, by columns; None if it is too long."""
+    """Return cells as a table of text numbers, by columns; None if it is too long."""
     words: dict[str, int] = {}
     rows = [
         [words.setdefault(canonical_json(word), len(words)) for word in _words(cell)]
@@ -145,7 +146,7 @@ def _words(cell: Cell) -> list[Any]:
 
 
 def _unpack_cells(packed: bytes) -> Iterator[Cell]:
-    """Yield the cells; never takes more memory than the longest that was ever packed."""
+    """Yield the cells; never uses more memory than the longest record that can be packed."""
     reading = zlib.decompressobj()
     text = reading.decompress(packed, MAX_TEXT)
     if not reading.eof:

@@ -1,4 +1,4 @@
-"""What the controller asks of a store. One process owns the writes; anyone may read."""
+"""The interface of the store. One process owns the writes; anyone may read."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from controller.contracts.run import Run, RunChange
 
 
 class StoreWriter(Protocol):
-    """The controller's side. Every call is one durable transaction: it is all there, or none."""
+    """The controller's interface. Every call is one durable transaction: all or nothing."""
 
     def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
-        """Keep a sweep and those of its runs that are new; returns the new ones.
+        """Store a sweep and those of its runs that are new; return the new ones.
 
-        Called at each submission; the same sweep submitted twice returns [] the second time.
+        Called at each submission; submitting the same sweep again returns [].
         """
         ...
 
     def save_runs(self, changes: Sequence[RunChange]) -> None:
-        """Keep runs as they are now, with their outcomes; called after each lifecycle event.
+        """Store the present state of runs, with their outcomes; called after each lifecycle event.
 
-        Saving the same change twice keeps it once.
+        Saving the same change twice stores it once.
         """
         ...
 
@@ -43,17 +43,17 @@ class StoreWriter(Protocol):
         devices: Sequence[RegisteredDevice],
         events: Sequence[DeviceHistoryEntry] = (),
     ) -> None:
-        """Keep an agent and its devices; called when one registers, goes or comes back."""
+        """Store an agent and its devices; called when one registers, goes or comes back."""
         ...
 
     def save_devices(
         self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry]
     ) -> None:
-        """Keep devices; called when a person, a failure or the end of a booking changes them."""
+        """Store devices; called when a person, a failure or the end of a booking changes them."""
         ...
 
     def save_token(self, token: Token) -> None:
-        """Keep a submitter's token; called when it is made, and when it is revoked."""
+        """Store a submitter's token; called when it is created and when it is revoked."""
         ...
 
     def close(self) -> None:
@@ -62,13 +62,14 @@ class StoreWriter(Protocol):
 
 
 class StoreReader(Protocol):
-    """Everyone's side; consistent at each call, never blocked by the writer.
+    """Everyone's interface; consistent within each call, never blocked by the writer.
 
-    What is damaged is left out and named; StoreDamaged is raised where nothing can be read.
+    Damaged records are left out and reported; StoreDamaged is raised if nothing can be read.
     """
 
     def damage(self) -> list[str]:
-        """Return what could not be read so far, and why; called where all has to be there."""
+        """Return what could not be read so far, and why; called where a complete store is
+        needed."""
         ...
 
     def sweeps(self) -> list[SweepRecord]:
@@ -80,30 +81,31 @@ class StoreReader(Protocol):
         ...
 
     def run(self, run_id: str) -> Run | None:
-        """Return one run, or None; called when a report comes for a run that has ended."""
+        """Return one run, or None; called for a report about a run that has ended."""
         ...
 
     def tally(self, sweep_id: str) -> SweepTally:
-        """Return how a sweep stands; called at each change that someone watches from elsewhere."""
+        """Return the state counts of a sweep; called at each change that is watched from
+        elsewhere."""
         ...
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
-        """Return results that count, oldest first (and the late ones, `counted` false, after)."""
+        """Return counted results, oldest first, then the late ones (`counted` false)."""
         ...
 
     def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and INVALID results that count, profiled and not, oldest first.
+        """Return the newest VALID and INVALID counted results, profiled and not, oldest first.
 
-        Of each device, workload, stack, scenario and number format. Called once, at the start of
-        the controller.
+        For each device, workload, stack, scenario and number format. Called once, at the
+        controller's start.
         """
         ...
 
     def newest_capabilities(self) -> list[Capability]:
-        """Return what the newest outcomes that asked for a delegate came to, oldest first.
+        """Return the newest outcomes of cells that asked for a delegate, oldest first.
 
-        Of each device, workload, stack, delegate and number format. Called once, at the start of
-        the controller.
+        For each device, workload, stack, delegate and number format. Called once, at the
+        controller's start.
         """
         ...
 
@@ -120,21 +122,21 @@ class StoreReader(Protocol):
         ...
 
     def history(self, device_id: str) -> list[DeviceHistoryEntry]:
-        """Return what is known of a device's past, oldest first; its attempts among it."""
+        """Return a device's history with its attempts, oldest first."""
         ...
 
     def tokens(self) -> list[Token]:
-        """Return every token that was ever made, by name."""
+        """Return every token ever created, by name."""
         ...
 
     def spent(self, since: float) -> list[Spent]:
-        """Return the device time of attempts that ended since then; called once, at the start."""
+        """Return the device time of attempts that ended since a time; called once, at the start."""
         ...
 
     def took(self) -> list[Took]:
-        """Return how long each attempt with a result took; called when a sweep is planned."""
+        """Return the time that each attempt with a result took; called when a sweep is planned."""
         ...
 
 
 class Store(StoreWriter, StoreReader, Protocol):
-    """Both sides in one."""
+    """The interfaces of writing and reading."""

@@ -1,4 +1,4 @@
-"""The reading side of the SQLite store; one snapshot a call, never in the writer's way."""
+"""Reading of the SQLite store; each call reads one snapshot and never blocks the writer."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
-# A damaged state is neither: such a run is looked at with the open ones, and noted.
+# A damaged state is neither: such a run is read with the open ones, and reported.
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
 
 class SqliteReader:
     """Reads a store through connections of its own; implements StoreReader.
 
-    What is damaged is left out; `tell` is given a line about each, once.
+    Damaged records are left out; `tell` receives a line about each, once.
     """
 
     def __init__(self, path: Path, tell: Callable[[str], None] = log.error) -> None:
@@ -73,7 +73,7 @@ class SqliteReader:
         return [f"{what}: {why}" for what, why in self._told]
 
     def note_of_log(self, why: str | None) -> None:
-        """Note what the write-ahead log has lost, if anything; called once, first."""
+        """Record a loss of the write-ahead log, if any; called once, first."""
         if why:
             self._note("the end of the write-ahead log, and so the newest of what was stored", why)
 
@@ -132,16 +132,16 @@ class SqliteReader:
         return SweepTally(runs=states, valid=found, lost=max(0, expected - sum(states.values())))
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
-        """Return results that count, oldest first (and the late ones, `counted` false, after)."""
+        """Return counted results, oldest first, then the late ones (`counted` false)."""
         rows = self._outcomes("result", sweep_id)
         found = self._made(rows, result_of, "the result of run", "run_id")
         return sorted(found, key=lambda result: not result.counted)
 
     def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and the newest INVALID result that count, oldest first.
+        """Return the newest VALID and the newest INVALID counted result, oldest first.
 
-        Of each device, workload, stack, scenario and number format; paired comparisons are no
-        result of one.
+        For each device, workload, stack, scenario and number format; results of paired comparisons
+        are left out.
         """
         before = len(self._told)
         try:
@@ -151,13 +151,13 @@ class SqliteReader:
         except StoreDamaged:
             rows = []
         if not rows or len(self._told) > before:
-            rows = newest_among(self._outcomes("result", None))  # of what is left
+            rows = newest_among(self._outcomes("result", None))  # from what is left
         return self._made(rows, newest_of, "the result of run", "run_id")
 
     def newest_capabilities(self) -> list[Capability]:
-        """Return what the newest outcomes that asked for a delegate came to, oldest first.
+        """Return the newest outcomes of cells that asked for a delegate, oldest first.
 
-        Of each device, workload, stack, delegate and number format.
+        For each device, workload, stack, delegate and number format.
         """
         found: list[StoredResult | StoredFailure] = [
             *self._made(self._asked("result"), result_of, "the result of run", "run_id"),
@@ -186,17 +186,17 @@ class SqliteReader:
         with transaction(self._readers, self._path, read_only=True) as connection:
             found = Snapshot(connection, lambda what, _: noted.append(what))
             rows = found.records(tables.agents, "agent", "agent_id")
-        # No agent is ever deleted: their row ids are without gaps.
+        # Agents are never deleted, so their row ids have no gaps.
         gone = max((row["row_id"] for row in rows), default=0) > len(rows)
         return (
             bool(noted) or gone or len(self._made(rows, agent_of, "agent", "agent_id")) < len(rows)
         )
 
     def history(self, device_id: str) -> list[DeviceHistoryEntry]:
-        """Return what is known of a device's past, oldest first; its attempts among it."""
+        """Return a device's history with its attempts, oldest first."""
         what = "an event of device"
         with self._snapshot() as (snapshot, _):
-            # What is of no device is damaged, and may be of this one.
+            # An event without a device is damaged, and may belong to this device.
             only = Only("device_id", snapshot.other_devices(device_id), none_of=True)
             told = snapshot.events(only)
             tried = snapshot.records(tables.attempts, "an attempt of run", "run_id", only)
@@ -206,30 +206,30 @@ class SqliteReader:
         return sorted(found, key=lambda event: event.at)
 
     def events(self) -> int:
-        """Return how many events there are in the histories of all devices."""
+        """Return the number of events in the histories of all devices."""
         with self._snapshot() as (snapshot, _):
             return len(snapshot.events())
 
     def sound_rows(self) -> dict[Table, list[Row]]:
-        """Return the rows of all that is sound, each table after those it refers to."""
+        """Return all sound rows, each table after those it refers to."""
         with self._snapshot() as (snapshot, _):
             return snapshot.sound_rows()
 
     def tokens(self) -> list[Token]:
-        """Return every token that was ever made, by name."""
+        """Return every token ever created, by name."""
         with self._snapshot() as (snapshot, _):
             rows = snapshot.records(tables.tokens, "the token of", "name")
         found = self._made(rows, token_of, "the token of", "name")
         return sorted(found, key=lambda token: token.name)
 
     def spent(self, since: float) -> list[Spent]:
-        """Return the device time of each attempt that has ended since then, oldest first."""
+        """Return the device time of each attempt that ended since a time, oldest first."""
         with self._snapshot() as (snapshot, _):
             rows = snapshot.ended(since)
         return self._made(rows, spent_of, "an attempt of run", "run_id")
 
     def took(self) -> list[Took]:
-        """Return how long each attempt that ended in a result took, oldest first."""
+        """Return the time that each attempt with a result took, oldest first."""
         with self._snapshot() as (snapshot, _):
             runs = snapshot.runs()
         tries = [{**run, **attempt} for run, attempts in runs for attempt in attempts]
@@ -241,7 +241,7 @@ class SqliteReader:
         """Release the store's file; called once, last."""
         self._readers.dispose()
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     @contextmanager
     def _snapshot(self) -> Iterator[tuple[Snapshot, Connection]]:
@@ -254,7 +254,7 @@ class SqliteReader:
             self._tell(f"cannot read {what}: {why}. It is left out; see: benchfarm store check")
 
     def _unpacked(self, packed: Iterable[Row], with_rows: Container[str]) -> Iterator[Run]:
-        """Yield runs that have no rows."""
+        """Yield the packed runs that have no rows."""
         for runs in self._made(packed, unpack, "the never leased runs of sweep", "sweep_id"):
             for run in runs:
                 if run.run_id in with_rows:
@@ -268,7 +268,8 @@ class SqliteReader:
             return snapshot.outcomes(kind, ids)
 
     def _asked(self, kind: str) -> list[Measured]:
-        """Return the newest results, or failures, that asked for a delegate; all if damaged."""
+        """Return the newest results, or failures, of cells with a delegate; all of them if
+        damaged."""
         before = len(self._told)
         try:
             with self._snapshot() as (snapshot, connection):
@@ -281,7 +282,7 @@ class SqliteReader:
     def _made(
         self, rows: Iterable[Any], make: Callable[[Any], Item], noun: str, key: str
     ) -> list[Item]:
-        """Return what sound rows say to this release; note those that it does not understand."""
+        """Return the records of sound rows; report those that this release does not understand."""
         found = []
         for said in rows:
             try:

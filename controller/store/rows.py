@@ -33,14 +33,14 @@ from controller.store import tables
 from controller.store.sealing import seal_of_outcome, seal_of_row, seal_of_run
 
 Row = Mapping[str, Any]
-"""A row by column name; what a contract says goes through its own validation on the way back."""
+"""A row by column name; its values are validated by the contract when it is read."""
 
 OUTCOME_COLUMNS = ("type", "validity", "blame", "kind", "message")
-"""What an outcome says that has a column of its own; the rest is its document."""
+"""Fields of an outcome with a column of their own; the others are in its document."""
 
 
 def sweep_row(record: SweepRecord, runs: int) -> Row:
-    """Return the row of `sweeps`; runs: how many it has."""
+    """Return the row of `sweeps`; runs: the number of the sweep's runs."""
     row = {
         "sweep_id": record.sweep_id,
         "name": record.sweep.name,
@@ -65,7 +65,7 @@ def sweep_of(row: Row) -> SweepRecord:
 
 
 def cell_row(cell: Cell) -> Row:
-    """Return the row of `cells`, which the checksums of its runs cover."""
+    """Return the row of `cells`; the checksums of its runs cover it."""
     return {**cell.model_dump(mode="json"), "cell_key": cell.key}
 
 
@@ -90,15 +90,15 @@ def run_of(tried: tuple[Row, list[Row]]) -> Run:
 
 
 def attempt_rows(run: Run) -> list[Row]:
-    """Return the rows of `attempts`, without what the store knows of their devices."""
-    # When a lease runs out is the living controller's to know: nothing reads that column.
+    """Return the rows of `attempts`, without the facts about their devices."""
+    # Only the running controller knows when a lease expires; nothing reads that column.
     kept = {"run_id": run.run_id, "expires_at": 0.0}
     rows = [{**kept, **attempt.model_dump(mode="json")} for attempt in run.attempts]
     return [_sealed(tables.attempts, row) for row in rows]
 
 
 def outcome_row(run: Run, record: OutcomeRecord, leased: Row) -> Row:
-    """Return the row of `outcomes`; leased: the attempt's row, which knows what its device was."""
+    """Return the row of `outcomes`; leased: the attempt's row, with the facts about its device."""
     said = record.outcome.model_dump(mode="json", exclude={"metrics"})
     columns = {name: said.pop(name, None) for name in OUTCOME_COLUMNS}
     row = {
@@ -127,7 +127,8 @@ def measurement_rows(record: OutcomeRecord) -> list[Row]:
 
 
 def result_of(measured: tuple[Row, list[Row]]) -> StoredResult:
-    """Return a result: a row that joins `outcomes`, `attempts`, `runs`, and its `measurements`."""
+    """Return the result of a row that joins `outcomes`, `attempts` and `runs`, and its
+    `measurements`."""
     row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit", "samples")) for m in measurements}
     fields = _only(row, StoredResult.model_fields)
@@ -135,7 +136,8 @@ def result_of(measured: tuple[Row, list[Row]]) -> StoredResult:
 
 
 def newest_among(results: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
-    """Return the newest of each kind among results by age: see SqliteReader.newest_results."""
+    """Return the newest of each kind from results sorted by age: see
+    SqliteReader.newest_results."""
     series = ("device_id", "workload", "stack", "scenario", "validity", "profiled")
     newest: dict[tuple[Any, ...], tuple[Row, list[Row]]] = {}
     for row, measurements in results:
@@ -146,7 +148,7 @@ def newest_among(results: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, li
 
 
 def newest_of(measured: tuple[Row, list[Row]]) -> NewestResult:
-    """Return what stays of a result, see `result_of`."""
+    """Return the short form of a result, see `result_of`."""
     row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
     fields = _only(row, NewestResult.model_fields)
@@ -216,7 +218,7 @@ def event_of(row: Row) -> DeviceHistoryEntry:
 
 
 def attempt_event_of(row: Row) -> DeviceHistoryEntry:
-    """Return what a row of `attempts` was in the life of its device."""
+    """Return the history entry of its device for a row of `attempts`."""
     ended = row["ended_at"]
     ending = f"{row['state']} after {ended - row['leased_at']:.1f} s" if ended else "still runs"
     return DeviceHistoryEntry(
@@ -238,7 +240,7 @@ def spent_of(row: Row) -> Spent:
 
 
 def took_of(row: Row) -> Took:
-    """Return how long the attempt of a row that joins it, its run and cell took."""
+    """Return the time that an attempt took, from a row that joins it, its run and cell."""
     seconds = row["ended_at"] - row["leased_at"]
     fields = _only({**row, "device": row["device_id"]}, Took.model_fields)
     return Took.model_validate({**fields, "seconds": seconds})

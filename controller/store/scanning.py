@@ -1,4 +1,4 @@
-"""Reading tables past what is damaged: no index is trusted, and no row costs another."""
+"""Reading of damaged tables: no index is trusted, and a damaged row hides no other."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ Note = Callable[[str, str], None]
 """Called with what can't be read, and why."""
 
 FAULTS = (DatabaseError, MemoryError, UnicodeDecodeError)
-"""What reading may raise: lengths that are none, and messages that name what is no text, too."""
+"""Errors of reading: also from impossible lengths, and from messages with invalid text."""
 
 DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_TOOBIG)
 
 CHUNK = 1024
 SMALLEST_ROW = 16
-"""Bytes that a row takes at least: a file has no more rows than that, whatever an id says."""
+"""Least bytes of a row; limits the number of rows in a file, whatever a row id says."""
 
 DAMAGE_WORDS = ("decode to UTF-8", "no such table", "no such column")
 
 _ROW_ID: Column[int] = Column("row_id", Integer)
 
 LONGEST_GAP = 1024
-"""So many unreadable rows on end, and what is behind them is looked for from the other end."""
+"""After this many unreadable rows in sequence, reading continues from the other end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """Rows that have one of some values in a column, or none of them."""
+    """A condition on a column: one of some values, or none of them."""
 
     column: str
     values: Collection[str | int]
@@ -51,12 +51,12 @@ class Only:
         return f" WHERE [{self.column}] {said} (SELECT value FROM json_each(:values))"
 
     def keeps(self, row: Row) -> bool:
-        """Tell whether a row is one of these."""
+        """Return whether a row fulfils the condition."""
         return (row[self.column] in self.values) is not self.none_of
 
 
 def is_damage(error: BaseException) -> bool:
-    """Tell whether SQLite could not make sense of the file, rather than reach it."""
+    """Return whether an error means damage to the file, rather than failed access."""
     if isinstance(error, MemoryError | UnicodeDecodeError):
         return True
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -72,9 +72,9 @@ def scan(
     *,
     keyed: bool = False,
 ) -> list[Row]:
-    """Return the rows of a table by their row ids, those that SQLite can reach; note the others.
+    """Return the rows of a table by row id that SQLite can read; note the others.
 
-    keyed: trust its indices, and raise DatabaseError where they are damaged.
+    keyed: trust the table's indices, and raise DatabaseError if they are damaged.
     """
     where, order = (only.sql if only else ""), ("" if keyed else " ORDER BY rowid")
     values = {"values": json.dumps(list(only.values))} if only else {}
@@ -88,7 +88,8 @@ def scan(
 
 
 def _rows(connection: Connection, table: Table, rest: str, values: Row) -> list[Row]:
-    # In brackets a name is a column's; in quotes it may be a string, where that column is gone.
+    # Brackets always mean a column; a quoted name could be read as a string if the column is
+    # missing.
     names = ", ".join(f"[{column.name}]" for column in table.columns)
     query = text(f"SELECT {names}, rowid AS [row_id] FROM {table.name} {rest}")
     typed = query.columns(*table.columns, _ROW_ID)
@@ -96,10 +97,10 @@ def _rows(connection: Connection, table: Table, rest: str, values: Row) -> list[
 
 
 class _Rescue:
-    """Reads what can be reached of a table: by row ids, then in its order from both of its ends.
+    """Reads the reachable rows of a table: by row ids, then in table order from both ends.
 
-    Parts that can't be read are halved until single rows are left. Where a page is missing, only
-    the row ids behind it lead on; where a row id is damaged, only the order of its page does.
+    Unreadable parts are halved down to single rows. Where a page is missing, only the row ids
+    behind it lead on; where a row id is damaged, only the order of its page does.
     """
 
     def __init__(self, connection: Connection, table: Table, note: Note) -> None:
@@ -123,7 +124,7 @@ class _Rescue:
                 self._places_lost, reach = 0, self._reach(order)
                 for place in range(0, reach, CHUNK):
                     self._by_place(order, place, min(CHUNK, reach - place))
-        if self._gap:  # what there may have been behind the last one that was found
+        if self._gap:  # row ids behind the last row found
             del self._lost[-self._gap :]
             self._note(f"the last rows of table {self._table.name}", "SQLite cannot reach them")
         spans = _spans([number for number in self._lost if number not in self._found])
@@ -132,7 +133,8 @@ class _Rescue:
         return [self._found[number] for number in sorted(self._found)]
 
     def _last(self) -> int:
-        """Return the last row id that the table or one of its indices knows, at least."""
+        """Return the last row id to look for: the highest of the table and its indices, if
+        readable."""
         name = self._table.name
         ways = ["NOT INDEXED", *(f"INDEXED BY [{index}]" for index in self._indices())]
         known = [self._scalar(f"SELECT max(rowid) FROM {name} {way}") for way in ways]
@@ -143,7 +145,7 @@ class _Rescue:
     def _indices(self) -> list[str]:
         try:
             found = self._connection.exec_driver_sql(f"PRAGMA index_list({self._table.name})")
-            return [row[1] for row in found if not row[4]]  # partial ones hold some rows only
+            return [row[1] for row in found if not row[4]]  # partial indices have only some rows
         except FAULTS:
             return []
 
@@ -171,7 +173,7 @@ class _Rescue:
             self._by_place(order, begin + half, count - half)
 
     def _reach(self, order: str) -> int:
-        """Return over how many rows SQLite gets, whether or not it can read them."""
+        """Return the number of rows that SQLite can step over, readable or not."""
         rows = f"SELECT rowid FROM {self._table.name} NOT INDEXED ORDER BY rowid {order}"
         good, bad = 0, 0
         while (not bad or bad - good > 1) and good < self._possible:
@@ -186,7 +188,7 @@ class _Rescue:
         return good
 
     def _read(self, rest: str, *values: int) -> bool:
-        """Read some rows; the driver tries first, which is quick to fail."""
+        """Read some rows; the driver tries first, since it fails fast."""
         rest = f"NOT INDEXED {rest}"
         try:
             driver = self._connection.connection.dbapi_connection
@@ -205,7 +207,7 @@ class _Rescue:
         return True
 
     def _scalar(self, query: str) -> int | None:
-        """Return the one number of a query's answer; None if SQLite can't read what it takes."""
+        """Return a query's single number; None if SQLite can't read the data for it."""
         try:
             return int(self._connection.exec_driver_sql(query).scalar() or 0)
         except FAULTS as error:
@@ -216,7 +218,7 @@ class _Rescue:
 
 @contextmanager
 def _any_text(connection: Connection) -> Iterator[None]:
-    """Have text that is no UTF-8 read as it is: its row is damaged, and is to be named."""
+    """Read text that is not UTF-8 as bytes, since its row is damaged and must be reported."""
     driver = connection.connection.dbapi_connection
     assert isinstance(driver, sqlite3.Connection)
     driver.text_factory = lambda raw: raw.decode(errors="surrogateescape")
@@ -227,7 +229,7 @@ def _any_text(connection: Connection) -> Iterator[None]:
 
 
 def _spans(numbers: list[int]) -> list[str]:
-    """Return rising numbers as rows and spans of rows."""
+    """Return ascending numbers as rows and ranges of rows."""
     if not numbers:
         return []
     breaks = [i + 1 for i, (a, b) in enumerate(pairwise(numbers)) if b != a + 1]

@@ -1,8 +1,8 @@
-"""Checksums of what is stored, so that damage is found before anything is shown. Pure.
+"""Checksums of stored records, so that damage is found before anything is shown. Pure.
 
-A checksum covers what a record says, not how the tables divide it: the one of a run covers its
-attempts, the one of an outcome its measurements and where it came from. What was written is never
-taken for something else, whichever bytes of the file have changed.
+A checksum covers a record, however the tables divide it: that of a run covers its attempts, that of
+an outcome its measurements and its origin. So no change of bytes in the file makes a record pass
+for another.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from controller.contracts.sweep import Cell
 from controller.store import tables
 
 HEX_DIGITS = 32
-"""Of a checksum: 128 bits of SHA-256."""
+"""Length of a checksum: 128 bits of SHA-256."""
 
 ORIGIN = ("device_kind", "virtual", "sweep_id", "cell_key", "repeat", "knobs", "versus")
-"""What a result or failure shows of its attempt and its run."""
+"""Columns of attempt and run that a result or failure shows."""
 
 RUN = (*(n for n in (*Run.model_fields, *Cell.model_fields) if n not in ("cell", "attempts")),)
 MEASUREMENT = ("value", "unit", "samples")
 
 _UNSEALED = {
-    # What a device was is looked up at an attempt's first save, and covered by its outcome.
+    # Facts about the device are read at an attempt's first save, and covered by its outcome.
     tables.attempts.name: {"device_kind", "virtual"},
 }
 
 
 def seal_of_row(table: Table, row: Mapping[str, Any]) -> str:
-    """Return the checksum of a row by itself, without what the store numbered."""
+    """Return the checksum of a row alone, without the numbers that the store assigned."""
     counter = table.autoincrement_column
     left_out = {"checksum", *({counter.name} if counter is not None else ())}
     left_out |= _UNSEALED.get(table.name, set())
@@ -60,7 +60,7 @@ def seal_of_outcome(
 
 
 def _seal(table: Table, said: Mapping[str, Any]) -> str:
-    # None is left out: a column that a later schema adds changes no checksum.
+    # None is left out, so that a column added by a later schema changes no checksum.
     known = {k: v for k, v in _plain(table, said, said).items() if v is not None}
     return digest(known, HEX_DIGITS)
 
@@ -68,7 +68,7 @@ def _seal(table: Table, said: Mapping[str, Any]) -> str:
 def _plain(
     table: Table, row: Mapping[str, Any], names: Sequence[str] | Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return some values of a row as they come back from the store: its reals are floats."""
+    """Return values of a row as the store returns them: reals are floats."""
     reals = _reals(table)
     return {n: _real(row[n]) if n in reals else _said(row[n]) for n in names}
 

@@ -1,6 +1,6 @@
-"""What one moment of a store says, record by record, each held against its checksum.
+"""A consistent snapshot of a store, with each record checked against its checksum.
 
-What is damaged or missing is noted and left out.
+Damaged or missing records are reported and left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Measured = tuple[Row, list[Row]]
 
 
 class Snapshot:
-    """Of one transaction; `note` is called with what can't be read, and why."""
+    """The records of one transaction; `note` is called with what can't be read, and why."""
 
     def __init__(self, connection: Connection, note: Note) -> None:
         self._connection = connection
@@ -41,7 +41,7 @@ class Snapshot:
     def records(
         self, table: Table, noun: str, key: str, only: Only | None = None, *, keyed: bool = False
     ) -> list[Row]:
-        """Return the sound rows of a table whose rows are records by themselves."""
+        """Return the sound rows of a table in which each row is a record."""
         sound = {}
         for row in scan(self._connection, table, self._note, only, keyed=keyed):
             if _fits(row, seal_of_row, table, row):
@@ -55,7 +55,7 @@ class Snapshot:
         return self.records(tables.sweeps, "sweep", "sweep_id")
 
     def runs(self, only: Only | None = None) -> list[TriedRun]:
-        """Return the sound runs of sound sweeps that have rows."""
+        """Return the sound runs with rows that belong to sound sweeps."""
         rows = self._run_rows(only)
         tried = self._attempts(_ids(rows) if only else None)
         found: dict[str, TriedRun] = {}
@@ -71,17 +71,17 @@ class Snapshot:
         return list(found.values())
 
     def unleased(self, only: Only | None = None) -> list[Row]:
-        """Return the sound records of sound sweeps' runs that have no rows: all, or a sweep's."""
+        """Return the sound packed records of sound sweeps: all, or one sweep's."""
         of_sweep = only if only and only.column == "sweep_id" else None
         return [row for row in self.packed(of_sweep) if self._has_sweep(row)]
 
     def packed(self, only: Only | None = None, *, keyed: bool = False) -> list[Row]:
-        """Return the sound records of runs that have no rows; keyed: see `scan`."""
+        """Return the sound packed records; keyed: see `scan`."""
         noun = "the never leased runs of sweep"
         return self.records(tables.unleased, noun, "sweep_id", only, keyed=keyed)
 
     def run(self, run_id: str) -> TriedRun | None:
-        """Return a sound run with a row: found by its keys, or in the whole table without them."""
+        """Return a sound run with a row, found by its key or, if that fails, in the whole table."""
         only = Only("run_id", [run_id])
         try:
             rows = self._run_rows(only, keyed=True)
@@ -95,7 +95,7 @@ class Snapshot:
         return next(iter(self.runs(only)), None)
 
     def ids_of(self, sweep_id: str) -> list[str]:
-        """Return the ids of a sweep's runs, of damaged ones, too."""
+        """Return the ids of a sweep's runs, damaged ones included."""
         only = Only("sweep_id", [sweep_id])
         rows = self._run_rows(only)
         self._count_runs(self._scan(tables.sweeps, only), rows, only)
@@ -104,7 +104,8 @@ class Snapshot:
     def outcomes(
         self, kind: str, ids: Sequence[str] | None = None, numbers: Sequence[int] | None = None
     ) -> list[Measured]:
-        """Return the sound results, or the sound failures, by age: all, or of some runs or ages."""
+        """Return the sound results, or the sound failures, by age: all, or those of some runs or
+        numbers."""
         rows = self._outcome_rows(kind, ids, numbers)
         chosen = ids if numbers is None else _ids(rows)
         of_these = None if chosen is None else Only("run_id", chosen)
@@ -114,7 +115,7 @@ class Snapshot:
             self._expect(kind, rows, runs, tried)
         measured: Mapping[tuple[Any, ...], list[Row]] = defaultdict(list)
         if kind == "result":
-            # A damaged page may show rows of another table; the checksum tells if one is missing.
+            # A damaged page may show rows of another table; the checksum reveals a missing one.
             scanned = self._scan(tables.measurements, of_these)
             possible = [one for one in scanned if isinstance(one["samples"], list)]
             measured = _grouped(possible, OUTCOME)
@@ -132,11 +133,11 @@ class Snapshot:
         return sorted(sound.values(), key=lambda pair: pair[0]["number"])
 
     def events(self, only: Only | None = None) -> list[Row]:
-        """Return the sound events of devices, as they happened."""
+        """Return the sound events of devices in their order."""
         return self.records(tables.device_events, "an event of device", "device_id", only)
 
     def sound_rows(self) -> dict[Table, list[Row]]:
-        """Return the rows of all that is sound, each table after those it refers to."""
+        """Return all sound rows, each table after those it refers to."""
         runs = self.runs()
         ids = {row["run_id"] for row, _ in runs}
         found = [*self.outcomes("result"), *self.outcomes("failure")]
@@ -167,7 +168,8 @@ class Snapshot:
         return [id_ for id_ in ids if isinstance(id_, str) and id_ != device_id]
 
     def ended(self, since: float) -> list[Row]:
-        """Return sound attempts that have ended since then, by their end, and whose each was."""
+        """Return the sound attempts that ended since a time, by their end, with the user of
+        each."""
         over = [r for r in self._scan(tables.attempts) if isinstance(r["ended_at"], float)]
         late = [row for row in over if row["ended_at"] > since]
         sound = [row for row in late if _fits(row, seal_of_row, tables.attempts, row)]
@@ -179,10 +181,10 @@ class Snapshot:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The place of each sound sweep in the queue."""
+        """Id of each sound sweep → its position in the queue."""
         return {row["sweep_id"]: place for place, row in enumerate(self.sweeps())}
 
-    # --- inside --------------------------------------------------------------------------------
+    # --- helpers -------------------------------------------------------------------------------
 
     def _has_sweep(self, row: Row) -> bool:
         if row["sweep_id"] in self.places:
@@ -222,7 +224,7 @@ class Snapshot:
         return [row for row in rows if row["type"] != OTHER[kind]]
 
     def _count_runs(self, sweeps: Iterable[Row], rows: Iterable[Row], only: Only | None) -> None:
-        """Note which sweeps have lost runs: each says how many it has."""
+        """Report sweeps with missing runs; each sweep stores the number of its runs."""
         if only and only.column == "run_id":
             return
         if only and only.column != "sweep_id":
@@ -237,14 +239,14 @@ class Snapshot:
                 self._note(said, MISSING)
 
     def _count_outcomes(self) -> None:
-        """Note how many outcomes are lost: the store counts them."""
+        """Report the number of missing outcomes; the store counts them."""
         query = "SELECT max(number), count(*) FROM outcomes NOT INDEXED"
         try:
             last, there = self._connection.exec_driver_sql(query).one()
         except FAULTS as error:
             if not is_damage(error):
                 raise
-            return  # what can't be read is noted
+            return  # unreadable records are reported elsewhere
         if last and last > there:
             self._note(f"{last - there} of {last} results and failures", MISSING)
 
@@ -255,7 +257,7 @@ class Snapshot:
         runs: Mapping[tuple[Any, ...], list[Row]],
         tried: Mapping[str, list[Row]],
     ) -> None:
-        """Note which outcomes are missing, by the states of runs and attempts."""
+        """Report missing outcomes, by the states of runs and attempts."""
         there = {(row["run_id"], row["attempt"]) for row in rows}
         state = AttemptState.SUCCEEDED if kind == "result" else AttemptState.FAILED
         for attempts in tried.values():
@@ -270,7 +272,7 @@ class Snapshot:
 
 
 def named(value: object) -> str:
-    """Return a name as it may be shown: of a damaged row it may be anything."""
+    """Return a name for display; in a damaged row it may be any value."""
     text = value if isinstance(value, str) else repr(value)
     return ascii(text[:80])[1:-1]
 
@@ -285,7 +287,7 @@ def _is_sound(row: Row, attempts: Sequence[Row]) -> bool:
 
 
 def _fits(row: Row, seal: Callable[..., str], *said: object) -> bool:
-    """Tell whether a row carries the checksum of what is said; some damage has none."""
+    """Return whether a row's checksum matches its content; False where none can be computed."""
     try:
         return row["checksum"] is not None and seal(*said) == row["checksum"]
     except (TypeError, ValueError, OverflowError, RecursionError):

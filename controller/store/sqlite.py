@@ -1,4 +1,4 @@
-"""The store on SQLite: one process holds the writer's lock, anyone may read."""
+"""The SQLite store: one process holds the writer's lock, anyone may read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from controller.store.writing import (
 
 
 class SqliteStore(SqliteReader):
-    """The one writer, which also reads; implements Store. Made by `open`."""
+    """The only writer, which also reads; implements Store. Created by `open`."""
 
     def __init__(self, path: Path, lock: ExitStack) -> None:
         super().__init__(path)
@@ -67,7 +67,7 @@ class SqliteStore(SqliteReader):
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Become the one writer of a store, making it or bringing its schema up to date.
+        """Become the only writer of a store; creates it, or upgrades its schema.
 
         Raises HomeUnusable if another process is the writer, or if the file can't be a store.
         """
@@ -78,7 +78,7 @@ class SqliteStore(SqliteReader):
             store.note_of_log(lost)
             if stored_revision(path) != tables.REVISION:
                 _migrate(path)
-            with store._writers.begin():  # fails here, not at the first result, if read-only
+            with store._writers.begin():  # a read-only file fails here, not at the first result
                 return store
         except DatabaseError as error:
             store.close()
@@ -93,7 +93,7 @@ class SqliteStore(SqliteReader):
         tell: Callable[[str], None] = log.error,
         release_revision: str = tables.REVISION,
     ) -> SqliteReader:
-        """Open a store to read, whether or not its writer lives; changes nothing.
+        """Open a store for reading, whether or not a writer runs; changes nothing.
 
         tell: given a line about each thing in it that is damaged. release_revision: the schema
         that this release reads. Raises NotFound if nothing was stored yet, HomeUnusable if the
@@ -117,16 +117,16 @@ class SqliteStore(SqliteReader):
         return reader
 
     def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
-        """Keep a sweep and those of its runs that are new; returns the new ones.
+        """Store a sweep and those of its runs that are new; return the new ones.
 
-        Raises StoreConflict if another sweep has a run of the same id, StoreUnavailable.
+        Raises StoreConflict if another sweep has a run of the same id, and StoreUnavailable.
         """
-        # Before the transaction, which keeps all other writers waiting.
+        # Before the transaction, which blocks all other writers.
         packed, unsaid = pack(runs)
         with self._transaction() as connection:
             known = ids_of_sweep(connection, record.sweep_id)
             if known is None:
-                return []  # which of them a damaged record had, nothing tells
+                return []  # the runs of a damaged record are unknown
             new = [run for run in runs if run.run_id not in known]
             others = {run.run_id for run in unsaid}
             self._require_free(connection, new, others)
@@ -135,13 +135,14 @@ class SqliteStore(SqliteReader):
         return new
 
     def save_runs(self, changes: Sequence[RunChange]) -> None:
-        """Keep runs as they are now, with their outcomes; raises StoreConflict, StoreUnavailable.
+        """Store the present state of runs, with outcomes; raises StoreConflict, StoreUnavailable.
 
-        An outcome is never overwritten: the same one again is kept once, another is refused.
+        An outcome is never overwritten: saving the same one again has no effect, another is
+        refused.
         """
         try:
             self._save_runs(changes, save_packed)
-        except StoreDamaged:  # a page of records that can't be read: the runs get rows
+        except StoreDamaged:  # a page of packed records can't be read: give the runs rows
             self._save_runs(changes, lambda _, runs: [*runs])
 
     def _save_runs(
@@ -149,7 +150,7 @@ class SqliteStore(SqliteReader):
         changes: Sequence[RunChange],
         rowless: Callable[[Connection, Iterable[Run]], list[Run]],
     ) -> None:
-        """rowless: keeps what has no rows, and returns which of it needs rows by now."""
+        """rowless: stores runs without rows, and returns those that need rows now."""
         runs = [change.run for change in changes]
         with self._transaction() as connection:
             there = sweeps_with_rows(connection, runs)
@@ -169,7 +170,7 @@ class SqliteStore(SqliteReader):
         devices: Sequence[RegisteredDevice],
         events: Sequence[DeviceHistoryEntry] = (),
     ) -> None:
-        """Keep an agent and its devices as they are now, and what happened to these."""
+        """Store the present state of an agent and its devices, and the devices' events."""
         with self._transaction() as connection:
             execute(connection, upsert(tables.agents), [agent_row(agent)])
             keep_devices(connection, devices, events)
@@ -177,12 +178,12 @@ class SqliteStore(SqliteReader):
     def save_devices(
         self, devices: Sequence[RegisteredDevice], events: Sequence[DeviceHistoryEntry]
     ) -> None:
-        """Keep devices as they are now, and what happened to them."""
+        """Store the present state of devices, and their events."""
         with self._transaction() as connection:
             keep_devices(connection, devices, events)
 
     def save_token(self, token: Token) -> None:
-        """Keep a token as it is now."""
+        """Store the present state of a token."""
         with self._transaction() as connection:
             execute(connection, upsert(tables.tokens), [token_row(token)])
 
@@ -194,14 +195,15 @@ class SqliteStore(SqliteReader):
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        # Threads take turns here: SQLite lets those who wait sleep, however short the others are.
+        # Threads take turns here, because SQLite makes waiting ones sleep even for short
+        # transactions.
         with self._writing, transaction(self._writers, self._path) as connection:
             yield connection
 
     def _require_free(self, connection: Connection, new: Sequence[Run], others: set[str]) -> None:
         """Raise StoreConflict if another sweep has a run of the same id.
 
-        others: the ids that don't follow from sweep, cell and repeat, and may be anyone's.
+        others: ids not derived from sweep, cell and repeat, so that any sweep may have them.
         """
         self._require_same_sweeps(new, sweeps_with_rows(connection, new))
         unusual = others & {run.run_id for run in new}
@@ -215,9 +217,9 @@ class SqliteStore(SqliteReader):
 
 
 def _migrate(path: Path) -> None:
-    from controller.store.migrate import upgrade  # slow to load, and needed by a new store only
+    from controller.store.migrate import upgrade  # slow to load; only for new stores
 
-    # SQLite alters a table by making it anew, which enforced foreign keys would forbid.
+    # SQLite alters a table by recreating it, which enforced foreign keys would forbid.
     engine = make_engine(path, "rwc", foreign_keys=False)
     try:
         with engine.begin() as connection:

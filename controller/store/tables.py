@@ -25,17 +25,17 @@ from sqlalchemy import (
 FIRST_REVISION = "0011"
 """The first migration: the schema of the first release, 0.2.0."""
 REVISION = "0011"
-"""The newest migration, and so the schema these tables are; older ones sort before it."""
+"""The newest migration, which these tables match; older ones sort before it."""
 
 
 class AnyBytes(TypeDecorator[bytes]):
-    """Bytes; damaged ones come back as whatever they are, not as what Python makes of it."""
+    """Bytes; a damaged value of another type is returned unchanged."""
 
     impl = LargeBinary
     cache_ok = True
 
     def result_processor(self, dialect: Dialect, coltype: object) -> None:
-        """Leave what is read as it is."""
+        """Return the stored value unchanged."""
 
 
 # Named, so that a migration can drop a constraint on SQLite.
@@ -58,12 +58,12 @@ agents = Table(
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
     Column("exporter", String),
-    # Who shut it out, when and why.
+    # Who revoked it, when and why.
     Column("revoked", JSON(none_as_null=True)),
     # Seconds by which its clock is ahead of the controller's.
     Column("clock_ahead_s", Float),
     Column("boot_id", String),
-    # Of all it says, see sealing.py; without one a row counts as damaged.
+    # Checksum of the record, see sealing.py; a row without one counts as damaged.
     Column("checksum", String),
 )
 
@@ -79,7 +79,7 @@ devices = Table(
     Column("host_cores", JSON, nullable=False),
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
-    # Quarantine, bookings, failures in a row, a person's labels.
+    # Quarantine, bookings, failures in a row, labels set by a person.
     Column("life", JSON(none_as_null=True)),
     Column("checksum", String),
 )
@@ -87,7 +87,7 @@ devices = Table(
 device_events = Table(
     "device_events",
     metadata,
-    # Counts events: a history's order does not depend on the clock.
+    # Numbers events, so that the order of a history does not depend on the clock.
     Column("number", Integer, primary_key=True),
     Column("device_id", ForeignKey(devices.c.device_id), nullable=False, index=True),
     Column("at", Float, nullable=False),
@@ -110,21 +110,21 @@ tokens = Table(
 sweeps = Table(
     "sweeps",
     metadata,
-    # Counts submissions: the queue's order does not depend on the clock.
+    # Numbers submissions, so that the order of the queue does not depend on the clock.
     Column("number", Integer, primary_key=True),
     Column("sweep_id", String, nullable=False, unique=True),
     Column("name", String, nullable=False, index=True),
     Column("generation", Integer, nullable=False),
     Column("submitted_at", Float, nullable=False),
     Column("document", JSON, nullable=False),
-    # Whose token it was submitted with.
+    # The user whose token submitted it.
     Column("user", String),
-    # How many runs it has, so that a lost one is missed.
+    # The number of its runs, so that a lost run is noticed.
     Column("runs", Integer),
     Column("checksum", String),
 )
 
-# Each once, however many runs it has: what a cell asks for can be long.
+# Each cell once for all its runs, since a cell can be long.
 cells = Table(
     "cells",
     metadata,
@@ -150,14 +150,14 @@ runs = Table(
     Column("deadline_s", Float, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("state", String, nullable=False, index=True),
-    # How many attempts it had when it was queued again.
+    # Number of attempts when it was last resumed.
     Column("resumed_after", Integer),
     Column("queued_at", Float),
     Column("checksum", String),
     Index("ix_runs_queue", "sweep_id", "position"),
 )
 
-# What of a submission has never been leased: one record, however many runs; see packing.py.
+# The runs of a submission that have never been leased, in one record; see packing.py.
 unleased = Table(
     "unleased",
     metadata,
@@ -166,7 +166,7 @@ unleased = Table(
     Column("deadline_s", Float, nullable=False),
     Column("repeats", Integer, nullable=False),
     Column("cells", AnyBytes, nullable=False),
-    # What state each run is in, in their order: how many, and which.
+    # The states of the runs in order, run-length coded.
     Column("spans", JSON, nullable=False),
     Column("checksum", String),
 )
@@ -177,7 +177,7 @@ attempts = Table(
     Column("run_id", ForeignKey(runs.c.run_id), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("device_id", ForeignKey(devices.c.device_id), nullable=False, index=True),
-    # What the device was when it was leased; it may be registered differently later.
+    # The device's kind at the lease; a later registration may change it.
     Column("device_kind", String, nullable=False),
     Column("virtual", Boolean, nullable=False),
     Column("agent_id", ForeignKey(agents.c.agent_id), nullable=False),
@@ -195,7 +195,7 @@ attempts = Table(
 outcomes = Table(
     "outcomes",
     metadata,
-    # Counts outcomes in the order they were kept, which is their age.
+    # Numbers outcomes in the order of storing: their age.
     Column("number", Integer, primary_key=True),
     Column("run_id", String, nullable=False),
     Column("attempt", Integer, nullable=False),
@@ -212,11 +212,11 @@ outcomes = Table(
     Column("message", Text),
     Column("started_at", Float, nullable=False),
     Column("recorded_at", Float, nullable=False),
-    # What the outcome says beyond these columns and its measurements.
+    # Fields of the outcome without a column, except its measurements.
     Column("document", JSON, nullable=False),
     Column("checksum", String),
     ForeignKeyConstraint(["run_id", "attempt"], [attempts.c.run_id, attempts.c.number]),
-    # An attempt given up as lost counts as a failure; what it reports later is kept beside that.
+    # A lost attempt counts as a failure; its later report is stored beside that.
     UniqueConstraint("run_id", "attempt", "counted"),
     Index(
         "ix_outcomes_series",

@@ -1,7 +1,7 @@
-"""What a write-ahead log has lost: SQLite drops all that is behind its first damaged frame.
+"""Losses in a write-ahead log: SQLite drops everything behind its first damaged frame.
 
-That is right for what a power cut left unfinished, and says nothing where it was damage.
-Format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+That is right after a power cut in a write, but silent if the frame is damaged. Format:
+https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 HEADER = struct.Struct(">8I")
 FRAME = struct.Struct(">6I")
 MAGIC = 0x377F0682
-"""Its last bit says that checksums are over big-endian words."""
+"""The last bit means that checksums are over big-endian words."""
 INDEX = struct.Struct("=16xI12x8s")
-"""Of the shared-memory file: the last frame of all commits, and the salts of its log."""
+"""Fields of the shared-memory file: the last committed frame, and the salts of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class _Frame:
     salts: bytes
     is_commit: bool
     is_whole: bool
-    """Whether its checksum, which goes on from that of the frame before, is right."""
+    """Whether its checksum, which continues that of the previous frame, is right."""
 
 
 def lost_commits(path: Path) -> str | None:
-    """Return what is wrong with the log of a store that no process writes to; None for nothing."""
+    """Return what is wrong with the log of a store that no process writes to, or None."""
     log = _content(path.with_name(f"{path.name}-wal"))
     index = _content(path.with_name(f"{path.name}-shm"))
     last, salts = INDEX.unpack_from(index) if len(index) >= INDEX.size else (0, b"")
@@ -49,12 +49,12 @@ def lost_commits(path: Path) -> str | None:
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file that the one writer of a store holds locked."""
+    """Return the file that the only writer of a store keeps locked."""
     return path.with_name(f"{path.name}.lock")
 
 
 def is_being_written(path: Path) -> bool:
-    """Tell whether a store's writer lives; takes no lock, which could stand in its way."""
+    """Return whether a store has a running writer; takes no lock, which could block one."""
     try:
         inode = lock_of(path).stat().st_ino
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is written to the store's tables, row by row, inside a transaction of the caller's."""
+"""Writing of rows to the store's tables, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def keep_devices(
     devices: Sequence[RegisteredDevice],
     events: Sequence[DeviceHistoryEntry],
 ) -> None:
-    """Keep devices as they are now, and what happened to them."""
+    """Store the present state of devices, and their events."""
     execute(connection, upsert(tables.devices), [device_row(d) for d in devices])
     execute(connection, insert(tables.device_events), [event_row(event) for event in events])
 
 
 def keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
-    """Insert a sweep; of one that is there already, only the number of its runs can change."""
+    """Insert a sweep; for an existing one, only the number of its runs can change."""
     sweeps = tables.sweeps
     mine = sweeps.c.sweep_id == record.sweep_id
     stored = connection.execute(select(sweeps).where(mine)).mappings().first()
@@ -49,14 +49,14 @@ def keep_sweep(connection: Connection, record: SweepRecord, runs: int) -> None:
 
 
 def keep_runs(connection: Connection, runs: Sequence[Run]) -> None:
-    """Give runs rows of their own, and their cells; of a cell that is there, damage is mended."""
+    """Insert rows for runs and their cells; a damaged row of an existing cell is replaced."""
     distinct = {row["cell_key"]: row for row in _cell_rows(runs).values()}
     execute(connection, upsert(tables.cells), list(distinct.values()))
     keep_rows(connection, runs)
 
 
 def keep_rows(connection: Connection, runs: Sequence[Run]) -> None:
-    """Keep runs that have rows as they are now, with their attempts."""
+    """Store the present state of runs that have rows, with their attempts."""
     cells = _cell_rows(runs)
     rows = [run_row(run, cells[id(run.cell)]) for run in runs]
     execute(connection, upsert(tables.runs), rows)
@@ -64,12 +64,12 @@ def keep_rows(connection: Connection, runs: Sequence[Run]) -> None:
 
 
 def _cell_rows(runs: Sequence[Run]) -> dict[int, Row]:
-    """Return the row of each cell by its identity: made once for all runs that share it."""
+    """Return the row of each cell by its identity; made once for all runs of the cell."""
     return {id_: cell_row(cell) for id_, cell in {id(run.cell): run.cell for run in runs}.items()}
 
 
 def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
-    # What its device was is read at an attempt's first save, and kept.
+    # The facts about its device are read at an attempt's first save, and then kept.
     device = select(tables.devices).where(tables.devices.c.device_id == bindparam("leased"))
     attempts = upsert(tables.attempts, keep=("device_kind", "virtual")).values(
         device_kind=device.with_only_columns(tables.devices.c.kind).scalar_subquery(),
@@ -80,7 +80,7 @@ def _keep_attempts(connection: Connection, runs: Sequence[Run]) -> None:
 
 
 def keep_outcome(connection: Connection, run: Run, record: OutcomeRecord) -> bool:
-    """Keep an outcome once; return False where another one of the same attempt is there."""
+    """Store an outcome once; return False if the attempt has a different one."""
     tries = tables.attempts
     leased = select(tries.c.device_kind, tries.c.virtual).where(
         tries.c.run_id == record.run_id, tries.c.number == record.attempt
@@ -102,7 +102,7 @@ def keep_outcome(connection: Connection, run: Run, record: OutcomeRecord) -> boo
 
 
 def upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
-    """Insert rows; where the primary key is there already, overwrite all but what to keep."""
+    """Insert rows; for an existing primary key, overwrite all columns but `keep`."""
     statement = insert(table)
     overwritten = [c.name for c in table.columns if not c.primary_key and c.name not in keep]
     return statement.on_conflict_do_update(
@@ -112,13 +112,13 @@ def upsert(table: Table, keep: tuple[str, ...] = ()) -> Insert:
 
 
 def execute(connection: Connection, statement: Insert, rows: Sequence[Row]) -> None:
-    """Execute a statement for each of some rows, if there are any."""
-    if rows:  # SQLAlchemy takes no rows for one row of defaults
+    """Execute a statement for each row, if there are any."""
+    if rows:  # for no rows, SQLAlchemy would insert one of defaults
         connection.execute(statement, rows)
 
 
 def _stored(connection: Connection, table: Table, record: OutcomeRecord) -> list[Row]:
-    """Return what a table holds of an outcome, without what the store numbered itself."""
+    """Return the stored rows of an outcome, without the numbers that the store assigned."""
     query = select(*(column for column in table.columns if column.name != "number")).where(
         table.c.run_id == record.run_id,
         table.c.attempt == record.attempt,

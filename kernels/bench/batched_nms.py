@@ -15,7 +15,8 @@ CLASSES = 264
 
 
 def case(dtype: str, shape: str) -> Case:
-    """Return the case of batched_nms; what is kept is what the reference keeps, in its order."""
+    """Return the case of batched_nms; it must keep the same boxes as the reference, in the same
+    order."""
     boxes, scores = some_boxes(CANDIDATES, 6), some_scores(CANDIDATES)
     labels = torch.randint(0, CLASSES, (CANDIDATES,), generator=torch.Generator().manual_seed(8))
     arguments = (boxes, scores, labels, IOU)

@@ -16,7 +16,7 @@ HIGH, LOW = 0.5, 0.4
 
 
 def case(dtype: str, shape: str) -> Case:
-    """Return the case of box_match; its results are the reference's exactly."""
+    """Return the case of box_match; results must equal the reference's exactly."""
     anchors, boxes = some_boxes(ANCHORS, 4), some_boxes(BOXES, 5)
     arguments = (anchors, boxes, HIGH, LOW, True)
     matches = torch.empty(ANCHORS, dtype=torch.int64)

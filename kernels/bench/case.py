@@ -1,6 +1,6 @@
-"""A case: what is measured of an operator, against what, and when its results are wrong.
+"""A case: an operator on certain inputs, its baselines, and the check of its results.
 
-Cases have the size RetinaNet gives an operator. Inputs are seeded; upstream gradients are never 1.
+Cases have the sizes of RetinaNet. Inputs are seeded; upstream gradients are never 1.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ UPSTREAM = 0.37
 DTYPES: Mapping[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 COMPILED = "compile"
-"""What names of baselines by torch.compile begin with."""
+"""Prefix of the names of baselines by torch.compile."""
 
 Work = Callable[[], object]
-"""One timed run: forward, and backward where there is one."""
+"""One timed run: forward, and backward if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,34 +31,34 @@ class Case:
     shape: str
     kernel: Work
     baselines: Mapping[str, Work]
-    """`eager`: the reference in plain torch; `compile`: the same by torch.compile, static shapes.
-    Compiled on the first call; absent where the reference's shapes depend on the data.
-    `compile_rewritten`: a reference written anew for the compiler, which training code isn't."""
+    """`eager`: the reference in plain torch. `compile`: the reference by torch.compile with static
+    shapes; compiled on the first call; absent if shapes depend on the data. `compile_rewritten`: a
+    reference rewritten for the compiler, unlike training code."""
 
     moved_bytes: int
-    """What no implementation can do without: inputs read once, results written once."""
+    """Bytes that any implementation has to move: inputs read once, results written once."""
 
     largest_bytes: int
-    """The largest input: what extra memory is measured by."""
+    """Size of the largest input, to which extra memory is compared."""
 
     objections: Callable[[], list[str]]
-    """Says how the kernel's results are wrong; empty if they are right."""
+    """Returns what is wrong with the kernel's results; empty if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What can be measured of one operator: `OPERATOR` of kernels/bench/NAME.py."""
+    """The benchmarks of one operator: `OPERATOR` of kernels/bench/NAME.py."""
 
     dtypes: tuple[str, ...]
     shapes: tuple[str, ...]
-    """Names of its inputs, the first of them the usual one."""
+    """Names of its inputs; the first is the usual one."""
 
     case: Callable[[str, str], Case]
-    """Return the case of a dtype and a shape."""
+    """Returns the case for a dtype and a shape."""
 
 
 def compiled(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a function by torch.compile with static shapes; made when it is first called."""
+    """Return a function by torch.compile with static shapes; compiled when first called."""
 
     @cache
     def made() -> Callable[..., object]:
@@ -69,24 +69,25 @@ def compiled(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def bytes_of(*tensors: Tensor | None) -> int:
-    """Return how much memory the elements of tensors take."""
+    """Return the bytes of the elements of tensors."""
     return sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
 
 def differ(what: str, mine: Tensor, truth: Tensor, bound: float) -> list[str]:
-    """Say if `mine` is further than `bound` from the truth, relative to the truth's largest."""
+    """Return a message if `mine` differs by more than `bound`, relative to the truth's largest
+    value."""
     if mine.shape != truth.shape:
         return [f"{what}: shape {list(mine.shape)}, expected {list(truth.shape)}"]
     if not truth.numel():
         return []
     scale = truth.double().abs().max().clamp(min=1e-300)
     error = ((mine.double() - truth.double()).abs().max() / scale).item()
-    # A NaN is no smaller than anything.
+    # The negated comparison also catches NaN.
     return [] if error <= bound else [f"{what}: relative error {error:.2e}, bound {bound:.0e}"]
 
 
 def unequal(what: str, mine: Tensor, truth: Tensor) -> list[str]:
-    """Say if `mine` is not exactly the truth."""
+    """Return a message if `mine` differs from the truth at all."""
     if torch.equal(mine, truth):
         return []
     if mine.shape != truth.shape:

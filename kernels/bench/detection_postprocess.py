@@ -1,4 +1,5 @@
-"""Post-processing of one 800 px image with so many candidates above the score threshold."""
+"""Post-processing of one 800 px image, with a given number of candidates above the score
+threshold."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SHAPES = tuple(f"{sum(LEVELS)}x{CLASSES}, {count} candidates" for count in CANDI
 
 SCORE_ERROR = 1e-6
 BOX_ERROR = 1e-5
-"""fp32 through exp, relative to the image's side."""
+"""Error of fp32 through exp, relative to the image's side."""
 
 
 def case(dtype: str, shape: str) -> Case:
@@ -31,8 +32,8 @@ def case(dtype: str, shape: str) -> Case:
     arguments = (logits, regression, anchors, LEVELS, IMAGE)
 
     def objections() -> list[str]:
-        # bf16 has some hundred different scores: which of equal ones are among the best 1,000 of a
-        # level is open, so no more are compared.
+        # bf16 has only some hundred different scores, so among equal ones the best 1,000 of a level
+        # are not unique; at most that many are compared.
         checked = min(candidates, CANDIDATES[0]) if dtype == "bf16" else candidates
         given = (*_outputs(checked, DTYPES[dtype]), anchors, LEVELS, IMAGE)
         return compare(detection_postprocess(*given), reference.detection_postprocess(*given))
@@ -48,7 +49,7 @@ def case(dtype: str, shape: str) -> Case:
 
 
 def compare(mine: reference.Detections, truth: reference.Detections) -> list[str]:
-    """Say how detections differ; equal scores may come in any order."""
+    """Return how detections differ; equal scores may be in any order."""
     if len(mine.labels) != len(truth.labels):
         return [f"{len(mine.labels)} detections, expected {len(truth.labels)}"]
     mine, truth = _ordered(mine), _ordered(truth)
@@ -61,7 +62,7 @@ def compare(mine: reference.Detections, truth: reference.Detections) -> list[str
 
 
 def _ordered(found: reference.Detections) -> reference.Detections:
-    """Return detections in an order that does not depend on which of equal scores came first."""
+    """Return detections in an order that is unique despite equal scores."""
     keys: Sequence[tuple[float, ...]] = torch.cat(
         (found.labels[:, None].double(), found.boxes.double().round(decimals=1)), dim=1
     ).tolist()
@@ -70,7 +71,7 @@ def _ordered(found: reference.Detections) -> reference.Detections:
 
 
 def _outputs(candidates: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return logits of which so many are above the threshold of 0.05, which is -2.94."""
+    """Return logits with a given number above the threshold of 0.05, which is a logit of -2.94."""
     generator = torch.Generator().manual_seed(10)
     rows = sum(LEVELS)
     logits = torch.randn(rows * CLASSES, generator=generator).clamp(max=3).sub(7)

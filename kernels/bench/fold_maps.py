@@ -12,7 +12,7 @@ from kernels.reference.unfold import fold_maps as plain
 
 
 def case(dtype: str, shape: str) -> Case:
-    """Return the case of fold_maps; its reference is a gradient, which doesn't compile."""
+    """Return the case of fold_maps; its reference is a gradient, which can't be compiled."""
     neighbours = some_numbers(dtype, IMAGES, CELLS, TAPS, CHANNELS)
     return Case(
         shape=shape,

@@ -18,8 +18,8 @@ CHECKED_ROWS = 4003
 """Enough for every kind of row; float64 takes 50 times the memory."""
 
 LOSS_ERROR = {"fp32": 1e-6, "bf16": 1e-4}
-"""Bounds of the summed loss's relative error against float64. bf16's sum is of fp32 losses worked
-out with the coarse polynomials."""
+"""Bounds of the summed loss's relative error against float64. For bf16, fp32 losses are computed
+with coarser polynomials and summed."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 TargetOf = Callable[[Tensor, torch.dtype], Tensor]
@@ -32,9 +32,9 @@ def loss_case(
     plain: Loss,
     rewritten: Loss | None = None,
 ) -> Case:
-    """Return the case of a loss, forward and backward, against one in plain torch.
+    """Return the case of a loss, forward and backward, with a baseline in plain torch.
 
-    target_of: the loss's second argument, from labels [ROWS] and the dtype of the logits.
+    target_of: returns the loss's second argument from labels [ROWS] and the dtype of the logits.
     """
     labels = _labels(ROWS)
     logits = _logits(ROWS).to(DTYPES[dtype]).requires_grad_()
@@ -57,7 +57,7 @@ def loss_case(
 
 
 def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the loss and the gradient; neither is kept, so that a run's memory can be told."""
+    """Return the loss and the gradient; keeps neither, so that a run's memory can be measured."""
     value = loss(logits, target)
     if not isinstance(value, Tensor):
         raise TypeError(f"a loss is a tensor, not {type(value).__name__}")
@@ -66,18 +66,19 @@ def _step(loss: Callable[..., object], logits: Tensor, target: Tensor) -> tuple[
 
 
 def _objections(dtype: str, target_of: TargetOf, mine: Loss, plain: Loss) -> list[str]:
-    """Compare loss and gradient with float64, the gradient's error with the eager reference's."""
+    """Compare loss and gradient with float64; the gradient's bound is the eager reference's
+    error."""
     labels = _labels(CHECKED_ROWS)
     logits = _logits(CHECKED_ROWS).to(DTYPES[dtype]).requires_grad_()
     target = target_of(labels, logits.dtype)
     loss, grad = _step(mine, logits, target)
     _, plain_grad = _step(plain, logits, target)
-    # Where p_t rounds to 1 float64 loses bits too, but 29 fewer than fp32.
+    # Where p_t rounds to 1, float64 loses bits too, but 29 fewer than fp32.
     exact = logits.detach().double().requires_grad_()
     truth, true_grad = _step(_double_loss, exact, target if target.dim() == 1 else target.double())
     found = []
     error = abs(loss.double() - truth).item() / truth.item()
-    # A dense bf16 loss is rounded to bf16 at the end, as torchvision's is.
+    # A dense bf16 loss is finally rounded to bf16, like torchvision's.
     bound = 2.0**-8 if loss.dtype == torch.bfloat16 else LOSS_ERROR[dtype]
     if not error <= bound:
         found.append(f"loss: relative error {error:.2e}, bound {bound:.0e}")
@@ -100,12 +101,12 @@ def _largest_error(mine: Tensor, truth: Tensor) -> float:
 
 
 def _logits(rows: int) -> Tensor:
-    """Logits around the prior 0.01, as in training."""
+    """Return logits around the prior 0.01, as in training."""
     return torch.randn(rows, CLASSES, generator=torch.Generator().manual_seed(1)) * 2 - 4.6
 
 
 def _labels(rows: int) -> Tensor:
-    """Label 1 % of the rows foreground and 2 % ignored, the rest background."""
+    """Return labels: 1 % of the rows foreground, 2 % ignored, the rest background."""
     generator = torch.Generator().manual_seed(2)
     labels = torch.randint(0, CLASSES, (rows,), generator=generator)
     kind = torch.rand(rows, generator=generator)

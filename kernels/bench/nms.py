@@ -11,7 +11,7 @@ from kernels.reference import boxes as reference
 
 
 def case(dtype: str, shape: str) -> Case:
-    """Return the case of nms; what is kept is what the reference keeps, in its order."""
+    """Return the case of nms; it must keep the same boxes as the reference, in the same order."""
     boxes, scores = some_boxes(CANDIDATES, 6), some_scores(CANDIDATES)
     arguments = (boxes, scores, IOU)
     return Case(

@@ -1,4 +1,4 @@
-"""What can be measured: every operator of kernels/ops, by kernels/bench/NAME.py."""
+"""The benchmarks of all operators of kernels/ops, from kernels/bench/NAME.py."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def operators() -> Mapping[str, Operator]:
 
 
 def operator(name: str) -> Operator:
-    """Return what can be measured of one operator."""
+    """Return the benchmarks of one operator."""
     found: Operator = import_module(f"kernels.bench.{name}").OPERATOR
     return found

@@ -20,7 +20,7 @@ def case(dtype: str, shape: str) -> Case:
 
 
 def _plain(logits: Tensor, labels: Tensor) -> Tensor:
-    """Target build, mask and loss as training code writes them; fp32 sum."""
+    """Compute target, mask and loss as training code does; fp32 sum."""
     counted = labels != IGNORED
     targets = torch.zeros_like(logits)
     foreground = (labels >= 0).nonzero()[:, 0]
@@ -30,7 +30,7 @@ def _plain(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def _rewritten(logits: Tensor, labels: Tensor) -> Tensor:
-    """The same with shapes that don't depend on the data, which compile into a few loops."""
+    """Compute the same with shapes independent of the data, which compile to a few loops."""
     classes = torch.arange(logits.shape[1], device=logits.device)
     targets = (labels[:, None] == classes).to(logits.dtype)
     loss = reference.sigmoid_focal_loss(logits, targets)

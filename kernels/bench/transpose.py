@@ -1,4 +1,4 @@
-"""A gradient of RetinaNet's heads turned, at 256 px, batch 2."""
+"""Transposition of a gradient of RetinaNet's heads, at 256 px, batch 2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUT = 9 * 264
 
 
 def case(dtype: str, shape: str) -> Case:
-    """Return the case of transpose, which moves elements and changes none."""
+    """Return the case of transpose; results must equal the reference's exactly."""
     x = some_numbers(dtype, IMAGES * CELLS, OUT)
     return Case(
         shape=shape,

@@ -44,7 +44,7 @@ def case(dtype: str, shape: str) -> Case:
             "eager": partial(step, plain, x, upstream),
             "compile": partial(step, compiled(plain), x, upstream),
         },
-        # Forward: x → its neighbours. Backward: theirs → x's gradient.
+        # Forward: x → its neighbours. Backward: their gradient → x's gradient.
         moved_bytes=2 * bytes_of(x, upstream),
         largest_bytes=bytes_of(upstream),
         objections=objections,

@@ -1,4 +1,4 @@
-"""One operator as what a worker builds."""
+"""One operator as a workload."""
 
 from __future__ import annotations
 

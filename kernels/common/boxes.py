@@ -1,4 +1,4 @@
-"""What operators on boxes [N, 4] have in common."""
+"""Checks shared by operators on boxes [N, 4]."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def check_one_each(boxes: Tensor, **numbers: Tensor) -> None:
 
 
 def serves_boxes(*tensors: Tensor) -> bool:
-    """Return whether the compiled library computes on these: fp32 on a CPU."""
+    """Return whether the compiled library supports these tensors: fp32 on a CPU."""
     return all(t.dtype == torch.float32 for t in tensors) and serves(*tensors)

@@ -1,8 +1,8 @@
-"""What both focal losses have in common.
+"""The common parts of both focal losses.
 
-The gradient is computed anew from the logits when the backward pass asks for it: that costs less
-than to keep it, because the upstream gradient is only known then and would take a third pass, and
-nothing but the logits is held in between.
+The backward pass recomputes the gradient from the logits. That costs less than storing it: the
+upstream gradient is known only then and would take a third pass, and only the logits are held in
+between.
 """
 
 from __future__ import annotations
@@ -17,34 +17,36 @@ from kernels.op import one_number, serves
 from kernels.reference.focal_loss import Reduction
 
 MAX_GAMMA = 32.0
-"""Up to here the kernels' power function holds its precision; plain torch serves what is above."""
+"""Largest gamma for which the kernels' power function keeps its precision; plain torch is used
+above."""
 
 
 def serves_focal(logits: Tensor, gamma: float) -> bool:
-    """Return whether the compiled library computes on these."""
+    """Return whether the compiled library supports these logits and this gamma."""
     return 0 <= gamma <= MAX_GAMMA and serves(logits)
 
 
 def keeps_each(reduction: Reduction) -> bool:
-    """Return whether every loss is wanted; raises ValueError for no reduction."""
+    """Return whether the loss of every element is wanted; raises ValueError for an unknown
+    reduction."""
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"reduction {reduction!r}: expected 'none', 'mean' or 'sum'")
     return reduction == "none"
 
 
 def fake(logits: Tensor, *arguments: object) -> Tensor:
-    """Return what a loss gives, without its numbers; the last argument is `keeps_each`."""
+    """Return a loss's result without its values; the last argument is `keeps_each`."""
     each = arguments[-1]
     return logits.new_empty(logits.shape) if each else logits.new_empty((), dtype=torch.float32)
 
 
 def fake_backward(grad: Tensor, logits: Tensor, *_: object) -> Tensor:
-    """Return what the gradient of a loss gives, without its numbers."""
+    """Return the gradient's shape and dtype without its values."""
     return logits.new_empty(logits.shape)
 
 
 def results(logits: Tensor, each: bool) -> tuple[Tensor | None, c_double]:
-    """Return where losses, if they are wanted, and their sum are written."""
+    """Return the buffers for the losses, if wanted, and for their sum."""
     return (torch.empty(logits.shape, dtype=logits.dtype) if each else None), c_double()
 
 
@@ -54,7 +56,7 @@ def total_of(losses: Tensor | None, total: c_double) -> Tensor:
 
 
 def upstream_of(grad: Tensor, logits: Tensor) -> tuple[Tensor | None, float]:
-    """Return the upstream gradient: of every element, or one number for all."""
+    """Return the upstream gradient: a tensor, or one number for all elements."""
     if not logits.numel():
         return None, 0.0
     if one_number(grad, logits.shape):
@@ -63,6 +65,6 @@ def upstream_of(grad: Tensor, logits: Tensor) -> tuple[Tensor | None, float]:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401 - torch's
-    """Keep the tensors and settings of a loss for its gradient."""
+    """Save the tensors and settings of a loss for its gradient."""
     logits, targets, *ctx.settings, _ = inputs
     ctx.save_for_backward(logits, targets)

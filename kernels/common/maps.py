@@ -1,4 +1,4 @@
-"""What operators on the cells of several maps have in common."""
+"""The common parts of operators on cells of several maps."""
 
 from __future__ import annotations
 

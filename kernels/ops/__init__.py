@@ -1,1 +1,1 @@
-"""One operator a module, named as the operator; kernels/op.py has what they are made of."""
+"""One module for each operator, with its name; kernels/op.py defines their parts."""

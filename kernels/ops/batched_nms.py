@@ -1,4 +1,4 @@
-"""Non-maximum suppression within each label: torch's operator is that of kernels/ops/nms.py."""
+"""Non-maximum suppression within each label; torch's operator is in kernels/ops/nms.py."""
 
 from __future__ import annotations
 

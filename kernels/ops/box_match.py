@@ -1,7 +1,6 @@
 """Matching anchors with boxes; fp32 on a CPU runs compiled.
 
-Overlaps are worked out with the reference's own roundings, so that matches are the reference's
-exactly.
+Overlaps are computed with the reference's rounding, so that matches equal the reference's exactly.
 """
 
 from __future__ import annotations

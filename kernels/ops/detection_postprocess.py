@@ -1,6 +1,6 @@
-"""From a RetinaNet-style detector's outputs to detections, in one call.
+"""Detections from the outputs of a RetinaNet-style detector, in one call.
 
-The logits are read once, and compared as logits: only what is above the threshold gets a score.
+The logits are read once and compared as logits: only those above the threshold get a score.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _serves(cls_logits: Tensor, bbox_regression: Tensor, anchors: Tensor) -> boo
 
 
 def logit_of(probability: float) -> float:
-    """Return the number whose sigmoid is a probability; infinite where there is none."""
+    """Return the number whose sigmoid is a probability; infinite for 0 and 1 and beyond."""
     if probability <= 0:
         return -math.inf
     return math.log(probability) - math.log1p(-probability) if probability < 1 else math.inf

@@ -1,4 +1,4 @@
-"""Batch norm of fixed statistics, residual and ReLU in one pass, their gradients in another."""
+"""Batch norm with fixed statistics, residual and ReLU in one pass, their gradients in another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def frozen_batch_norm(
 
     Computed in fp32 and rounded once. x in fp32 or bf16 on a CPU runs compiled, whether its
     channels are its second dimension or (channels-last) its innermost; with other dtypes, a scale
-    or shift that wants a gradient or is not fp32, it runs in plain torch.
+    or shift that requires a gradient or is not fp32, it runs in plain torch.
 
     Args:
         x: [N, C, …].
@@ -50,7 +50,7 @@ def _is_plain(of_channels: Tensor) -> bool:
 
 
 def _memory_format(x: Tensor) -> torch.memory_format:
-    """Return how x's elements lie, or are to be laid where they lie otherwise."""
+    """Return the memory format of x's elements, or the one to convert them to."""
     channels_last = (
         x.dim() == 4
         and not x.is_contiguous()
@@ -60,7 +60,7 @@ def _memory_format(x: Tensor) -> torch.memory_format:
 
 
 def _extents(x: Tensor) -> tuple[int, int, int]:
-    """Return x as [outer, channels, inner]; inner is 1 where channels are innermost."""
+    """Return the extents of x as [outer, channels, inner]; inner is 1 if channels are innermost."""
     if _memory_format(x) == torch.channels_last:
         return x.shape[0] * x.shape[2] * x.shape[3], x.shape[1], 1
     return x.shape[0], x.shape[1], x[0, 0].numel() if x.shape[0] and x.shape[1] else 0
@@ -128,7 +128,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: A
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
     scale, *kept = ctx.saved_tensors
     y = kept[0] if kept else None
-    # Without ReLU the residual's gradient is the upstream one as it is.
+    # Without ReLU the residual's gradient is the upstream gradient itself.
     masked = ctx.has_residual and y is not None and ctx.needs_input_grad[3]
     grad_x, grad_residual = torch.ops.benchfarm.frozen_batch_norm_backward(grad, y, scale, masked)
     of_residual = grad_residual if masked else grad if ctx.has_residual else None

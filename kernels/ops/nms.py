@@ -1,6 +1,6 @@
 """Non-maximum suppression; fp32 on a CPU runs compiled.
 
-Overlaps are worked out with the reference's own roundings, so that what is kept is the reference's
+Overlaps are computed with the reference's rounding, so that the kept boxes equal the reference's
 exactly.
 """
 
@@ -17,8 +17,8 @@ from kernels.reference import boxes as reference
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices [K] that greedy non-maximum suppression keeps, best score first.
 
-    A box [N, 4] goes when its IoU with a kept box of a higher score [N] is above the threshold; of
-    equal scores the lower index counts as the higher score. Raises ValueError if shapes don't
+    A box [N, 4] is dropped if its IoU with a kept box of a higher score [N] is above the threshold;
+    of equal scores the lower index counts as the higher score. Raises ValueError if shapes don't
     fit.
     """
     check_boxes(boxes)
@@ -47,7 +47,7 @@ def _run(boxes: Tensor, scores: Tensor, labels: Tensor | None, iou_threshold: fl
 
 
 def _groups(labels: Tensor) -> Tensor:
-    """Return labels as 32-bit numbers, the same where they are the same."""
+    """Return labels as 32-bit numbers, equal where the labels are equal."""
     if labels.numel() and not 0 <= int(labels.min()) <= int(labels.max()) < 2**31:
         labels = torch.unique(labels, return_inverse=True)[1]
     return labels.to(torch.int32).contiguous()

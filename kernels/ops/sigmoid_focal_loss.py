@@ -32,8 +32,8 @@ def sigmoid_focal_loss(
 ) -> Tensor:
     """Return the focal loss of independent binary decisions (Lin et al. 2017, equation 5).
 
-    Takes what torchvision's function of this name does, and gives what it gives. fp32 and bf16 on a
-    CPU run compiled; other dtypes, devices and targets that want a gradient run in plain torch.
+    Compatible with torchvision's function of this name. fp32 and bf16 on a CPU run compiled; other
+    dtypes, devices and targets that require a gradient run in plain torch.
 
     Args:
         logits: any shape.

@@ -32,10 +32,10 @@ def sigmoid_focal_loss_from_labels(
     ignore_index: int = -1,
     background: int | None = None,
 ) -> Tensor:
-    """Return the focal loss of rows that have one class each, or none, or don't count.
+    """Return the focal loss of rows with one class, without a class, or to be ignored.
 
-    The same as `sigmoid_focal_loss` of the one-hot targets of the rows that count, without making
-    either. fp32 and bf16 on a CPU run compiled, all else in plain torch.
+    Equals `sigmoid_focal_loss` with one-hot targets over the rows that count, without building the
+    targets. fp32 and bf16 on a CPU run compiled, all else in plain torch.
 
     Args:
         logits: [N, C].

@@ -1,4 +1,4 @@
-"""A matrix turned about its diagonal, as oneDNN's bf16 products want their left factor."""
+"""Matrix transposition; oneDNN's bf16 products need their left factor transposed."""
 
 from __future__ import annotations
 

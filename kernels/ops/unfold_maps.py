@@ -1,4 +1,4 @@
-"""The 3x3 neighbourhoods that a convolution by matrix products takes."""
+"""The 3x3 neighbourhoods for a convolution by matrix products."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def box_area(boxes: Tensor) -> Tensor:
 def box_iou(a: Tensor, b: Tensor) -> Tensor:
     """Return the intersection over union [N, M] of each box of a [N, 4] with each of b [M, 4].
 
-    Two boxes without area give 0 / 0 = NaN, which no threshold comparison takes for an overlap.
+    Two boxes without area give 0 / 0 = NaN, which compares as no overlap.
     """
     top_left = torch.maximum(a[:, None, :2], b[:, :2])
     bottom_right = torch.minimum(a[:, None, 2:], b[:, 2:])
@@ -32,7 +32,7 @@ def box_iou(a: Tensor, b: Tensor) -> Tensor:
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices [K] that greedy non-maximum suppression keeps, best score first.
 
-    A box [N, 4] goes when its IoU with a kept box of a higher score [N] is above the threshold;
+    A box [N, 4] is dropped if its IoU with a kept box of a higher score [N] is above the threshold;
     of equal scores the lower index counts as the higher score.
     """
     remaining = scores.argsort(descending=True, stable=True)
@@ -48,7 +48,7 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 def batched_nms(boxes: Tensor, scores: Tensor, labels: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices [K] kept by `nms` within each label [N], best score first.
 
-    Label by label rather than by shifting each label's boxes apart, as the shift costs fp32 bits.
+    Works label by label, since shifting each label's boxes apart would cost fp32 bits.
     """
     kept = torch.zeros_like(labels, dtype=torch.bool)
     for label in torch.unique(labels):

@@ -1,4 +1,4 @@
-"""From a RetinaNet-style detector's outputs to detections, in plain torch."""
+"""Detections from the outputs of a RetinaNet-style detector, in plain torch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import Tensor
 from kernels.reference.boxes import batched_nms
 
 MAX_LOG_SCALE = math.log(1000 / 16)
-"""Decoded sides are at most 62.5 times the anchor's: keeps exp within bounds."""
+"""Largest log of a decoded side relative to the anchor's (62.5 times), which bounds exp."""
 
 
 class Detections(NamedTuple):
-    """What is found in one image, best score first."""
+    """The detections in one image, best score first."""
 
     boxes: Tensor
     """[K, 4] in pixels, cut to the image."""
@@ -89,7 +89,7 @@ def _candidates(
 
 
 def decode(offsets: Tensor, anchors: Tensor) -> Tensor:
-    """Return the boxes [N, 4] that offsets [N, 4] from anchors mean."""
+    """Return the boxes [N, 4] from offsets [N, 4] and anchors."""
     size = anchors[:, 2:] - anchors[:, :2]
     centre = anchors[:, :2] + 0.5 * size + offsets[:, :2] * size
     half = 0.5 * size * offsets[:, 2:].clamp(max=MAX_LOG_SCALE).exp()

@@ -1,4 +1,4 @@
-"""Sigmoid focal loss in plain torch: the definition every faster kernel is tested against."""
+"""Sigmoid focal loss in plain torch: the definition that faster kernels are tested against."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def sigmoid_focal_loss_from_labels(
     ignore_index: int = -1,
     background: int | None = None,
 ) -> Tensor:
-    """Return the focal loss of rows that have one class each, or none, or don't count.
+    """Return the focal loss of rows with one class, without a class, or to be ignored.
 
     Args:
         logits: [N, C].
@@ -94,7 +94,7 @@ def check_labels(logits: Tensor, labels: Tensor, ignore_index: int, background: 
 
 
 def reduce(loss: Tensor, reduction: Reduction, dtype: torch.dtype | None = None) -> Tensor:
-    """Return the loss as `reduction` says, added up in `dtype` if one is given."""
+    """Return the loss reduced by `reduction`, summed in `dtype` if given."""
     match reduction:
         case "none":
             return loss

@@ -1,4 +1,4 @@
-"""Batch norm of fixed statistics in plain torch, with what follows it in a residual network."""
+"""Batch norm with fixed statistics in plain torch, with residual and ReLU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What class ids may be."""
+"""Checks of class ids."""
 
 from __future__ import annotations
 

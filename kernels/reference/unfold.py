@@ -1,4 +1,4 @@
-"""3x3 neighbourhoods of the cells of several maps in plain torch."""
+"""3x3 neighbourhoods of the cells of several maps, in plain torch."""
 
 from __future__ import annotations
 

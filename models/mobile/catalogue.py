@@ -1,4 +1,4 @@
-"""What the catalogue knows of models and data sets, and what of it is in the store."""
+"""The models and data sets in the catalogue, and which of their files are in the store."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, model_file, readable, stored
 
 TASKS: Final = "tasks"
-"""The folder of the store for tasks that this user has added."""
+"""Folder of the store for tasks that this user has added."""
 SEE: Final = "Correct it; docs/adding.md, A program of your own, has the format."
 _FORMAT: Final = "Correct it; docs/adding.md has the format."
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file or folder that a manifest names."""
+    """A file or folder that a manifest names."""
 
     key: str
     """WORKLOAD/models/NUMERICS, WORKLOAD/DATASET/PART, or STACK/files/NAME."""
     workload: OnDevice | None
-    """None: it is a file of a user's program."""
+    """None for a file of a user's program."""
     content: ModelFile | DatasetPart
 
     @property
     def own(self) -> bool:
-        """Whether it comes with the project."""
+        """Whether the project includes it."""
         return isinstance(self.content, ModelFile) and self.content.path is not None
 
 
 def entries() -> Iterator[Entry]:
-    """Yield what the manifests name; raises SweepInvalid on a broken one."""
+    """Yield the files that manifests name; raises SweepInvalid if a manifest is broken."""
     catalog = load_catalog()
     for name, stack in catalog.stacks.items():
         for file, known in stack.command.files.items() if stack.command else ():
@@ -69,7 +69,7 @@ def entries() -> Iterator[Entry]:
 
 
 def statuses(store: Store) -> list[ModelStatus]:
-    """Return everything that manifests name, and where it is; raises FileUnreadable."""
+    """Return the status of every file that a manifest names; raises FileUnreadable."""
     return [_status(store, entry) for entry in entries()]
 
 
@@ -88,9 +88,9 @@ def _status(store: Store, entry: Entry) -> ModelStatus:
 
 
 def verify(store: Store) -> list[ModelStatus]:
-    """Check everything that is there: checksums, and the signatures of models.
+    """Check every stored file: checksums, and the signatures of models.
 
-    Raises FileUnreadable if it can't be told what is there.
+    Raises FileUnreadable if the store can't be listed.
     """
     return [
         status.model_copy(update={"trouble": _trouble(store, entry)}) if status.there else status
@@ -116,11 +116,11 @@ def _model(store: Store, model: ModelFile, key: str) -> Path:
 
 
 def add(store: Store, path: Path, key: str | None) -> list[Added]:
-    """Take a file or folder in; raises UserError, and nothing has been added then.
+    """Add a file or folder; raises UserError, and then adds nothing.
 
-    A file is what its checksum says; a folder is looked through for files that manifests name. A
-    task (`.yaml`) and a `.tflite` that no manifest names become workloads of this user. `key` is
-    for what has no published checksum.
+    A file is identified by its checksum; a folder is searched for files that manifests name. A task
+    (`.yaml`), and a `.tflite` that no manifest names, become workloads of this user. `key` is for
+    files without a published checksum.
     """
     try:
         if key:
@@ -187,13 +187,13 @@ def _pin(store: Store, path: Path, key: str) -> Added:
 
 
 def _require_part(store: Store, path: Path, entry: Entry) -> None:
-    """Look at the part of a data set that nobody's checksum vouches for; raises UserError.
+    """Check a part of a data set without a published checksum; raises UserError.
 
-    One that is replaced is replaced samples first: what is true is looked at beside them.
+    To replace both parts, add the samples first: the truth is checked against them.
     """
     _, size, part = entry.key.split("/")
     dataset = entry.workload.datasets.get(size) if entry.workload else None
-    if entry.workload is None or dataset is None:  # a program's, or a model's
+    if entry.workload is None or dataset is None:  # a file of a program or model
         return
     field = entry.key.rpartition("/")[0]
     if part == SAMPLES:
@@ -233,7 +233,7 @@ def _add_task(store: Store, path: Path) -> Added:
 
 
 def _content(path: Path) -> object:
-    """Return what a task's or a stack's file says; raises UserError."""
+    """Return the content of a task's or a stack's file; raises UserError."""
     try:
         return load_yaml(read_limited(path))
     except UNREADABLE as error:
@@ -241,7 +241,7 @@ def _content(path: Path) -> object:
 
 
 def _add_stack(content: dict[object, object], path: Path) -> Added:
-    """Take in a program as a stack; raises UserError."""
+    """Add a program as a stack; raises UserError."""
     try:
         stack = StackManifest.model_validate(content)
     except ValidationError as error:
@@ -256,9 +256,9 @@ def _add_stack(content: dict[object, object], path: Path) -> Added:
 
 
 def _task_of(name: str, path: Path) -> dict[str, Any]:
-    """Return the manifest of a model without a task; raises UserError if no workload can be so.
+    """Return a manifest for a model without a task; raises UserError for an unusable name.
 
-    Its inputs are made up, and nobody scores what it gives.
+    Its inputs are random, and its outputs are not scored.
     """
     as_it_is = {"type": "str", "default": "file", "choices": ["file"]}
     task = {

@@ -1,4 +1,4 @@
-"""What keeps a mobile task from being run; each names the file, and the field of its manifest."""
+"""Errors of mobile tasks; each names the file, and the field of its manifest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class NotInStore(UserError):
 
 
 class ContentDiffers(UserError):
-    """A file that is not the one its manifest names."""
+    """A file whose content differs from its manifest's checksum."""
 
 
 class FileUnreadable(UserError):

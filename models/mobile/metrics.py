@@ -1,4 +1,4 @@
-"""What answers are worth: by torchmetrics and COCO's own evaluation, from LoadGen's accuracy log.
+"""Scores of answers, by torchmetrics and COCO's own evaluation, from LoadGen's accuracy log.
 
 An answer is the bytes that the runner gave LoadGen: see agents/inference/runner/answers.py.
 """
@@ -25,27 +25,27 @@ from models.mobile.samples import Truth
 from models.mobile.spans import best_text
 
 UNKNOWN: Final = 255
-"""The class of pixels that no annotation covers."""
+"""The class of pixels without an annotation."""
 MAX_ENTRY_BYTES: Final = 2**28
-"""Of a line of LoadGen's log: an answer in hex."""
+"""Longest line of LoadGen's log: an answer in hex."""
 MANY: Final = 10_000
-"""The side of an image whose size its truth does not tell. COCO leaves out areas above 10^10."""
+"""Side of an image whose truth has no size. COCO ignores areas above 10^10."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers of an accuracy run by the number of their sample."""
+    """The answers of an accuracy run by sample number."""
 
     by_sample: Mapping[int, bytes]
     objections: tuple[str, ...]
-    """Why the run does not count as one over the whole set."""
+    """Why the run doesn't cover the whole set exactly once."""
 
 
 def read_answers(path: Path, samples: int) -> Answers:
-    """Read `mlperf_log_accuracy.json`; raises ValueError, KeyError, TypeError, OSError.
+    """Parse `mlperf_log_accuracy.json`; raises ValueError, KeyError, TypeError, OSError.
 
-    An entry has the number of its sample, the answer in hex, and a line of its own: one is held
-    in memory at a time beside the answers.
+    Each entry is one line with a sample number and an answer in hex; only one line is held in
+    memory at a time beside the answers.
     """
     found: dict[int, bytes] = {}
     twice = 0
@@ -71,7 +71,7 @@ def _entries(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
 def score(
     output: OutputKind, answers: Mapping[int, bytes], truths: Sequence[Truth]
 ) -> dict[str, Measurement]:
-    """Return the metrics of a task; raises DatasetUnusable if an answer does not fit its truth."""
+    """Return a task's metrics; raises DatasetUnusable if an answer doesn't fit its truth."""
     try:
         pairs = [(answers[index], truths[index]) for index in sorted(answers)]
         if isinstance(output, Top1):
@@ -95,7 +95,7 @@ def score(
 
 
 def _fraction(value: float) -> Measurement:
-    # torchmetrics divides in float32: 9 of 10 would be less than 0.9.
+    # torchmetrics divides in float32, which would make 9 of 10 less than 0.9.
     return Measurement(value=round(value, 6), unit=Unit.FRACTION)
 
 
@@ -103,13 +103,13 @@ Pairs = Sequence[tuple[bytes, Truth]]
 
 
 def top1(pairs: Pairs, output: Top1) -> float:
-    """Return the share of right classes; an answer is the number of the highest output, int64."""
+    """Return the share of right classes; an answer is the index of the highest output, int64."""
     import torch
     from torchmetrics.functional.classification import multiclass_accuracy
 
     given = torch.tensor([int(np.frombuffer(a, "<i8")[0]) - output.offset for a, _ in pairs])
     true = torch.tensor([int(t) for _, t in pairs])
-    # An answer below 0 is the background: no class, but an answer.
+    # An answer below 0 is the background, which is never a right class.
     classes = int(max(given.max(), true.max())) + 2
     given = torch.where(given < 0, classes - 1, given)
     return float(multiclass_accuracy(given, true, num_classes=classes, average="micro"))
@@ -118,7 +118,7 @@ def top1(pairs: Pairs, output: Top1) -> float:
 def coco_map(pairs: Pairs, output: Detections) -> float:
     """Return COCO's mAP over IoU 0.5 … 0.95, all areas, at most 100 detections an image.
 
-    An answer is (n, 6) float32: top, left, bottom, right as shares, class, score.
+    An answer is (n, 6) float32: top, left, bottom, right as fractions, class, score.
     """
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
@@ -144,7 +144,7 @@ def coco_map(pairs: Pairs, output: Detections) -> float:
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
-    return max(0.0, float(evaluation.stats[0]))  # -1 where there is nothing to find
+    return max(0.0, float(evaluation.stats[0]))  # -1 if there are no objects
 
 
 def _true_boxes(what: Truth, height: int, width: int, known: int) -> Iterator[dict[str, Any]]:
@@ -162,7 +162,7 @@ def _box(edges: Sequence[float], height: int, width: int) -> list[float]:
 
 
 def _annotation(number: int, image: int, category: int, box: list[float]) -> dict[str, Any]:
-    # COCOeval takes an id of 0 for no match.
+    # COCOeval treats an id of 0 as no match.
     return {
         "id": number + 1,
         "image_id": image,
@@ -174,17 +174,17 @@ def _annotation(number: int, image: int, category: int, box: list[float]) -> dic
 
 
 def miou(pairs: Pairs, output: ClassMap) -> float:
-    """Return the mean over classes of intersection by union of all pixels.
+    """Return the mean over classes of intersection / union over all pixels.
 
-    An answer is a class number a pixel, uint8. Left out are classes that neither answer nor truth
-    has, pixels that no annotation covers, and those whose true class does not count: as the suite's
-    app does it, whose class 0 is everything else.
+    An answer is a class number a pixel, uint8. Left out are classes in neither answer nor truth,
+    pixels without an annotation, and pixels whose true class does not count; this is how the
+    suite's app does it, whose class 0 means everything else.
     """
     import torch
     from torchmetrics.classification import MulticlassConfusionMatrix
 
     classes = output.classes
-    # One more for answers that are no class: wrong wherever they are given.
+    # One more class for answers that are not a class, which are always wrong.
     confusion = MulticlassConfusionMatrix(num_classes=classes + 1, ignore_index=UNKNOWN)
     for answer, what in pairs:
         true = _true_classes(what, output)
@@ -205,10 +205,10 @@ def _true_classes(what: NDArray[np.uint8], output: ClassMap) -> NDArray[np.int64
 
 
 def squad(pairs: Pairs, output: Span) -> tuple[float, float]:
-    """Return SQuAD's F1 and exact match, as shares.
+    """Return SQuAD's F1 and exact match, as fractions.
 
-    An answer is (2, tokens) float32: the logits of both outputs. Of the features of one question,
-    the best span of all counts.
+    An answer is (2, tokens) float32: the logits of both outputs. The best span of all features of a
+    question counts.
     """
     from torchmetrics.functional.text import squad as squad_score
 

@@ -1,4 +1,4 @@
-"""Getting a task ready for a device, and scoring what came back; see __main__.py."""
+"""Preparation of a task for a device, and scoring of its answers; see __main__.py."""
 
 from __future__ import annotations
 
@@ -19,51 +19,51 @@ from models.mobile.store import Store, model_file, stored
 
 MODEL: Final = "model.tflite"
 DEVICE: Final = "device"
-"""The folder that is pushed: the model and its inputs."""
+"""Folder to push: the model and its inputs."""
 TRUTHS: Final = "truths"
 
 
 class PrepareOrder(Contract):
-    """What to get ready."""
+    """An order to prepare a task."""
 
     name: str
-    """Of the workload, which complaints name."""
+    """Name of the workload, used in errors."""
     workload: OnDevice
     numerics: str
     dataset: str | None
     store: Path
     folder: Path
-    """Written anew."""
+    """Folder to write; replaced if it exists."""
 
 
 class Prepared(Contract):
-    """What lies in the folder."""
+    """A prepared task."""
 
     samples: int
-    """0: the device makes its inputs up."""
+    """Number of samples; 0: the device generates random ones."""
     has_truth: bool
 
 
 class ScoreOrder(Contract):
-    """What to score."""
+    """An order to score answers."""
 
     workload: OnDevice
     folder: Path
-    """As it was prepared."""
+    """Folder of the prepared task."""
     samples: int
     answers: Path
     """LoadGen's accuracy log."""
 
 
 class Scored(Contract):
-    """What the answers are worth."""
+    """The scores of the answers."""
 
     metrics: dict[str, Measurement]
     objections: tuple[str, ...]
 
 
 def prepare(order: PrepareOrder) -> Prepared:
-    """Check model and data set, and write what a device is sent.
+    """Check model and data set, and write the files to push.
 
     Raises NotInStore, ContentDiffers, ModelUnusable, DatasetUnusable.
     """

@@ -1,4 +1,4 @@
-"""A set of samples as arrays on disk: what a device is sent, and what is true of it."""
+"""Samples as arrays on disk: inputs, which are pushed, and their truths."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from controller.contracts.documents import load_json, read_limited
 from models.mobile.errors import DatasetUnusable
 
 INPUT: Final = "input_{}.npy"
-"""On the device: (n, …) for each input of the model; read as memory maps."""
+"""File on the device: (n, …) for each input of the model; memory-mapped."""
 TRUTH_ARRAY: Final = "truth.npy"
 TRUTH_JSON: Final = "truth.json"
 MAX_TRUTH_BYTES: Final = 1 << 28
 
 Arrays = tuple[NDArray[Any], ...]
 Truth = Any
-"""An array where a truth is an image, else what JSON can hold."""
+"""An array if the truth is an image, else a JSON value."""
 
 
 class Samples(Protocol):
-    """What a loader or a writer gives; the same sample at every call."""
+    """Samples of a loader or generator; equal at every call."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of samples."""
         ...
 
     def inputs(self, index: int) -> Arrays:
         """Return one sample's inputs, without a batch dimension; raises DatasetUnusable.
 
-        Images are uint8 pixels: only the device knows the type its model takes.
+        Images are uint8 pixels, since only the device knows its model's input type.
         """
         ...
 
     def truth(self, index: int) -> Truth | None:
-        """Return what is true of a sample, None if nobody knows; raises DatasetUnusable."""
+        """Return a sample's true answer, or None if unknown; raises DatasetUnusable."""
         ...
 
 
@@ -75,7 +75,7 @@ def write_samples(samples: Samples, inputs: Path, truths: Path, count: int | Non
 
 
 def read_truths(folder: Path) -> Sequence[Truth] | None:
-    """Return what is true of each sample, None if nobody knows; images as a memory map.
+    """Return the truth of each sample, or None if unknown; images as a memory map.
 
     Raises DatasetUnusable.
     """

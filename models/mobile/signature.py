@@ -1,4 +1,4 @@
-"""What a `.tflite` file takes and gives, read by LiteRT, and held against its task's signature."""
+"""The signature of a `.tflite` file, read by LiteRT and compared with its task's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _NEWER: Final = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '
 
 
 def read_signature(path: Path, field: str = "model") -> Signature:
-    """Load a model without delegates; raises ModelUnusable, naming an operator LiteRT lacks."""
+    """Return a model's signature, loaded without delegates; raises ModelUnusable, naming an
+    unsupported operator."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
@@ -32,7 +33,8 @@ def read_signature(path: Path, field: str = "model") -> Signature:
 
 
 def require_signature(path: Path, wanted: Signature | None, name: str) -> None:
-    """Raise ModelUnusable, naming file and field, unless LiteRT runs a model and it fits its task.
+    """Raise ModelUnusable, naming file and field, unless LiteRT loads the model and it fits its
+    task.
 
     A task without a signature takes any model.
     """
@@ -57,7 +59,7 @@ def _other(path: Path, field: str, seen: str, wanted: str) -> ModelUnusable:
 
 
 def _unreadable(path: Path, field: str, said: str) -> ModelUnusable:
-    """Say in one line what LiteRT says, and of an operator that it lacks only that."""
+    """Return LiteRT's error in one line; for an unsupported operator, only its name."""
     lacking = place = ""
     if _CUSTOM.search(said) and (node := _NODE.search(said)):
         place, lacking = f", operator {node[1]}", node[2]
@@ -74,7 +76,7 @@ def _unreadable(path: Path, field: str, said: str) -> ModelUnusable:
 
 
 def _tensor(details: Any) -> Tensor:  # noqa: ANN401 - LiteRT's own dictionaries
-    # Of an output whose shape the model decides while it runs, LiteRT knows none before.
+    # LiteRT doesn't know the shape of a dynamic output before the model runs.
     shape = tuple(int(side) or None for side in details["shape"])
     return Tensor(shape=shape, types=(np.dtype(details["dtype"]).name,))
 
@@ -82,7 +84,7 @@ def _tensor(details: Any) -> Tensor:  # noqa: ANN401 - LiteRT's own dictionaries
 def _fits(wanted: Tensor, found: Tensor) -> bool:
     if found.types[0] not in wanted.types:
         return False
-    if not found.shape or not wanted.shape:  # known only when it has run, or any will do
+    if not found.shape or not wanted.shape:  # unknown before a run, or any shape is allowed
         return True
     sides = zip(wanted.shape, found.shape, strict=False)
     same = all(want is None or have is None or want == have for want, have in sides)

@@ -1,4 +1,4 @@
-"""From start and end logits to an answer's words, as SQuAD's baselines choose it. Pure."""
+"""The words of an answer from start and end logits, as in SQuAD's baselines. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ Logits = NDArray[np.float32]
 
 
 def best_text(start: Logits, end: Logits, what: Truth, output: Span) -> tuple[float, str]:
-    """Return the likeliest span's score and words; the score is -inf and there are none if no span
-    will do.
+    """Return the likeliest span's score and words; -inf and no words if no span is valid.
 
     A span starts at a token that has its best context in this feature, and ends at most
-    `max_answer_tokens` later; of each logit the `n_best` highest are looked at.
+    `max_answer_tokens` later; only the `n_best` highest of each logit are tried.
     """
     best = (float("-inf"), "")
     for first, last in _spans(start, end, what, output):

@@ -1,8 +1,9 @@
 """The store of models and data sets: every file under the SHA-256 of its content.
 
-`objects/<sha256>` are the files; a folder is an object, too: a listing of its files, which stay
-where they are. `names/<algorithm>-<digest>` leads from a published checksum to the object, and
-`pins/<workload>/<dataset>/<part>` to what was added where nobody publishes a checksum.
+`objects/<sha256>` are the files; the object of a folder is a listing of its files, which stay in
+their place. `names/<algorithm>-<digest>` maps a published checksum to an object, and
+`pins/<workload>/<dataset>/<part>` maps a part without a published checksum to the object that was
+added.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ FOLDER_MARK: Final = "benchfarm folder"
 CHUNK_BYTES: Final = 1 << 20
 _CHECKSUM: Final = re.compile(rb"sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}")
 LONGEST_PATH: Final = 300
-"""So many characters of one are told: it may come from a damaged file."""
+"""Most characters of a path in a message, since it may come from a damaged file."""
 MAX_LISTING_BYTES: Final = 1 << 28
-"""Of what an object says of a folder."""
+"""Largest listing of a folder."""
 
 
 def models_folder(home: Path, environ: Mapping[str, str] = os.environ) -> Path:
-    """Return where the store is: BENCHFARM_MODELS, else a folder of the farm's home."""
+    """Return the store's folder: BENCHFARM_MODELS, else a folder in the farm's home."""
     return Path(environ.get("BENCHFARM_MODELS") or home / "models").expanduser().absolute()
 
 
 def digests(path: Path) -> dict[str, str]:
-    """Return a file's checksums by algorithm, as manifests write them; raises OSError."""
+    """Return a file's checksums by algorithm, in the format of manifests; raises OSError."""
     found = {"sha256": hashlib.sha256(), "md5": hashlib.md5(usedforsecurity=False)}
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -50,7 +51,7 @@ def digests(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Files by their content; everything is written aside and renamed."""
+    """Files by content; each is written to a temporary file and renamed."""
 
     folder: Path
 
@@ -72,22 +73,22 @@ class Store:
         return found
 
     def pin(self, key: str, checksum: str) -> None:
-        """Take an object as the part of a data set whose checksum nobody publishes."""
+        """Pin an object as a part without a published checksum."""
         with _replacing(self.folder / "pins" / key) as new:
             new.write_text(checksum)
 
     def pinned(self, key: str) -> str | None:
-        """Return the checksum that was pinned for a part, None if none was."""
+        """Return the pinned checksum of a part, or None."""
         path = self.folder / "pins" / key
         return _checksum_in(path) if path.exists() else None
 
     def has(self, checksum: str) -> bool:
-        """Return whether a file or folder has been added; its content need not be readable."""
+        """Return whether a file or folder was added; its content need not be readable."""
         named = checksum.startswith("sha256:") or self._name_of(checksum).exists()
         return named and self._object(self._sha256_of(checksum)).exists()
 
     def find(self, checksum: str) -> Path | None:
-        """Return the file or folder of a checksum, None if it has not been added."""
+        """Return the file or folder with a checksum, or None if it was not added."""
         if not self.has(checksum):
             return None
         target = self._object(self._sha256_of(checksum))
@@ -95,7 +96,7 @@ class Store:
         return Path(listing["folder"]) if listing else target
 
     def verify(self, checksum: str) -> str | None:
-        """Return what is wrong with an object that was added, None if it is whole."""
+        """Return what is wrong with an added object, or None if it is intact."""
         sha256 = self._sha256_of(checksum)
         target = self._object(sha256)
         found = digests(target)
@@ -133,7 +134,7 @@ class Store:
 
 
 def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
-    """Return a model's file, its checksum checked; `key` names it: WORKLOAD/models/NUMERICS.
+    """Return a model's file after checking its checksum; `key` names it: WORKLOAD/models/NUMERICS.
 
     Raises NotInStore, ContentDiffers, FileUnreadable.
     """
@@ -156,7 +157,7 @@ def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
 
 
 def stored(store: Store, part: ModelFile | DatasetPart, key: str) -> Path:
-    """Return a file or folder of the store, checked.
+    """Return a checked file or folder of the store.
 
     Raises NotInStore, ContentDiffers, FileUnreadable.
     """
@@ -173,7 +174,7 @@ def stored(store: Store, part: ModelFile | DatasetPart, key: str) -> Path:
 
 @contextmanager
 def readable(field: str, remedy: str = "Make it readable, or remove it.") -> Iterator[None]:
-    """Make a FileUnreadable of an OSError; `field` is of the manifest that wants the file."""
+    """Convert OSError to FileUnreadable; `field`: the field of the manifest that needs the file."""
     try:
         yield
     except OSError as error:
@@ -184,7 +185,7 @@ def readable(field: str, remedy: str = "Make it readable, or remove it.") -> Ite
 def pins_of(
     store: Store, name: str, workload: OnDevice, numerics: str, dataset: str | None
 ) -> dict[str, str]:
-    """Return the checksums that were pinned for a task's files, for want of published ones."""
+    """Return the pinned checksums of a task's files without published ones."""
     parts = workload.datasets[dataset].parts if dataset else {}
     keys = [f"{name}/models/{numerics}", *(f"{name}/{dataset}/{part}" for part in parts)]
     return {key: pinned for key in keys if (pinned := store.pinned(key))}
@@ -217,7 +218,7 @@ def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def _listing(path: Path) -> dict[str, Any] | None:
-    """Return what an object says of a folder, None if it is a file of its own."""
+    """Return the listing in a folder's object, or None if the object is a file."""
     with path.open("rb") as file:
         if file.read(1) != b"{":
             return None
@@ -232,7 +233,7 @@ def _listing(path: Path) -> dict[str, Any] | None:
 
 
 def _checksum_in(path: Path) -> str:
-    """Return the checksum that a small file of the store holds; raises OSError if damaged."""
+    """Return the checksum in a small file of the store; raises OSError if it is damaged."""
     found = path.read_bytes()
     if not _CHECKSUM.fullmatch(found):
         raise OSError(errno.EIO, "it holds no checksum", str(path))

@@ -11,7 +11,7 @@ STRIDES = (8, 16, 32, 64, 128)
 SIZES = tuple(
     (side, int(side * 2 ** (1 / 3)), int(side * 2 ** (2 / 3))) for side in (32, 64, 128, 256, 512)
 )
-"""Square roots of the anchor areas of each level, cut to whole pixels as in the reference."""
+"""Square roots of the anchor areas of each level, truncated to whole pixels as in the reference."""
 
 ASPECT_RATIOS = (0.5, 1.0, 2.0)
 """Height over width."""
@@ -20,7 +20,7 @@ ANCHORS_PER_CELL = 9
 
 
 def grid_shapes(height: int, width: int) -> list[tuple[int, int]]:
-    """Return rows and columns of P3 to P7; every halving on the way there rounds up."""
+    """Return rows and columns of P3 to P7; every halving rounds up."""
     return [(-(-height // stride), -(-width // stride)) for stride in STRIDES]
 
 

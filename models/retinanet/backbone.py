@@ -8,7 +8,7 @@ from torch.nn import functional
 from models.retinanet.frozen_norm import FrozenBatchNorm2d, norm_then_relu
 
 STAGES_FROM_THE_TOP = ("layer4", "layer3", "layer2", "layer1", "conv1")
-"""Stages in the order in which they are made trainable."""
+"""Stages in the order in which they become trainable."""
 
 OUT_CHANNELS = (512, 1024, 2048)
 """Channels of C3, C4, C5: the outputs of layer2, layer3, layer4."""

@@ -1,8 +1,8 @@
-"""The focal loss of decisions that are all negative, with its gradient written out.
+"""The focal loss of all-negative decisions, with an explicit gradient.
 
-Almost every decision of a detector is: of 12,276 anchors times 264 classes at 256 px, some dozen
-are positive. gamma is 2, as in RetinaNet. With p = sigmoid(x) and s = softplus(x) = -log(1 - p):
-loss = (1 - alpha) p^2 s, and its derivative is (1 - alpha) p^2 (p + 2 (1 - p) s).
+Almost all decisions of a detector are negative: of 12,276 anchors times 264 classes at 256 px, a
+few dozen are positive. gamma is 2, as in RetinaNet. With p = sigmoid(x) and s = softplus(x) =
+-log(1 - p): loss = (1 - alpha) p^2 s, and its derivative is (1 - alpha) p^2 (p + 2 (1 - p) s).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def background_focal_loss(
 
 
 class _Background(torch.autograd.Function):
-    """Works the derivative out on the way, in place: it takes what the loss has computed."""
+    """Computes the derivative in the forward pass, in place, from intermediates of the loss."""
 
     @staticmethod
     def forward(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 DISTINCT_BATCHES = 4
-"""Batches made in advance and cycled through."""
+"""Number of batches, made in advance and cycled through."""
 
 MAX_BOXES = 16
 """1 to 16 boxes an image: 8.5 on average, where OpenImages V4 has about 8."""
@@ -58,7 +58,7 @@ class SyntheticDetectionData:
         ]
 
     def batch(self, step: int) -> DetectionBatch:
-        """Return the batch of a step; steps 4 apart share theirs."""
+        """Return the batch of a step; every fourth step has the same one."""
         return self._batches[step % DISTINCT_BATCHES]
 
 

@@ -12,7 +12,7 @@ CHANNELS = 256
 
 
 class CoarsestLevels(nn.Module):
-    """P6 and P7, made from P5 (the first RetinaNet paper made them from C5)."""
+    """P6 and P7, computed from P5 (in the first RetinaNet paper from C5)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class FeaturePyramid(nn.Module):
 
     def __init__(self, in_channels: Sequence[int]) -> None:
         super().__init__()
-        # Each convolution sits in a Sequential of its own: torchvision's state-dict names.
+        # Each convolution is in a Sequential, for torchvision's state-dict names.
         self.inner_blocks = nn.ModuleList(
             nn.Sequential(nn.Conv2d(channels, CHANNELS, 1)) for channels in in_channels
         )

@@ -1,8 +1,8 @@
-"""Batch norms that don't learn, in the forms between which the knob `frozen_bn` chooses.
+"""Batch norms that don't learn, in the forms of the knob `frozen_bn`.
 
-The plain form is what torchvision has, and what state dicts are made of. The others are transforms
-of a model whose weights are in place; their outputs and gradients are the plain ones but for
-rounding, because a frozen norm is a constant factor and offset of each channel.
+The plain form is torchvision's, and that of state dicts. The others are transforms of a model with
+its weights loaded; their outputs and gradients equal the plain ones except for rounding, because a
+frozen norm is a constant factor and offset of each channel.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ScaleShift = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class FrozenBatchNorm2d(nn.Module):
-    """Batch norm of fixed statistics and affine terms: y = x * scale + shift, all of it buffers.
+    """Batch norm with fixed statistics and affine terms: y = x * scale + shift, all buffers.
 
-    eps is 1e-5, the default of torchvision and of the MLPerf reference for this backbone (their
-    0.0 is for COCO weights older than that default). Scale and shift are worked out in fp32 and
-    cast to the dtype of x: under autocast an fp32 factor would promote every bf16 activation.
+    eps is 1e-5, the default of torchvision and of the MLPerf reference for this backbone (their 0.0
+    is for COCO weights older than that default). Scale and shift are computed in fp32 and cast to
+    the dtype of x: under autocast an fp32 factor would promote every bf16 activation.
     """
 
     def __init__(self, channels: int, eps: float = 1e-5) -> None:
@@ -49,11 +49,11 @@ class FrozenBatchNorm2d(nn.Module):
 
 
 class OneOpNorm(nn.Module):
-    """A frozen norm as one operator, its scale and shift worked out once.
+    """A frozen norm as one operator, with scale and shift computed once.
 
     Args:
-        norm: the plain form, which it stands for from now on.
-        operator: what does it.
+        norm: the plain form, which it replaces.
+        operator: computes x * scale + shift.
     """
 
     def __init__(self, norm: FrozenBatchNorm2d, operator: ScaleShift) -> None:
@@ -73,8 +73,8 @@ class OneOpNorm(nn.Module):
 class FoldedConv2d(nn.Module):
     """A convolution without bias and the frozen norm after it, as one convolution that learns.
 
-    Its parameter is the convolution's own weight; every step works out weight * scale anew, so the
-    weight's gradient is that of the plain form: the chain rule takes the factor back out.
+    Its parameter is the convolution's own weight; every step computes weight * scale, so by the
+    chain rule the weight's gradient equals that of the plain form.
     """
 
     def __init__(self, conv: nn.Conv2d, norm: FrozenBatchNorm2d) -> None:
@@ -100,7 +100,7 @@ class FusedNorm(nn.Module):
     """A frozen norm with the residual and the ReLU after it, in one pass over memory.
 
     Args:
-        norm: the plain form, which it stands for from now on.
+        norm: the plain form, which it replaces.
     """
 
     def __init__(self, norm: FrozenBatchNorm2d) -> None:
@@ -130,12 +130,12 @@ def norm_then_relu(norm: nn.Module, x: Tensor, residual: Tensor | None = None) -
 
 
 def use_one_op(model: nn.Module, operator: ScaleShift) -> int:
-    """Turn every frozen norm of a model into one operator; return how many there were."""
+    """Replace every frozen norm of a model by one operator; return their number."""
     return _replace_norms(model, lambda norm: OneOpNorm(norm, operator))
 
 
 def fuse(model: nn.Module) -> int:
-    """Turn every frozen norm of a model into a FusedNorm; return how many there were."""
+    """Replace every frozen norm of a model by a FusedNorm; return their number."""
     return _replace_norms(model, FusedNorm)
 
 
@@ -147,9 +147,10 @@ def _replace_norms(model: nn.Module, form: Callable[[FrozenBatchNorm2d], nn.Modu
 
 
 def fold(model: nn.Module) -> int:
-    """Fold every frozen norm into the convolution before it; return how many there were.
+    """Fold every frozen norm into the convolution before it; return their number.
 
-    A convolution that learns becomes a FoldedConv2d; one that doesn't is scaled once, for good.
+    A convolution that learns becomes a FoldedConv2d; one that doesn't is scaled once and stays
+    plain.
     """
     found = list(_norms_after_convolutions(model))
     for conv_name, norm_name in found:
@@ -163,7 +164,7 @@ def fold(model: nn.Module) -> int:
 
 
 def _norms_after_convolutions(model: nn.Module) -> Iterator[tuple[str, str]]:
-    """Give the names of each convolution and its norm: conv1 and bn1; 0 and 1 in a Sequential."""
+    """Yield the names of each convolution and its norm: conv1 and bn1; 0 and 1 in a Sequential."""
     for name, module in model.named_modules():
         if isinstance(module, FrozenBatchNorm2d):
             parent, _, own = name.rpartition(".")
@@ -185,11 +186,11 @@ def addcmul(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 
 
 ONE_OP: Mapping[str, ScaleShift] = {"addcmul": addcmul}
-"""Values of `frozen_bn` that are one operator of torch's."""
+"""Values of `frozen_bn` that use one operator of torch."""
 
 
 def apply_frozen_bn(model: nn.Module, form: str) -> None:
-    """Bring the frozen norms of a model with its weights in place into the form of `frozen_bn`."""
+    """Convert the frozen norms of a model with loaded weights to the form `frozen_bn`."""
     if form == "folded":
         fold(model)
     elif form == "fused":

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 PRIOR_PROBABILITY = 0.01
-"""Probability every anchor gives every class before training."""
+"""Initial probability of every class for every anchor."""
 
 _TOWER_DEPTH = 4
 
 
 class HeadOutputs(NamedTuple):
-    """What the heads say of every anchor, in the order of `anchors.anchors_by_level`."""
+    """The heads' outputs for all anchors, in the order of `anchors.anchors_by_level`."""
 
     cls_logits: Tensor
     """[B, A, classes]."""
@@ -55,7 +55,7 @@ class RegressionHead(nn.Module):
 
 
 class BothHeads(nn.Module):
-    """Both heads; subclasses say how the levels go through them."""
+    """Both heads; subclasses define how the levels pass through them."""
 
     def __init__(self, classification: ClassificationHead, regression: RegressionHead) -> None:
         super().__init__()
@@ -94,6 +94,6 @@ def _tower(channels: int) -> nn.Sequential:
 
 
 def _by_anchor(maps: Sequence[Tensor], values: int) -> Tensor:
-    """Turn maps [B, anchors_per_cell * values, H_l, W_l] into one [B, A, values]."""
+    """Reshape maps [B, anchors_per_cell * values, H_l, W_l] to one [B, A, values]."""
     rows = [m.permute(0, 2, 3, 1).reshape(m.shape[0], -1, values) for m in maps]
     return torch.cat(rows, dim=1)

@@ -1,4 +1,4 @@
-"""Who implements RetinaNet: the project, or torchvision where it is installed."""
+"""The implementations of RetinaNet: the project's, and torchvision's if it is installed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def retinanet_training(
     implementation: str,
     **arguments: Any,  # noqa: ANN401 - passed on
 ) -> RetinaNetTraining | TorchvisionTraining:
-    """Return the workload in an implementation; arguments are those of RetinaNetTraining.
+    """Return the workload of an implementation; arguments are those of RetinaNetTraining.
 
-    Raises WorkerFault, blame user, if torchvision's is asked for where it is not installed, or
-    together with a switch, which it doesn't have.
+    Raises WorkerFault, blame user, if torchvision's is requested but not installed, or requested
+    with a switch, which it doesn't have.
     """
     ours = RetinaNetTraining(**arguments)
     if implementation == OURS:

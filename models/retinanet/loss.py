@@ -36,7 +36,8 @@ def reference_focal_loss(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def focal_loss_by_labels(logits: Tensor, classes: Tensor) -> Tensor:
-    """Add up what should be background and the few that should not, each alone; see FocalLoss."""
+    """Sum the loss of all decisions as background, and correct the few positive ones; see
+    FocalLoss."""
     from kernels.reference.boxes import IGNORED
     from models.retinanet.background_loss import background_focal_loss
 
@@ -70,18 +71,18 @@ FOCAL_LOSSES: Mapping[str, FocalLoss] = {
 """Values of the knob `focal_loss`."""
 
 Matching = Callable[[Tensor, DetectionTarget], Tensor]
-"""Anchors [A, 4] and an image's boxes → each anchor's match, int64 [A], as `box_match` says."""
+"""Anchors [A, 4] and an image's boxes → each anchor's match, int64 [A], as in `box_match`."""
 
 
 def reference_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
-    """Match anchors through the matrix of all overlaps; see Matching."""
+    """Match anchors by the matrix of all overlaps; see Matching."""
     from kernels.reference.boxes import box_match
 
     return box_match(anchors, target.boxes, FOREGROUND_IOU, BACKGROUND_IOU, allow_low_quality=True)
 
 
 def fused_matching(anchors: Tensor, target: DetectionTarget) -> Tensor:
-    """Match anchors without that matrix; see Matching."""
+    """Match anchors without the matrix of overlaps; see Matching."""
     from kernels.ops.box_match import box_match
 
     return box_match(anchors, target.boxes, FOREGROUND_IOU, BACKGROUND_IOU, allow_low_quality=True)
@@ -121,9 +122,9 @@ def detection_loss(
 
 
 def anchor_classes(matches: Tensor, foreground: Tensor, target: DetectionTarget) -> Tensor:
-    """Return the class of each anchor as FocalLoss takes it: int64 [A].
+    """Return the class of each anchor in FocalLoss's form: int64 [A].
 
-    A match is the index of a box, or already what stands for background and ignored.
+    A match is the index of a box, or already the value for background or ignored.
     """
     classes = matches.clone()
     classes[foreground] = target.labels[matches[foreground]]

@@ -40,7 +40,7 @@ class RetinaNet(nn.Module):
         super().__init__()
         self.mean: Tensor
         self.std: Tensor
-        # Not persistent: state dicts hold the names torchvision's do, and no more.
+        # Not persistent, so that state dicts have exactly torchvision's names.
         self.register_buffer("mean", torch.tensor(IMAGENET_MEAN)[:, None, None], persistent=False)
         self.register_buffer("std", torch.tensor(IMAGENET_STD)[:, None, None], persistent=False)
         self.backbone = BackboneWithPyramid(trainable_stages)
@@ -49,8 +49,8 @@ class RetinaNet(nn.Module):
     def forward(self, images: Tensor) -> HeadOutputs:
         """Return the head outputs for images [B, 3, H, W] with values in 0..1.
 
-        Normalises by ImageNet's mean and deviation. Images come at the size they are trained at:
-        the reference's resizing is left to whoever makes the batch.
+        Normalises by ImageNet's mean and deviation. Images must have their training size: the
+        reference's resizing is left to whoever makes the batch.
         """
         outputs: HeadOutputs = self.head(self.backbone((images - self.mean) / self.std))
         return outputs

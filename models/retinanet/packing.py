@@ -1,12 +1,12 @@
-"""Pyramid levels on canvases, so that a head is two calls a convolution and not five.
+"""Pyramid levels packed on canvases, so that a head takes two calls a convolution instead of five.
 
-The finest level, three quarters of all cells, is a canvas of its own, which costs nothing; the
-others share one, each a cell from the next. A 3x3 convolution that finds zeros between them, where
-a single level would have its zero padding, gives every level what it would give it alone; what it
-leaves between the levels is zeroed again with the ReLU. So outputs and gradients are the plain ones
-but for the order of sums. The coarse levels, too small to keep the cores busy alone, ride along,
-and the gradient of the weights is summed in two calls instead of five; the price is the empty part
-of the shared canvas, 3 % to 4 % of all cells for square images.
+The finest level, three quarters of all cells, is a canvas of its own, without overhead; the others
+share one, with a gap of one cell between neighbours. The gaps are zero, like a single level's
+padding, so a 3x3 convolution gives every level the same result as alone; the values that it writes
+into the gaps are zeroed again with the ReLU. So outputs and gradients equal the plain ones except
+for the order of sums. The coarse levels are too small to keep the cores busy alone, and the
+gradient of the weights is summed in two calls instead of five. The price is the empty part of the
+shared canvas, 3 % to 4 % of all cells for square images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GAP = 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a level lies on the canvas, in cells."""
+    """A level's place on the canvas, in cells."""
 
     top: int
     left: int
@@ -60,7 +60,8 @@ class Layout:
     def of(shapes: Sequence[tuple[int, int]]) -> Layout:
         """Lay out levels of (rows, columns), none larger than its predecessor.
 
-        Each lies right of its predecessor or below it, in turn: halving levels spiral inwards.
+        They are placed alternately to the right of the predecessor and below it: halving levels
+        spiral inwards.
         """
         places: list[Place] = []
         for rows, columns in shapes:
@@ -73,7 +74,7 @@ class Layout:
         return Layout(tuple(places), max(p.bottom for p in places), max(p.right for p in places))
 
     def gaps(self) -> Tensor:
-        """Return the cells of no level, as indices into the canvas row by row."""
+        """Return the cells without a level, as indices into the canvas row by row."""
         free = torch.ones(self.rows, self.columns, dtype=torch.bool)
         for place in self.places:
             free[place.top : place.bottom, place.left : place.right] = False
@@ -81,7 +82,7 @@ class Layout:
 
 
 def pack(layout: Layout, levels: Sequence[Tensor]) -> Tensor:
-    """Return the canvas [B, C, H, W] of levels [B, C, H_l, W_l], zero between them."""
+    """Return the canvas [B, C, H, W] of levels [B, C, H_l, W_l], with zeros between them."""
     canvas: Tensor = _Pack.apply(layout, *levels)  # type: ignore[no-untyped-call]
     return canvas
 
@@ -123,7 +124,7 @@ class _ReluWithGaps(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: ANN401 - torch's own
-        # A gap is zero, so no gradient passes there.
+        # Gaps are zero, so no gradient passes there.
         (result,) = ctx.saved_tensors
         return torch.ops.aten.threshold_backward(gradient, result, 0), None
 
@@ -153,7 +154,7 @@ class PackedHead(BothHeads):
     """Both heads of RetinaNet over two canvases; shares the parameters of the plain head.
 
     Args:
-        head: the head it stands for, which stays as it is.
+        head: the plain head, which stays unchanged.
         shapes: rows and columns of every level, finest first.
     """
 
@@ -161,7 +162,7 @@ class PackedHead(BothHeads):
         super().__init__(head.classification_head, head.regression_head)
         self.layouts = (Layout.of(shapes[:1]), Layout.of(shapes[1:]))
         self.gaps: Tensor
-        """Of the shared canvas."""
+        """Gaps of the shared canvas."""
         self.register_buffer("gaps", self.layouts[1].gaps(), persistent=False)
 
     def forward(self, levels: Sequence[Tensor]) -> HeadOutputs:
@@ -183,7 +184,7 @@ class PackedHead(BothHeads):
         )
 
     def _tower(self, tower: nn.Sequential, canvas: Tensor) -> Tensor:
-        """Run the convolutions of a tower, each with the ReLU that keeps the gaps zero."""
+        """Run the convolutions of a tower, each with a ReLU that zeroes the gaps."""
         for block in tower:
             canvas = relu_with_gaps(block.get_submodule("0")(canvas), self.gaps)
         return canvas
@@ -192,7 +193,8 @@ class PackedHead(BothHeads):
 def _pairs(
     rows: Tensor, layouts: Sequence[Layout], canvases: Sequence[Tensor]
 ) -> list[tuple[Tensor, Tensor]]:
-    """Return every level as two views [B, C, H_l, W_l]: of rows [B, cells, C], of its canvas."""
+    """Return two views [B, C, H_l, W_l] of every level: of rows [B, cells, C], and of its
+    canvas."""
     levels = [
         (place, place.of(canvas))
         for layout, canvas in zip(layouts, canvases, strict=True)

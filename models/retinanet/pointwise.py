@@ -1,9 +1,8 @@
-"""1x1 convolutions as matrix products, the other value of the knob `pointwise`.
+"""1x1 convolutions as matrix products: `matmul` of the knob `pointwise`.
 
 Channels-last, a 1x1 convolution is one product of [B * H * W, in] by [in, out], and so are its
-gradients.
-oneDNN's convolutions of such shapes bring the weights into a layout of their own every step, and
-are far from the machine's speed where the map is small; its matrix products are not.
+gradients. oneDNN's convolutions of such shapes reorder the weights in every step, and are far from
+the machine's peak for small maps; its matrix products are not.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class PointwiseConv2d(nn.Module):
     if that is on, and gives channels-last.
 
     Args:
-        conv: what it stands for from now on; 1x1, without groups or padding.
+        conv: the convolution that it replaces; 1x1, without groups or padding.
     """
 
     def __init__(self, conv: nn.Conv2d | FoldedConv2d) -> None:
@@ -49,9 +48,9 @@ class PointwiseConv2d(nn.Module):
 
 
 class _Pointwise(torch.autograd.Function):
-    """Writes into tensors it has laid out itself: autograd of views would copy to and fro.
+    """Writes into tensors that it lays out itself, since autograd of views and slices would copy.
 
-    Of slices too, and in torch 2.8 of those that leave nothing out.
+    In torch 2.8 that includes slices that select everything.
     """
 
     @staticmethod
@@ -95,7 +94,7 @@ class _Pointwise(torch.autograd.Function):
 
 
 def use_matmul(model: nn.Module) -> int:
-    """Turn every 1x1 convolution of a model into matrix products; return how many there were."""
+    """Replace every 1x1 convolution of a model by matrix products; return their number."""
     found = [(name, m) for name, m in model.named_modules() if _is_pointwise(m)]
     for name, module in found:
         model.set_submodule(name, PointwiseConv2d(module))
@@ -124,7 +123,7 @@ def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
 
 
 def _spread(x: Tensor, shape: Sequence[int], stride: int) -> Tensor:
-    """Return x [B, C, h, w] as every `stride`-th row and column of zeros [B, C, H, W]."""
+    """Return zeros [B, C, H, W] with x [B, C, h, w] in every `stride`-th row and column."""
     if stride == 1:
         return x
     zeros = _empty(shape, x).zero_()

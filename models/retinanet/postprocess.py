@@ -1,4 +1,4 @@
-"""From head outputs to detections, with the thresholds of MLPerf's reference."""
+"""Detections from head outputs, with the thresholds of MLPerf's reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DETECTIONS_PER_IMAGE = 300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Detections:
-    """What is found in one image, best score first, at most 300."""
+    """The detections in one image, best score first, at most 300."""
 
     boxes: Tensor
     """[N, 4] in pixels, clipped to the image."""

@@ -1,7 +1,7 @@
-"""torchvision's RetinaNet with our weights: the implementation that ours is held against.
+"""torchvision's RetinaNet with our weights: the implementation that ours is compared with.
 
-Only where torchvision is: in the environment of stack ipex. Its backbone, pyramid, head, anchors,
-matching and losses are its own, as MLPerf's reference uses them.
+Requires torchvision, as in the environment of stack ipex. Backbone, pyramid, head, anchors,
+matching and losses are torchvision's, as in MLPerf's reference.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TorchvisionTraining:
             backbone,
             num_classes=ours.head.classification_head.num_classes,
             anchor_generator=AnchorGenerator(SIZES, (ASPECT_RATIOS,) * len(SIZES)),
-            # So that its own resizing changes nothing.
+            # Makes torchvision's own resizing do nothing.
             min_size=self._ours.image_size,
             max_size=self._ours.image_size,
         )
@@ -58,7 +58,7 @@ class TorchvisionTraining:
         return model.train()
 
     def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
-        """Return the optimizer of ours: modules have the same names."""
+        """Return our optimizer; the modules have the same names."""
         return self._ours.build_optimizer(model)
 
     def batch(self, step: int) -> DetectionBatch:
@@ -66,11 +66,11 @@ class TorchvisionTraining:
         return self._ours.batch(step)
 
     def forward(self, model: nn.Module, batch: DetectionBatch) -> Losses:
-        """Return the losses, which the model works out with its outputs."""
+        """Return the losses, which the model computes with its outputs."""
         targets = [{"boxes": t.boxes, "labels": t.labels} for t in batch.targets]
         losses: Losses = model(list(batch.images), targets)
         return losses
 
     def loss(self, outputs: Losses, batch: DetectionBatch) -> Tensor:
-        """Return their sum."""
+        """Return the sum of the losses."""
         return torch.stack([loss.float() for loss in outputs.values()]).sum()

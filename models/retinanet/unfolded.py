@@ -1,9 +1,9 @@
-"""The heads' 3x3 convolutions as matrix products, the other value of the knob `head_convolutions`.
+"""The heads' 3x3 convolutions as matrix products: `matmul` of the knob `head_convolutions`.
 
-All pyramid levels are rows [B, cells, channels], one level after the other, through both heads: a
-convolution is one product of every cell's neighbourhood [B * cells, 9 * in] with the weights
-[9 * in, out], and so are its gradients. Nothing is packed, masked or laid out anew in between, and
-the last product's rows are the logits of the anchors in their order.
+All pyramid levels pass through both heads as rows [B, cells, channels], one level after another. A
+convolution is one product of all cells' neighbourhoods [B * cells, 9 * in] with the weights [9 *
+in, out], and so are its gradients. Nothing is packed, masked or reordered in between, and the last
+product's rows are the logits of the anchors in their order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class UnfoldedConv2d(nn.Module):
     Its parameters are the convolution's own, by their names.
 
     Args:
-        conv: what it stands for from now on.
+        conv: the convolution that it replaces.
     """
 
     def __init__(self, conv: nn.Conv2d) -> None:
@@ -76,7 +76,8 @@ def _run(tower: nn.Sequential, last: nn.Module, rows: Tensor, sizes: Sizes, valu
 
 
 class _Unfolded(torch.autograd.Function):
-    """Keeps x and makes its neighbourhoods again for the backward pass: they are nine times x."""
+    """Stores x and recomputes its neighbourhoods for the backward pass, since they are nine times
+    larger."""
 
     @staticmethod
     def forward(

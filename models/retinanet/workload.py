@@ -33,12 +33,12 @@ class RetinaNetTraining:
         num_classes: 264 in MLPerf's subset of OpenImages.
         trainable_stages: backbone stages that learn, 0 to 5 from the top.
         skip_frozen: no gradient work for the stages that don't learn; otherwise their gradients
-            are worked out and dropped.
+            are computed and dropped.
         frozen_bn: form of the batch norms, see `frozen_norm.apply_frozen_bn`.
         pointwise: 1x1 convolutions as `convolution` or as `matmul`.
         packed_levels: run the heads on all pyramid levels in one call.
         head_convolutions: the heads' 3x3 convolutions as `convolution` or as `matmul`, which runs
-            on all levels in one call whatever `packed_levels` says.
+            on all levels in one call for any value of `packed_levels`.
         focal_loss: one of `loss.FOCAL_LOSSES`.
         matching: one of `loss.MATCHINGS`.
         optimizer: one of `optimizers.build_optimizer`; MLPerf's is Adam.
@@ -72,7 +72,7 @@ class RetinaNetTraining:
             and not packed_levels
             and focal_loss == matching == "reference"
         )
-        """Whether all switches of model and loss are at the values that torchvision has."""
+        """Whether all switches of model and loss have torchvision's values."""
         self._batch_size = batch_size
         self._num_classes = num_classes
         self._skip_frozen = skip_frozen
@@ -100,7 +100,7 @@ class RetinaNetTraining:
         return self.transform(model)
 
     def transform(self, model: RetinaNet) -> RetinaNet:
-        """Bring a plain model with its weights in place into the form that the knobs ask for."""
+        """Convert a plain model with loaded weights to the form that the knobs select."""
         if not self._skip_frozen:
             for parameter in self._frozen(model):
                 parameter.requires_grad_()

@@ -1,4 +1,4 @@
-"""Intel Extension for PyTorch, in its own interpreter with the torch it was built for."""
+"""Intel Extension for PyTorch, in a separate interpreter with the torch it was built for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.contracts.result import Blame, Environment, Failure
 from models.training import Batch, Outputs, TrainingWorkload
 
 FROZEN_BN = "FrozenBatchNorm2d"
-"""Name of the class, ours and torchvision's, that has the buffers of ipex.nn.FrozenBatchNorm2d."""
+"""Name of our and of torchvision's class with the buffers of ipex.nn.FrozenBatchNorm2d."""
 
 
 class Ipex(TorchEager):
@@ -44,13 +44,14 @@ class Ipex(TorchEager):
         return optimized
 
     def environment(self) -> Environment:
-        """See TrainingBackend.environment; IPEX carries a oneDNN of its own beside torch's."""
+        """See TrainingBackend.environment; IPEX has a oneDNN of its own beside torch's."""
         version, isa = onednn_said(_call_ipex_onednn)
         return {**super().environment(), "ipex_onednn": version, "ipex_onednn_isa": isa}
 
 
 def swap_frozen_bn(model: Module) -> None:
-    """Swap in ipex's frozen norm, one operator; raises WorkerFault if the model has none."""
+    """Replace frozen norms by ipex's, one operator each; raises WorkerFault if the model has
+    none."""
     found = [(n, m) for n, m in model.named_modules() if type(m).__name__ == FROZEN_BN]
     if not found:
         message = (

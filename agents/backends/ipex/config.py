@@ -1,4 +1,4 @@
-"""What the `ipex` stack can be told."""
+"""Knobs of the `ipex` stack."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class IpexConfig:
 
     @staticmethod
     def from_knobs(knobs: Mapping[str, Scalar]) -> IpexConfig:
-        """Take them out of a cell's."""
+        """Return the stack's knobs from a cell's."""
         return IpexConfig(bool(knobs["ipex_optimize"]), bool(knobs["ipex_frozen_bn"]))

@@ -1,4 +1,4 @@
-"""PyTorch with its compiler: the model's forward and backward pass as inductor's C++."""
+"""PyTorch with torch.compile: the model's forward and backward pass as inductor's C++."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from models.training import Batch, Outputs, TrainingWorkload
 class TorchCompile(TorchEager):
     """A TrainingBackend; raises WorkerFault, blame user, without a C++ compiler.
 
-    The loss and the optimizer's step stay eager: the loss has another shape for each image, and its
-    compilation with dynamic shapes crashes on torch 2.13.
+    The loss and the optimizer's step stay eager: the loss has a different shape for each image, and
+    compiling it with dynamic shapes crashes on torch 2.13.
     """
 
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
@@ -29,7 +29,7 @@ class TorchCompile(TorchEager):
     def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
         """See TrainingBackend.prepare; the first step compiles."""
         model, optimizer = super().prepare(workload)
-        # It is a module, torch just doesn't say so.
+        # It is a module, though torch's types don't say so.
         compiled: Module = torch.compile(model, dynamic=False)  # type: ignore[assignment]
         return compiled, optimizer
 

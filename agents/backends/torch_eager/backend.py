@@ -1,4 +1,4 @@
-"""Stock PyTorch, eager: the stack every other one is compared with."""
+"""Stock PyTorch in eager mode: the baseline of the other stacks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TorchEager:
 
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
         self._config = TorchConfig.from_knobs(knobs)
-        # The launcher set OMP_NUM_THREADS; torch must not think better of it.
+        # The launcher set OMP_NUM_THREADS; keep torch from choosing another number.
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
     def prepare(self, workload: TrainingWorkload[Batch, Outputs]) -> tuple[Module, Optimizer]:
@@ -50,8 +50,8 @@ class TorchEager:
         return torch_environment()
 
     def _laid_out(self, model: Module) -> Module:
-        """Return the model with its weights in the layout asked for; activations follow."""
+        """Return the model with its weights in the selected layout; activations follow."""
         if self._config.channels_last:
-            # torch types the keyword too narrowly.
+            # torch's type for the keyword is too narrow.
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return model

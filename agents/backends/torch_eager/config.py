@@ -1,4 +1,4 @@
-"""What every stack of torch can be told."""
+"""Knobs of all torch stacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TorchConfig:
 
     @staticmethod
     def from_knobs(knobs: Mapping[str, Scalar]) -> TorchConfig:
-        """Take the stack's knobs out of a cell's."""
+        """Return the stack's knobs from a cell's."""
         bf16, channels_last = (
             knobs["precision"] == "bf16",
             knobs["memory_format"] == "channels_last",

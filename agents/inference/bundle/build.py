@@ -1,8 +1,8 @@
-"""Builds a bundle: a folder that runs LiteRT on a device with nothing but a kernel and `sh`.
+"""Builds a bundle: a folder that runs LiteRT on a device that has only a kernel and `sh`.
 
 CPython, its standard library, glibc and the wheels lie in one folder, and a small script starts
-them through the bundle's own dynamic loader. The folder's name ends in the hash of its content;
-beside it lies the same as a tar, which is what a device is sent.
+them through the bundle's own dynamic loader. The folder's name ends in the hash of its content. A
+tar with the same content lies beside it; this is pushed to devices.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ from controller.platform.locks import exclusive_in_thread
 from controller.platform.programs import PYTHON, python_module
 
 RUN: Final = "run"
-"""The script in a bundle's root: `run SPEC.json`."""
+"""The script in the root of a bundle: `run SPEC.json`."""
 CONTENTS: Final = "BUNDLE.json"
-"""The file in a bundle's root that says what it is made of."""
+"""The file in the root of a bundle that lists its contents."""
 
 
 class Bundle(Contract):
-    """A bundle that lies ready in `folder` and in `archive`."""
+    """A built bundle in `folder` and in `archive`."""
 
     name: str
     """`<runtime>-<arch>-<the first 16 digits of content_sha256>`."""
     content_sha256: str
-    """Over every file's path, mode and content."""
+    """Hash of every file's path, mode and content."""
     archive_sha256: str
     inputs_sha256: str
-    """Over the recipe, the runner and this builder: when they change, it is built anew."""
+    """Hash of the recipe, the runner and this builder; a change causes a rebuild."""
     folder: Path
     archive: Path
     requirements: Requirements
 
 
 def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle:
-    """Return a bundle, built now or, whole and of the same inputs, found in `out_dir`.
+    """Return a bundle, built now or found in `out_dir`, intact and built from the same inputs.
 
-    `refresh` fetches the packages anew, which lets Debian's security updates in; without it
+    `refresh` fetches the packages again, which includes Debian's security updates; without it
     nothing is fetched twice. Raises BundleUnbuildable.
     """
     record = out_dir / f"{recipe.name}.json"
@@ -98,7 +98,7 @@ def build_bundle(out_dir: Path, recipe: Recipe, refresh: bool = False) -> Bundle
         ) from error
 
 
-# --- what goes in --------------------------------------------------------------------------------
+# --- assembly -----------------------------------------------------------------------------------
 
 
 def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> None:
@@ -134,7 +134,7 @@ def runner_sources() -> dict[str, bytes]:
 
 
 def _add_compiled(recipe: Recipe, packages: Path, folder: Path, scratch: Path) -> list[str]:
-    """Add what has no wheel; return the source packages it was compiled from."""
+    """Add compiled packages that have no wheel; return the source packages."""
     if recipe.compiled is None:
         return []
     scratch.mkdir()
@@ -187,16 +187,16 @@ def _unpack_wheel(wheel: Path, folder: Path, leave_out: Iterable[str]) -> None:
 
 
 def _compile(recipe: Recipe, bundle: Path) -> None:
-    """Put bytecode beside the sources: a start takes a third of the CPU time.
+    """Compile bytecode, which cuts the CPU time of a start to two thirds.
 
-    It is the same for every architecture. Made without times, paths and random hashes, so that
-    one content has one name.
+    Bytecode is the same for every architecture. It contains no times, paths or random hashes, so
+    that equal content gives an equal name.
     """
     environment = {"PYTHONHASHSEED": "0"}
     loader: tuple[str, ...] = ()
     python = PYTHON
     if f"{sys.version_info.major}.{sys.version_info.minor}" != recipe.python:
-        # Another version's bytecode would be of no use: the bundle's own, if it runs here.
+        # Another version's bytecode is useless: use the bundle's interpreter if it runs here.
         if platform.machine() != recipe.arch:
             raise BundleUnbuildable(
                 f"compile bundle {recipe.name}",
@@ -226,11 +226,11 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- publication --------------------------------------------------------------------------------
 
 
 def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
-    """Name a bundle by its content and put it in place; readers see it whole or not at all."""
+    """Name a bundle by its content and move it into place; readers see all of it or nothing."""
     content = content_sha256(fresh)
     name = f"{recipe.name}-{content[:16]}"
     folder, archive = record.parent / name, record.parent / f"{name}.tar"
@@ -254,15 +254,15 @@ def _publish(recipe: Recipe, fresh: Path, record: Path, inputs: str) -> Bundle:
 
 
 def found_bundle(out_dir: Path, recipe: Recipe) -> Bundle | None:
-    """Return a recipe's bundle if it was built before, is whole and of the same inputs."""
+    """Return a recipe's bundle if it was built before from the same inputs and is intact."""
     return _found(out_dir / f"{recipe.name}.json", _inputs_sha256(recipe))
 
 
 def _found(record: Path, inputs: str) -> Bundle | None:
-    """Return the recorded bundle if it is of these inputs and not a bit of it has changed."""
+    """Return the recorded bundle if it was built from these inputs and is unchanged."""
     try:
         bundle = read_json(Bundle, record)
-        at = record.parent / bundle.name  # never hash what lies elsewhere
+        at = record.parent / bundle.name  # never hash a folder elsewhere
         whole = (
             bundle.inputs_sha256 == inputs
             and (bundle.folder, bundle.archive) == (at, at.with_name(f"{at.name}.tar"))
@@ -270,7 +270,7 @@ def _found(record: Path, inputs: str) -> Bundle | None:
             and sha256_of(bundle.archive) == bundle.archive_sha256
         )
     except UNREADABLE:
-        return None  # none yet, or not whole: it is built anew
+        return None  # missing or incomplete: build it again
     return bundle if whole else None
 
 

@@ -9,7 +9,7 @@ from agents.inference.bundle.recipe import BundleUnbuildable, raise_if_killed
 
 
 def unpack_deb(package: Path, folder: Path) -> None:
-    """Lay a package's files out in a folder; raises BundleUnbuildable."""
+    """Unpack a package's files into a folder; raises BundleUnbuildable."""
     done = subprocess.run(
         ("dpkg-deb", "--extract", package, folder), capture_output=True, text=True, check=False
     )

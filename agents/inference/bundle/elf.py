@@ -1,7 +1,7 @@
-"""Which machine an ELF file is for, and what a kernel has to be like that loads it.
+"""ELF files: their machine, and the kernels that can load them.
 
-Of the ELF header, the program headers and the notes of a 64-bit little-endian file: System V ABI,
-chapters 4 and 5; the ABI tag: Linux Standard Base, "ABI note tag".
+Reads the ELF header, the program headers and the notes of a 64-bit little-endian file: System V
+ABI, chapters 4 and 5; for the ABI tag: Linux Standard Base, "ABI note tag".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ABI_TAG_TYPE, _LINUX = 1, 0
 
 
 class _Unreadable(ValueError):
-    """An ELF file of another kind, or one that is cut short."""
+    """An ELF file of another class, or a truncated one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class _Segment:
 
 
 def objections(path: Path, machine: int, page_bytes: int) -> Iterator[str]:
-    """Yield why a file can't be loaded on a machine with such pages; none if it is no ELF file.
+    """Yield why a machine with this page size can't load a file; nothing if it is not an ELF file.
 
-    A segment is mapped in whole pages, so it has to ask for pages that large, and to lie at the
-    same distance from a page's start in the file as in memory.
+    Segments are mapped in whole pages, so a segment must be aligned to pages of this size, and have
+    the same offset within a page in the file as in memory.
     """
     try:
         found = _read(path)
@@ -60,7 +60,7 @@ def objections(path: Path, machine: int, page_bytes: int) -> Iterator[str]:
 
 
 def oldest_kernel(path: Path) -> Version | None:
-    """Return the oldest Linux that a file says it runs on; None if it says none."""
+    """Return the oldest Linux that a file declares support for, or None."""
     try:
         found = _read(path)
     except _Unreadable:
@@ -75,7 +75,8 @@ def oldest_kernel(path: Path) -> Version | None:
 
 
 def _abi_tag(notes: bytes, align: int) -> Version | None:
-    """Return the version in a segment's ABI tag; None without one, or if it is not for Linux."""
+    """Return the version in a segment's ABI tag; None without one, or for a system other than
+    Linux."""
     place = 0
     while place + _NOTE_HEADER.size <= len(notes):
         name_bytes, content_bytes, kind = _NOTE_HEADER.unpack_from(notes, place)
@@ -94,7 +95,7 @@ def _rounded_up(size: int, to: int) -> int:
 
 
 def _read(path: Path) -> tuple[int, list[_Segment]] | None:
-    """Return a file's machine and segments; None if it is no ELF file. Raises _Unreadable."""
+    """Return a file's machine and segments; None if it is not an ELF file. Raises _Unreadable."""
     with path.open("rb") as file:
         head = file.read(_HEADER.size)
         if not head.startswith(MAGIC):

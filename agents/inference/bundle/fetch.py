@@ -27,10 +27,10 @@ NETWORK_S: Final = 30
 
 
 def fetched(recipe: Recipe, cache: Path, refresh: bool) -> Path:
-    """Return a folder with `debs/` and `wheels/`, from the cache unless `refresh` is wanted.
+    """Return a folder with `debs/` and `wheels/`, from the cache unless `refresh` is set.
 
-    With something to compile it has `source/`, `tools/` and `headers/`, too.
-    Raises BundleUnbuildable.
+    If the recipe compiles something, the folder also has `source/`, `tools/` and `headers/`. Raises
+    BundleUnbuildable.
     """
     parts = (recipe.debian, recipe.wheels, *((recipe.compiled,) if recipe.compiled else ()))
     pins = "".join(part.model_dump_json() for part in parts)
@@ -53,9 +53,9 @@ def fetched(recipe: Recipe, cache: Path, refresh: bool) -> Path:
 
 
 def _fetch_source(debian: DebianPins, source: SourcePin, fresh: Path, apt: Path) -> None:
-    """Fetch a source package and what compiles it.
+    """Fetch a source package and its compiler.
 
-    pip asks the package for its metadata first, in an environment of its own that it throws away.
+    pip first builds the package's metadata in a temporary environment.
     """
     pin = {source.package: WheelPin(version=source.version, sha256=source.sha256)}
     _fetch_python(pin, fresh / "source", ("--no-binary=:all:",))
@@ -64,7 +64,8 @@ def _fetch_source(debian: DebianPins, source: SourcePin, fresh: Path, apt: Path)
 
 
 def _fetch_debs(debian: DebianPins, packages: Mapping[str, str], folder: Path, state: Path) -> None:
-    """Download with the host's package sources but with lists of our own: none of its own move."""
+    """Download with the host's package sources but separate package lists; the host's stay
+    unchanged."""
     folder.mkdir(parents=True)
     for path in (state / "lists/partial", state / "cache/archives/partial"):
         path.mkdir(parents=True, exist_ok=True)
@@ -84,7 +85,7 @@ def _apt_options(arch: str, state: Path) -> list[str]:
         "Dir::Cache": state / "cache",
         "APT::Architecture": arch,
         "APT::Architectures": arch,
-        "APT::Sandbox::User": "root",  # where apt would step down to a user that can't write here
+        "APT::Sandbox::User": "root",  # apt would switch to a user that can't write here
         "Acquire::Languages": "none",
         "Acquire::Retries": 2,
         "Acquire::http::Timeout": NETWORK_S,
@@ -95,7 +96,8 @@ def _apt_options(arch: str, state: Path) -> list[str]:
 
 
 def _fetch_python(pins: Mapping[str, WheelPin], folder: Path, kind: Sequence[str]) -> None:
-    """Download packages of Python by their checksums; `kind` says for which platform, or built."""
+    """Download Python packages by checksum; `kind`: pip options for the platform, or for
+    sources."""
     folder.mkdir(parents=True)
     requirements = folder.with_suffix(".txt")
     requirements.write_text(

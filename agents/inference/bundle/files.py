@@ -1,4 +1,4 @@
-"""The files of a bundle: written, hashed and packed so that one content has one name."""
+"""The files of a bundle, written, hashed and packed so that equal content gives an equal name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def content_sha256(folder: Path) -> str:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Write a folder's files as a tar that depends on nothing but their paths and contents."""
+    """Write a folder's files as a tar that depends only on their paths, modes and contents."""
     with tarfile.open(archive, "w", format=tarfile.USTAR_FORMAT) as tar:
         for path in files_in(folder):
             entry = tarfile.TarInfo(path.relative_to(folder).as_posix())

@@ -1,7 +1,7 @@
-"""Compiles the extension module of a source package for another architecture, the same each time.
+"""Reproducible cross-compilation of a source package's extension module.
 
-The compiler is a wheel that brings the libraries of its targets, so that the host needs none. Paths
-are relative and no clock is read: the same inputs make the same file in any folder.
+The compiler is a wheel with the libraries of its targets, so the host needs none. Paths are
+relative and no clock is read: the same inputs give the same file in any folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _INCLUDED: Final = ("tools/pybind11/include", "headers/usr/include", "headers/us
 
 
 def require_host(bundle: str) -> None:
-    """Raise BundleUnbuildable where the compiler does not run; nothing is fetched before."""
+    """Raise BundleUnbuildable on a host where the compiler can't run; called before any
+    download."""
     if machine() != HOST:
         raise BundleUnbuildable(
             f"build bundle {bundle}",
@@ -37,9 +38,9 @@ def require_host(bundle: str) -> None:
 def compiled(
     work: Compilation, python: str, packages: Path, scratch: Path, page_bytes: int
 ) -> Path:
-    """Return a folder to be laid beside the wheels: the module and the package's metadata.
+    """Return a folder to lay beside the wheels: the module and the package's metadata.
 
-    Raises BundleUnbuildable. What was compiled is kept with the packages, and found there again.
+    The result is cached with the packages. Raises BundleUnbuildable.
     """
     done = packages / "compiled"
     if done.is_dir():
@@ -57,7 +58,7 @@ def compiled(
 
 
 def _unpacked(work: Compilation, packages: Path, scratch: Path) -> Path:
-    """Lay out `source`, `tools` and `headers`; return the source package's own folder."""
+    """Unpack `source`, `tools` and `headers`; return the source package's folder."""
     for wheel in sorted((packages / "tools").glob("*.whl")):
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(scratch / "tools")
@@ -75,7 +76,7 @@ def _compile(
 ) -> None:
     pin = work.source
     compiler = scratch / "tools/ziglang/zig"
-    compiler.chmod(0o755)  # a wheel's modes are not unpacked with it
+    compiler.chmod(0o755)  # unpacking a wheel loses its modes
     up = os.path.relpath(scratch, source)
     files = sorted(p.relative_to(source).as_posix() for g in pin.sources for p in source.glob(g))
     included = ("-I.", *(f"-I{up}/{folder.format(python)}" for folder in _INCLUDED))

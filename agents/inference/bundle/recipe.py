@@ -1,4 +1,4 @@
-"""What a bundle is made of: pinned packages and what is left out of them, as data."""
+"""Recipes of bundles as data: pinned packages, and the files to leave out."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _Document = TypeVar("_Document", bound=Contract)
 
 
 class BundleUnbuildable(UserError):
-    """A bundle that can't be made: no recipe, a package out of reach, a disk that is full."""
+    """A bundle that can't be built: no recipe, an unreachable package, a full disk."""
 
 
 class BundleInterrupted(BundleUnbuildable):
-    """A program that makes a bundle was killed: trying again can help."""
+    """A bundle whose build failed because a program was killed; another attempt may succeed."""
 
 
 def raise_if_killed(program: str, returncode: int) -> None:
-    """Raise BundleInterrupted for an exit status of subprocess that tells of a signal."""
+    """Raise BundleInterrupted if a return code of subprocess means a signal."""
     if returncode < 0:
         seen = f"the program was killed by {signal_name(-returncode)}"
         raise BundleInterrupted(program, seen, "Build it again.")
@@ -39,14 +39,14 @@ class DebianPins(Contract):
     """Packages of one Debian release."""
 
     arch: str
-    """Debian's word for the architecture."""
+    """Debian's name of the architecture."""
     release: str
     packages: dict[str, str]
-    """Name → version; a `*` at its end lets updates in."""
+    """Name → version; a trailing `*` lets in updates."""
 
 
 class WheelPin(Contract):
-    """One wheel, to the bit."""
+    """One wheel, pinned by checksum."""
 
     version: str
     sha256: str
@@ -61,7 +61,7 @@ class WheelPins(Contract):
 
 
 class SourcePin(Contract):
-    """A source package with one extension module in C++, and what compiles it."""
+    """A source package with one C++ extension module, and its compiler."""
 
     package: str
     version: str
@@ -73,35 +73,35 @@ class SourcePin(Contract):
     macros: tuple[str, ...]
     flags: tuple[str, ...]
     tools: dict[str, WheelPin]
-    """Wheels of the building host: compiler and headers."""
+    """Wheels for the building host: compiler and headers."""
     headers: dict[str, str]
-    """Debian packages of the bundle's architecture, as in DebianPins."""
+    """Debian packages for the bundle's architecture, as in DebianPins."""
 
 
 class LeaveOut(Contract):
-    """Glob patterns of files that stay out, relative to the standard library or the wheel."""
+    """Glob patterns of files to leave out, relative to the standard library or the wheel."""
 
     stdlib: tuple[str, ...]
     wheels: tuple[str, ...]
 
 
 class Compilation(Contract):
-    """What is compiled for an architecture that has no wheel of it."""
+    """A package to compile, for an architecture that has no wheel of it."""
 
     source: SourcePin
     target: str
-    """The compiler's word for architecture and libc."""
+    """The compiler's name of architecture and libc."""
 
 
 class _Wheel(Contract):
-    """One version of a wheel on each architecture that has it."""
+    """One version of a wheel for each architecture."""
 
     version: str
     sha256: dict[str, str]
 
 
 class _Common(Contract):
-    """What all bundles share: `common.yaml`."""
+    """Settings shared by all bundles: `common.yaml`."""
 
     python: str
     release: str
@@ -131,7 +131,7 @@ class _Runtime(Contract):
 
 
 class Recipe(Contract):
-    """What one runtime's bundle on one architecture is made of."""
+    """The contents of one runtime's bundle for one architecture."""
 
     runtime: str
     arch: str
@@ -140,9 +140,9 @@ class Recipe(Contract):
     loader: str
     """File name of the dynamic loader that starts CPython."""
     machine: int
-    """`e_machine` of each of its ELF files."""
+    """`e_machine` of all its ELF files."""
     page_bytes: int
-    """The largest pages of a kernel that is to load them."""
+    """Largest page size of the kernels that load them."""
     debian: DebianPins
     libraries: tuple[str, ...]
     wheels: WheelPins
@@ -151,12 +151,12 @@ class Recipe(Contract):
 
     @property
     def name(self) -> str:
-        """What its bundles' names begin with."""
+        """Prefix of the names of its bundles."""
         return f"{self.runtime}-{self.arch}"
 
     @property
     def of_pypi(self) -> dict[str, WheelPin]:
-        """Every package of PyPI that has a part in it, compilers too."""
+        """All packages from PyPI, compilers included."""
         packages = dict(self.wheels.packages)
         if self.compiled:
             source = self.compiled.source
@@ -166,7 +166,7 @@ class Recipe(Contract):
 
     @property
     def of_debian(self) -> dict[str, str]:
-        """Every package of Debian that has a part in it."""
+        """All packages from Debian."""
         headers = self.compiled.source.headers if self.compiled else {}
         return self.debian.packages | headers
 
@@ -178,12 +178,13 @@ def recipe_names(folder: Path = FOLDER) -> list[str]:
 
 
 def load_recipe(runtime: str, arch: str, folder: Path = FOLDER) -> Recipe:
-    """Put a recipe together; raises BundleUnbuildable if there is none."""
+    """Return the recipe for a runtime and architecture; raises BundleUnbuildable if there is
+    none."""
     return recipe_named(f"{runtime}-{arch}", folder)
 
 
 def recipe_named(name: str, folder: Path = FOLDER) -> Recipe:
-    """Put the recipe `<runtime>-<arch>` together; raises BundleUnbuildable if there is none."""
+    """Return the recipe `<runtime>-<arch>`; raises BundleUnbuildable if there is none."""
     runtime, _, arch = name.partition("-")
     if name not in (known := recipe_names(folder)):
         raise BundleUnbuildable(
@@ -201,7 +202,7 @@ def recipe_named(name: str, folder: Path = FOLDER) -> Recipe:
 
 
 def files_of(recipe: Recipe) -> tuple[Path, ...]:
-    """Return the files that a recipe is put together from."""
+    """Return the files that define a recipe."""
     parts = (COMMON, f"{ARCHS}/{recipe.arch}.yaml", f"{RUNTIMES}/{recipe.runtime}.yaml")
     return tuple(FOLDER / part for part in parts)
 

@@ -1,4 +1,4 @@
-"""What a bundle needs of the device that it is pushed to, read from its own files."""
+"""A bundle's requirements on a device, read from the bundle's files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from controller.contracts.base import Contract
 
 
 class Requirements(Contract):
-    """Limits that a device has to keep so that a bundle starts on it."""
+    """Requirements that a device must meet to start a bundle."""
 
     kernel: tuple[int, int, int]
-    """The oldest Linux on which each of its programs and libraries runs."""
+    """The oldest Linux on which all its programs and libraries run."""
     page_bytes: PositiveInt
     """The largest memory pages for which its ELF segments are aligned."""
     storage_bytes: PositiveInt
-    """Free space that a push takes: the archive and the unpacked files side by side."""
+    """Free space for a push: archive and unpacked files together."""
 
 
 def derived(bundle: Path, archive: Path, page_bytes: int) -> Requirements:
-    """Return what the bundle in a folder needs.
+    """Return the requirements of the bundle in a folder.
 
-    page_bytes: what the builder has held its ELF files to. Raises OSError.
+    page_bytes: the page size that the builder checked its ELF files for. Raises OSError.
     """
     entries = list(bundle.rglob("*"))
     files = (path for path in entries if path.is_file())

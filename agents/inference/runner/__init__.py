@@ -1,5 +1,5 @@
-"""The program that runs on the device: LoadGen drives a `.tflite` model through its interpreter.
+"""The runner: the program on the device in which LoadGen drives a `.tflite` model.
 
-It is copied into the bundle as it is, so it imports only the standard library, numpy,
+It is copied into the bundle unchanged, so it imports only the standard library, numpy,
 mlperf_loadgen, the bundle's interpreter (ai_edge_litert or tflite_runtime) and itself.
 """

@@ -1,4 +1,4 @@
-"""`python -m agents.inference.runner SPEC.json`: one run; JSON lines out, see messages.py.
+"""`python -m agents.inference.runner SPEC.json`: do one run; print JSON lines, see messages.py.
 
 Exit status 0 with a result, VALID or INVALID, and 1 with a failure.
 """
@@ -58,7 +58,7 @@ def _fault_of(error: Exception) -> RunnerFault:
 
 
 def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
-    """Load, warm up, let LoadGen measure, and return the result; raises RunnerFault."""
+    """Load, warm up, measure with LoadGen, and return the result; raises RunnerFault."""
     folder = _made(Path(spec.log_dir))
     period_s = spec.sampling_s if spec.mode == "performance" else 0.0
     rested = _rest(folder, period_s, spec.rest_s, messages)
@@ -89,7 +89,7 @@ def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
 def _rest(
     folder: Path, period_s: float, rest_s: float, messages: MessageWriter
 ) -> Mapping[str, float]:
-    """Sample the device while nothing runs, and return when that was; a rest of 0 s is none."""
+    """Sample the idle device and return when that was; with a rest of 0 s, do nothing."""
     if not (period_s and rest_s):
         return {}
     messages.progress("rest", 0, 1, {})
@@ -120,8 +120,8 @@ def _dataset(spec: RunSpec, model: TfliteModel) -> Dataset:
 
 
 def _verdict(spec: RunSpec, log: logs.DetailLog) -> dict[str, object]:
-    """Return validity, reasons and metrics, as LoadGen decided and measured them."""
-    if spec.mode == "accuracy":  # scored where the truth is known
+    """Return validity, reasons and metrics from LoadGen's log."""
+    if spec.mode == "accuracy":  # scored later, where the truth is known
         reasons = tuple(f"LoadGen: {error}" for error in log.errors)
         metrics: dict[str, dict[str, object]] = {}
     else:
@@ -181,7 +181,7 @@ def _environment(
 
 
 def _since_start(uptime_s: float | None) -> float | None:
-    """Return how long after this process's start a moment was, to a hundredth of a second."""
+    """Return the seconds from this process's start to a moment, rounded to a hundredth."""
     if uptime_s is None:
         return None
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
@@ -212,7 +212,7 @@ def _made(folder: Path) -> Path:
 def _end_with_stdin() -> None:
     while os.read(0, 4096):
         pass
-    os._exit(1)  # whoever started the run is gone: nobody is left to tell
+    os._exit(1)  # whoever started the run is gone
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""From a model's outputs to the answer that LoadGen logs, inside its clock as the rules have it.
+"""Conversion of a model's outputs to the answer that LoadGen logs; within the timed path, by the
+rules.
 
-Answers are little-endian and without a header; what each kind holds is read by
-models/mobile/metrics.py.
+Answers are little-endian and without a header; models/mobile/metrics.py reads each kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Answer = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """value = (step - zero_point) * scale; a scale of 0: the values themselves."""
+    """value = (step - zero_point) * scale; a scale of 0 means no quantisation."""
 
     scale: float
     zero_point: int
@@ -39,7 +39,7 @@ class Outputs:
 
 
 def argmax(outputs: Outputs) -> Answer:
-    """Return the number of the highest output, int64."""
+    """Return the index of the highest output, int64."""
     return np.array([outputs.tensors[0].argmax()], "<i8")
 
 
@@ -52,7 +52,7 @@ def boxes(outputs: Outputs) -> Answer:
 
 
 def class_map(outputs: Outputs) -> Answer:
-    """Return the class of each pixel, uint8; of an output for each class, the highest's."""
+    """Return the class of each pixel, uint8; an output with scores gives the highest class."""
     tensor = outputs.tensors[0][0]
     if tensor.ndim == 3:
         tensor = tensor.argmax(-1) if tensor.shape[-1] > 1 else tensor[..., 0]
@@ -85,4 +85,4 @@ ANSWERS: Final[Mapping[str, Callable[[Outputs], Answer]]] = {
     "upscaled": pixels,
     "raw": raw,
 }
-"""By the kind of output that the task's manifest names."""
+"""Kind of output in the task's manifest → conversion."""

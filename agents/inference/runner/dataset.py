@@ -1,4 +1,4 @@
-"""The inputs of a set of samples: one `.npy` file an input, read as memory maps."""
+"""The inputs of a data set: one `.npy` file for each input of the model, memory-mapped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.inference.runner.faults import dataset_unusable
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Inputs without what is true of them: the device does not know it."""
+    """Inputs without the true answers, which are not on the device."""
 
     inputs: Sequence[NDArray[Any]]
     """(n, …) for each input of the model; pixels are uint8."""

@@ -1,4 +1,4 @@
-"""How much of a graph a delegate took: the nodes behind those that it put in their place."""
+"""The share of a graph that a delegate took: the nodes that its nodes replace."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 DELEGATE = "DELEGATE"
-"""What the runtime calls a node that stands for several."""
+"""The runtime's operator name for a node that replaces several."""
 MAX_KINDS = 20
 Operation = Mapping[str, Any]
-"""`op_name`, `inputs` and `outputs`, which are numbers of tensors."""
+"""`op_name`, and `inputs` and `outputs` as tensor numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """Of one interpreter, once its tensors are allocated."""
+    """What the delegate of an interpreter took; valid once its tensors are allocated."""
 
     nodes: int
-    """Of the graph as it is in the file."""
+    """Nodes of the graph in the file."""
     taken: int
     partitions: int
-    """Into how many pieces what was taken falls; between them are other kernels."""
+    """Number of separate parts that the delegate took."""
     left: tuple[str, ...]
-    """Kinds of the operators that were not taken, the first MAX_KINDS by name."""
+    """Kinds of operators that the delegate did not take, the first MAX_KINDS by name."""
 
 
 def delegated(operations: Iterable[Operation]) -> Delegated:
-    """Work it out from all nodes an interpreter has: the graph's stay listed beside a delegate's.
+    """Compute it from all nodes of an interpreter: the replaced nodes stay listed.
 
-    A node was taken if it is between the inputs and the outputs of a delegate's node; the runtime
-    itself tells this number in its log only ("Replacing 16 out of 78 node(s)").
+    A node was taken if it lies between the inputs and the outputs of a delegate's node. The runtime
+    gives this number only in its log ("Replacing 16 out of 78 node(s)").
     """
     nodes: list[Operation] = []
     placed: list[Operation] = []
@@ -43,7 +43,7 @@ def delegated(operations: Iterable[Operation]) -> Delegated:
 
 
 def _behind(partition: Operation, nodes: Sequence[Operation], maker: Mapping[int, int]) -> set[int]:
-    """Return the nodes that a delegate's node stands for."""
+    """Return the nodes that a delegate's node replaces."""
     given = {int(tensor) for tensor in partition["inputs"]}
     wanted = [int(tensor) for tensor in partition["outputs"]]
     found: set[int] = set()

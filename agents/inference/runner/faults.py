@@ -1,4 +1,4 @@
-"""Why a run on the device could not be done."""
+"""Faults of a run on the device."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ STORAGE: Final = {
     errno.EROFS: "read_only",
 }
 PROBE_BYTES: Final = 1 << 20
-"""More than the logs of a run take."""
+"""Bytes to write as a test; more than the logs of a run take."""
 Blame = Literal["workload", "harness", "device"]
 
 
 class RunnerFault(Exception):
-    """A run that could not be done; becomes the one `failure` message."""
+    """A run that could not be done; becomes its `failure` message."""
 
     def __init__(self, kind: str, message: str, blame: Blame) -> None:
         super().__init__(kind, message, blame)
@@ -28,12 +28,12 @@ class RunnerFault(Exception):
 
 
 def spec_invalid(message: str) -> RunnerFault:
-    """Return the fault of a spec that no agent should have sent."""
+    """Return the fault of an invalid spec, which is an error of the agent."""
     return RunnerFault("spec_invalid", message, "harness")
 
 
 def model_unusable(message: str) -> RunnerFault:
-    """Return the fault of a model that LiteRT can't run, or not on these data."""
+    """Return the fault of a model that LiteRT can't run, or can't run on these data."""
     return RunnerFault("model_unusable", message, "workload")
 
 
@@ -48,7 +48,7 @@ def log_unreadable(message: str) -> RunnerFault:
 
 
 def storage_fault(folder: Path) -> RunnerFault | None:
-    """Return the fault of a storage that takes nothing, of which another fault is only the echo."""
+    """Return the fault of a storage that can't be written, which can cause another fault."""
     try:
         with TemporaryFile(dir=folder) as probe:
             probe.write(bytes(PROBE_BYTES))

@@ -1,7 +1,7 @@
-"""What LoadGen's logs say: the verdict and the metrics; its answers are scored elsewhere.
+"""Parsing of LoadGen's logs: the verdict and the metrics; answers are scored elsewhere.
 
 `mlperf_log_detail.txt` has a line `:::MLLOG {"key": …, "value": …, "metadata": {…}}` for each fact,
-with the exact values that `mlperf_log_summary.txt` rounds or words.
+with the exact values that `mlperf_log_summary.txt` rounds or paraphrases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EARLY_STOPPING: Final = {
     "early_stopping_p90": "early_stopping_latency_ss",
     "early_stopping_p99": "early_stopping_latency_ms",
 }
-"""Metric → key; `_ms` is the 99th percentile multi-stream goes by, 0 if not known."""
+"""Metric → key; `_ms` is the 99th percentile of multi_stream, 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class DetailLog:
     """The facts of `mlperf_log_detail.txt`."""
 
     values: Mapping[str, Any]
-    """Key → value; of a key said twice, the last."""
+    """Key → value; the last one of a repeated key."""
     errors: tuple[str, ...]
-    """LoadGen's own errors, in its words."""
+    """LoadGen's own error messages."""
 
     @staticmethod
     def parse(text: str) -> DetailLog:
-        """Read the log; raises RunnerFault `log_unreadable` on a line that is not what it says."""
+        """Parse the log; raises RunnerFault `log_unreadable` on a malformed line."""
         values: dict[str, Any] = {}
         errors = []
         for line in text.splitlines():
@@ -59,7 +59,7 @@ class DetailLog:
 
 
 def objections(log: DetailLog) -> tuple[str, ...]:
-    """Return why LoadGen calls a performance run INVALID; nothing if it is VALID."""
+    """Return why LoadGen calls a performance run INVALID; empty if it is VALID."""
     if log["result_validity"] == "VALID":
         return ()
     reasons = []
@@ -81,7 +81,7 @@ def objections(log: DetailLog) -> tuple[str, ...]:
 
 
 def throughput(log: DetailLog, scenario: str) -> float | None:
-    """Return samples a second where the scenario has them: all at once, or as answered."""
+    """Return samples a second: all samples for offline, completed ones for server, else None."""
     if scenario == "offline":
         return float(log["result_samples_per_second"])
     if scenario == "server":
@@ -90,12 +90,13 @@ def throughput(log: DetailLog, scenario: str) -> float | None:
 
 
 def latency_metrics(log: DetailLog, scenario: str) -> dict[str, float]:
-    """Return latencies of queries in seconds; p90 is single-stream's metric, p99 multi-stream's.
+    """Return latencies of queries in seconds; p90 is the metric of single_stream, p99 of
+    multi_stream.
 
     `early_stopping_p90` and `_p99` bound the percentile for a run of any length with 99 %
-    confidence (LoadGen's early-stopping estimate); p99's is there from 662 queries on.
+    confidence (LoadGen's early-stopping estimate); p99's exists from 662 queries on.
     """
-    several = scenario == "multi_stream"  # samples in a query
+    several = scenario == "multi_stream"  # several samples a query
     percentile, query = ("_per_query", "_query") if several else ("", "")
     keys = {
         "latency_p50": f"result_50.00_percentile{percentile}_latency_ns",
@@ -114,7 +115,7 @@ def latency_metrics(log: DetailLog, scenario: str) -> dict[str, float]:
 
 
 def duration_s(log: DetailLog, scenario: str) -> float:
-    """Return how long LoadGen's clock ran, from its first query to its last answer."""
+    """Return LoadGen's duration, from its first query to its last answer."""
     if scenario == "offline":
         return float(log["result_max_latency_ns"]) / 1e9
     if scenario == "single_stream":

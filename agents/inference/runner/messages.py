@@ -1,7 +1,7 @@
-"""What the runner says on standard output: JSON lines, the last one its outcome.
+"""The runner's messages on standard output: JSON lines, the last one its outcome.
 
-The shapes are those of `Progress`, `Result` and `Failure` in controller/contracts, so that an
-agent reads a phone as it reads a worker of its own host.
+They have the form of `Progress`, `Result` and `Failure` in controller/contracts, so an agent parses
+them like a worker's.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ PROGRESS_PERIOD_S: Final = 1.0
 
 
 class MessageWriter:
-    """The one way to speak; whatever libraries print goes to standard error."""
+    """Writes the JSON lines of a worker; what libraries print goes to standard error."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     @staticmethod
     def claim_stdout() -> MessageWriter:
-        """Keep standard output for messages and send everyone else's words to standard error."""
+        """Reserve standard output for messages and redirect all other output to standard error."""
         stream = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
         return MessageWriter(stream)
 
     def progress(self, phase: str, done: int, total: int, values: Mapping[str, float]) -> None:
-        """Say how far the run is."""
+        """Write the progress of the run."""
         self._say("progress", phase=phase, done=done, total=max(done, total), values=values)
 
     def result(self, facts: Mapping[str, Any]) -> None:
-        """Say what was measured."""
+        """Write the result."""
         self._say("result", **facts)
 
     def failure(self, fault: RunnerFault) -> None:
-        """Say why nothing was measured."""
+        """Write why nothing was measured."""
         message = " ".join(fault.message.split())[:500]
         self._say("failure", blame=fault.blame, kind=fault.kind, message=message)
 
@@ -51,7 +51,7 @@ class MessageWriter:
 
 @contextmanager
 def told_every_second(tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` once a second from a thread of its own, so that the measured path never does."""
+    """Call `tell` once a second from a thread of its own, to keep it off the measured path."""
     over = threading.Event()
 
     def keep_telling() -> None:

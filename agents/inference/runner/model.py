@@ -1,4 +1,4 @@
-"""A `.tflite` model under the interpreter of this bundle: LiteRT's, or TensorFlow Lite's."""
+"""A `.tflite` model under the bundle's interpreter: LiteRT or TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sample = tuple[NDArray[Any], ...]
 
 
 def find_runtime() -> str:
-    """Return which runtime is here: a bundle holds one; raises RunnerFault without any."""
+    """Return the name of the bundle's runtime; raises RunnerFault without any."""
     for name, package in RUNTIMES.items():
         if find_spec(package):
             return name
@@ -30,7 +30,7 @@ def find_runtime() -> str:
 
 
 class TfliteModel:
-    """Runs one sample at a time; whatever can be done before the clock starts is done before."""
+    """Runs one sample at a time; all possible work is done before the clock starts."""
 
     def __init__(self, spec: RunSpec) -> None:
         """Load a model; raises RunnerFault `model_unusable`."""
@@ -57,9 +57,9 @@ class TfliteModel:
         self._answer = ANSWERS[spec.answer]
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
-        """Turn a sample's inputs into tensors: pixels (uint8) are normalised, others stay.
+        """Convert a sample's inputs to tensors: pixels (uint8) are normalised, others stay.
 
-        Raises RunnerFault if the model takes others.
+        Raises RunnerFault if the model takes other inputs.
         """
         if len(arrays) != len(self._inputs):
             raise model_unusable(f"{self.path} takes {len(self._inputs)} inputs, not {len(arrays)}")
@@ -71,7 +71,7 @@ class TfliteModel:
     def made_up(self, count: int) -> tuple[NDArray[Any], ...]:
         """Return `count` random samples that fit the model: (count, …) for each input.
 
-        Integers below 128 whatever their type: pixels, and token ids that a vocabulary holds.
+        Integers are below 128 for every type, valid as pixels and as token ids of any vocabulary.
         """
         source = np.random.default_rng(0)
         made = []
@@ -85,7 +85,7 @@ class TfliteModel:
         return tuple(made)
 
     def answer(self, sample: Sample) -> NDArray[Any]:
-        """Run the model and return its answer as LoadGen logs it: the measured path."""
+        """Run the model and return its answer in LoadGen's log format: the measured path."""
         interpreter = self._interpreter
         for index, tensor in zip(self._input_indices, sample, strict=True):
             interpreter.set_tensor(index, tensor)
@@ -94,7 +94,7 @@ class TfliteModel:
         return self._answer(Outputs(outputs, self._quantisation))
 
     def invoke(self) -> None:
-        """Run once more on the input that is set: the bare path overheads are measured against."""
+        """Run again on the present input: the bare path that overheads are measured against."""
         self._interpreter.invoke()
 
     @property
@@ -107,14 +107,14 @@ class TfliteModel:
     def delegate(self) -> str:
         """`xnnpack` if the runtime's default delegate took a part of the graph, else `none`.
 
-        No other delegate is ever given to the interpreter, so any delegate node is XNNPACK's.
+        The interpreter is never given another delegate, so any delegate node is XNNPACK's.
         """
         return "xnnpack" if self.delegated.partitions else "none"
 
     @property
     def delegated(self) -> Delegated:
-        """How much of the graph the delegate took."""
-        return delegated(self._interpreter._get_ops_details())  # no public way
+        """What the delegate took of the graph."""
+        return delegated(self._interpreter._get_ops_details())  # there is no public way
 
     def _tensor(self, array: NDArray[Any], details: dict[str, Any]) -> NDArray[Any]:
         shape = tuple(int(side) for side in details["shape"])
@@ -122,7 +122,7 @@ class TfliteModel:
             seen = ", ".join(map(str, array.shape))
             raise model_unusable(f"{self.path} takes {shape}, the samples are (1, {seen})")
         kind = np.dtype(details["dtype"])
-        if array.dtype != np.uint8 or array.ndim != 3:  # no pixels
+        if array.dtype != np.uint8 or array.ndim != 3:  # not pixels
             if array.dtype != kind:
                 raise dataset_unusable(f"inputs are {array.dtype}, {self.path} takes {kind}")
             return array[np.newaxis]

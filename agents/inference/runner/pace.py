@@ -1,4 +1,4 @@
-"""How fast a run goes now."""
+"""The current rate of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 WINDOW: Final = 5
-"""Looks back over as many readings, which are a second apart: a slow model answers no query in
-some seconds, and two in others."""
+"""Number of readings, one a second, to average over: a slow model answers no query in some seconds
+and two in others."""
 
 
 class Pace:
@@ -20,7 +20,7 @@ class Pace:
         self._readings = deque([(clock(), 0)], maxlen=WINDOW + 1)
 
     def after(self, done: int) -> float:
-        """Return the samples a second, `done` of them answered by now."""
+        """Return the samples a second, with `done` of them answered now."""
         self._readings.append((self._clock(), done))
         (began, before), (ended, after) = self._readings[0], self._readings[-1]
         return (after - before) / (ended - began)

@@ -1,10 +1,10 @@
-"""What a device tells of itself while it is measured: a shell loop beside the runner.
+"""Sampling of a device's conditions during a run, by a shell loop beside the runner.
 
-It runs in a process of its own, so that it never holds the interpreter's lock of the measured path,
-and uses what every Android shell has. Each round prints `at UPTIME`, then `NAME VALUE` lines; what
-can't be read is left out. Only `sleep` is a program each round; the services, which cost more, are
-asked every second round. Power rails are told as `rail_uj:PLACE` (µJ counted) or `rail_uw:PLACE`
-(µW), with `railname:PLACE` beside them: see docs/energy.md.
+The loop is a process of its own, so that it never holds the interpreter lock of the measured path,
+and uses only what every Android shell has. Each round prints `at UPTIME`, then `NAME VALUE` lines;
+values that can't be read are left out. `sleep` is the only program in each round; the services,
+which cost more, are queried every second round. Power rails appear as `rail_uj:PLACE` (µJ counted)
+or `rail_uw:PLACE` (µW), with `railname:PLACE` beside them: see docs/energy.md.
 """
 
 from __future__ import annotations
@@ -83,23 +83,23 @@ done
 
 
 class SamplerUse:
-    """What sampling cost: read it when the block has ended."""
+    """The cost of sampling; read it after the block."""
 
     def __init__(self) -> None:
         self.cpu_share = 0.0
-        """CPU seconds a second, of the whole loop."""
+        """CPU seconds a second of the whole loop."""
 
 
 @contextmanager
 def sampling(folder: Path, period_s: float) -> Iterator[SamplerUse]:
-    """Add samples to a folder's FILE while the block runs; a period of 0 takes none."""
+    """Append samples to FILE in a folder during the block; a period of 0 takes none."""
     use = SamplerUse()
     if not period_s:
         yield use
         return
     before, started = _children_cpu_s(), time.monotonic()
     with (folder / FILE).open("ab") as output:
-        os.write(output.fileno(), b"\n")  # ends what an earlier loop may have been cut off in
+        os.write(output.fileno(), b"\n")  # ends a line that an earlier loop left open
         process = subprocess.Popen(
             ("sh", "-c", SCRIPT, "sampler", f"{period_s:g}"),
             stdin=subprocess.DEVNULL,

@@ -22,11 +22,11 @@ from agents.inference.runner.spec import RunSpec
 _NO_ANSWER: Final = np.zeros(0, np.uint8)
 WARM_UP_RUNS: Final = 8
 WARM_UP_S: Final = 0.5
-"""Warming up takes both; a model of 10 s a run is warmed up by its eight runs."""
+"""Warming up lasts until both are reached; for a model of 10 s a run, that is eight runs."""
 
 
 class System(Protocol):
-    """What a session measures."""
+    """The system that a session measures."""
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
         """Return a sample's tensors; called while LoadGen loads samples, before its clock."""
@@ -57,24 +57,26 @@ def warm_up(model: System, sample: Sample) -> WarmUp:
 
 
 class Session:
-    """The system under test and the sample library of one test, in LoadGen's sense."""
+    """The system under test and the query sample library of one test (LoadGen's SUT and QSL)."""
 
     def __init__(self, model: System, dataset: Dataset, spec: RunSpec) -> None:
         self.done = 0
-        """Samples answered so far; another thread may read it."""
+        """Samples answered so far; read by another thread."""
         self.latencies_ns = array.array("q")
-        """Time inside this system a sample, by its own clock: LoadGen adds its dispatch (~1 µs)."""
+        """Seconds per sample inside this system, by its own clock; LoadGen adds its dispatch (~1
+        µs)."""
         self._model, self._dataset, self._spec = model, dataset, spec
         self._loaded: dict[int, Sample] = {}
         self._fault: Exception | None = None
         self.started_at: float | None = None
-        """When the first query came: the device's own seconds since it was switched on."""
+        """When the first query came, by the device's uptime."""
 
     def run(self, expected_latency_s: float) -> None:
-        """Run the test to its end; raises whatever the model raised inside it.
+        """Run the test to its end; raises whatever the model raised in it.
 
-        LoadGen prepares the queries of a single-stream test beforehand, and ends it early if they
-        run out; half the fastest latency seen leaves room for a model that gets faster.
+        LoadGen creates the queries of a single_stream test in advance, and ends the test early if
+        they run out. The expected latency is half the fastest one seen, to leave room for a model
+        that gets faster.
         """
         settings = loadgen_settings(self._spec)
         expected_ns = max(1, int(expected_latency_s * 1e9 / 2))
@@ -109,7 +111,7 @@ class Session:
 
     @contextmanager
     def _issuing(self) -> Iterator[Any]:
-        """Give what LoadGen calls with queries; it returns at once where they come by a clock."""
+        """Yield the function that LoadGen calls with queries; for server, it returns at once."""
         if self._spec.scenario != "server":
             yield self._issue
             return
@@ -140,7 +142,7 @@ class Session:
                     answer = self._model.answer(self._loaded[query.index])
             except Exception as error:  # noqa: BLE001 - as in _load; what is left is not run
                 self._fault = error
-            # LoadGen copies an answer before it returns, and in accuracy mode only.
+            # LoadGen copies an answer before it returns, in accuracy mode only.
             response = loadgen.QuerySampleResponse(query.id, answer.ctypes.data, answer.nbytes)
             loadgen.QuerySamplesComplete([response])
             self.latencies_ns.append(clock() - started)
@@ -175,19 +177,19 @@ def loadgen_settings(spec: RunSpec) -> Any:  # noqa: ANN401 - loadgen.TestSettin
 
 
 def log_settings(folder: str) -> Any:  # noqa: ANN401 - loadgen.LogSettings is untyped
-    """Return settings that put LoadGen's logs into a folder, and nowhere else."""
+    """Return settings that write LoadGen's logs only to a folder."""
     output = loadgen.LogOutputSettings()
     output.outdir = folder
     output.copy_summary_to_stdout = False
     settings = loadgen.LogSettings()
     settings.log_output = output
-    settings.log_mode = loadgen.LoggingMode.EndOfTestOnly  # no files are written meanwhile
+    settings.log_mode = loadgen.LoggingMode.EndOfTestOnly  # nothing is written during the test
     settings.enable_trace = False
     return settings
 
 
 def expected_samples(spec: RunSpec, images: int, expected_latency_s: float) -> int:
-    """Return about how many samples a run will take, for its progress."""
+    """Return the approximate number of samples of a run, for its progress."""
     if spec.mode == "accuracy":
         return images
     if spec.scenario == "offline":
@@ -200,4 +202,4 @@ def expected_samples(spec: RunSpec, images: int, expected_latency_s: float) -> i
 
 
 def _flush() -> None:
-    """Answers are complete when they are given; nothing is held back."""
+    """Do nothing: every answer is complete when it is given."""

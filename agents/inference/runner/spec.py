@@ -1,4 +1,4 @@
-"""What to run, as the agent says it: one JSON object."""
+"""The spec of a run, sent by the agent: one JSON object."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunSpec:
     model: str
     """Path of the `.tflite` file."""
     dataset: str
-    """Folder of `input_0.npy` …, (n, …) each; empty: samples are made up from the model."""
+    """Folder of `input_0.npy` …, (n, …) each; empty: random samples by the model's signature."""
     log_dir: str
     """Folder for LoadGen's logs and the raw latencies; made if missing."""
     scenario: str
@@ -56,21 +56,22 @@ class RunSpec:
     mode: str
     """`performance` or `accuracy`."""
     min_query_count: int
-    """Least number of queries; offline, whose only query holds all samples, of samples."""
+    """Least number of queries; for offline, whose only query has all samples, of samples."""
     min_duration_ms: int
-    """Least duration; 0 offline, where the number of samples alone decides."""
+    """Least duration; 0 for offline, where only the number of samples counts."""
     performance_sample_count: int
-    """Samples held in memory, from which LoadGen draws in performance mode."""
+    """Samples in memory, from which LoadGen draws in performance mode."""
     threads: int
     delegate: str
-    """`xnnpack`, `none` for the runtime's own kernels, `auto` for what it does by itself."""
+    """`xnnpack`, `none` for the runtime's own kernels, or `auto` for the runtime's choice."""
     answer: str = "raw"
-    """How outputs become what LoadGen logs: see answers.py."""
+    """Conversion of outputs to LoadGen's answers: see answers.py."""
     input_mean: float = 0.0
-    """A float model takes (pixel - input_mean) / input_std; an integer one the same, quantised."""
+    """A float model takes (pixel - input_mean) / input_std; an integer model the same,
+    quantised."""
     input_std: float = 255.0
     offline_expected_qps: float = 1.0
-    """With `min_duration_ms` > 0 LoadGen sizes the offline query by it."""
+    """LoadGen's estimate for the size of the offline query if `min_duration_ms` > 0."""
     samples_per_query: int = 0
     """Of multi_stream, which needs it."""
     target_qps: float = 0.0
@@ -83,9 +84,9 @@ class RunSpec:
     sampling_s: float = 0.0
     """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
     rest_s: float = 0.0
-    """Seconds at rest before the model is loaded, sampled, in performance mode."""
+    """Seconds of sampled rest before the model is loaded, in performance mode."""
     die_with_stdin: bool = False
-    """End when standard input does: whoever started the run is gone."""
+    """End when standard input closes, since then whoever started the run is gone."""
 
     @staticmethod
     def read(path: Path) -> RunSpec:
@@ -100,7 +101,7 @@ class RunSpec:
 
     @staticmethod
     def of(given: Mapping[str, Any]) -> RunSpec:
-        """Check a JSON object; raises RunnerFault `spec_invalid` naming every objection."""
+        """Check a JSON object; raises RunnerFault `spec_invalid` with every objection."""
         known = {field.name: field for field in fields(RunSpec)}
         objections = [f"unknown key {key}" for key in given if key not in known]
         objections += [

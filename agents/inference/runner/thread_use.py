@@ -1,4 +1,4 @@
-"""Which threads of this process really work: what was asked for is not always what is done."""
+"""The number of threads that really work, which may differ from the number requested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ThreadUse:
 
     @staticmethod
     def now() -> ThreadUse:
-        """Read them."""
+        """Read the ticks now."""
         found = {}
         for task in _TASKS.iterdir():
             try:
@@ -28,7 +28,8 @@ class ThreadUse:
         return ThreadUse(found)
 
     def threads_since(self) -> int:
-        """Return how many threads have done a tenth or more of what the busiest has since then."""
+        """Return the number of threads with at least a tenth of the busiest one's ticks since
+        then."""
         later = ThreadUse.now().ticks
         spent = [ticks - self.ticks.get(task, 0) for task, ticks in later.items()]
         most = max(spent, default=0)

@@ -1,4 +1,4 @@
-"""What an agent does for phones that don't answer: restarts adb, runs the user's command."""
+"""Recovery actions: restarting adb, and running the user's power-cycle command."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ from controller.contracts.errors import AdbUnavailable
 
 HOUR_S = 3600.0
 Tell = Callable[[str], Awaitable[None]]
-"""Told in a few words what is done."""
+"""Reports an action in a few words."""
 
 
 @dataclass(slots=True)
 class RecoveryActions:
-    """Of one agent's phones; what it has begun is not stopped by the phone's return."""
+    """The recovery actions for one agent's phones; a started action runs on if the phone
+    returns."""
 
     present: PhoneRegistry
     power_cycle: PowerCycle | None
     clock: Callable[[], float] = time.monotonic
     server: PrivateServer | None = None
-    """The agent's own adb server, once there is one; another's is left alone."""
+    """The agent's own adb server, once started; it never restarts another's."""
     _restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _restarted: list[float] = field(default_factory=list)
-    """When, as the clock says."""
+    """Times of the restarts, by the clock."""
     _cycled: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By serial: when."""
+    """Serial → times of the power cycles."""
     _begun: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """By serial."""
+    """Serial → the task of a power cycle."""
 
     def means(self, serial: str) -> Means:
-        """Return what could be done for a phone now."""
+        """Return the actions that are possible for a phone now."""
         return Means(
             own_server=self.server is not None,
             in_use=self.present.in_use,
             restarts=self._lately(self._restarted),
-            # An address is adb's word for a phone that was never taken in: whose power is that?
+            # A serial that is a TCP address belongs to a phone that was never taken in: its power
+            # is unknown.
             command=self.power_cycle is not None
             and re.fullmatch(ID, serial) is not None
             and not is_tcp(serial),
@@ -54,12 +56,12 @@ class RecoveryActions:
         )
 
     async def settled(self) -> None:
-        """Return when adb is not being restarted: no phone is to blame that it isn't there."""
+        """Wait until no restart of adb is under way, since a phone isn't to blame for that."""
         async with self._restarting:
             return
 
     async def apply(self, remedy: Remedy, serial: str, tell: Tell) -> None:
-        """Do it, and tell of it; reconnecting is done by who asks for a phone."""
+        """Perform an action and report it; for RECONNECT, the caller reconnects."""
         if remedy is Remedy.RESTART_ADB and self.server:
             await self._to_its_end(serial, self._restart(self.server, tell))
         elif remedy is Remedy.POWER_CYCLE and self.power_cycle:
@@ -73,7 +75,7 @@ class RecoveryActions:
         await asyncio.shield(task)
 
     async def _restart(self, server: PrivateServer, tell: Tell) -> None:
-        if self.present.in_use:  # since the ladder was asked
+        if self.present.in_use:  # since the policy was asked
             await tell(IN_USE)
             return
         self._restarted.append(self.clock())
@@ -89,7 +91,7 @@ class RecoveryActions:
         self._cycled[serial].append(self.clock())
         times = self._lately(self._cycled[serial])
         await tell("power cycled" if times == 1 else f"power cycled ({times} times in an hour)")
-        if serial in self.present.here:  # it came back meanwhile
+        if serial in self.present.here:  # it returned meanwhile
             return
         if trouble := await command.run(serial):
             await tell(f"that failed: {trouble}")

@@ -1,7 +1,7 @@
-"""What is done for a phone that can't be reached, one rung after another. Pure.
+"""The recovery policy: which action comes next for a phone that can't be reached. Pure.
 
-adb connects anew, then adb's server is restarted, then a command of the user's cycles the phone's
-power; between these and after them the phone is only probed, until it is given up.
+First adb reconnects, then adb's server is restarted, then the user's command cycles the phone's
+power; between and after these the phone is only reconnected, until it is given up.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from enum import StrEnum
 from agents.remotes.remote import FaultKind
 
 PROBES = 11
-"""How often a phone is looked for; the pauses double, 17 minutes in all."""
+"""Attempts to reach a phone; the pauses double, 17 minutes in all."""
 RECONNECTS = 3
-"""So many fail before anything is done that more than this phone would notice."""
+"""Failed reconnects before an action that other phones may notice."""
 RESTARTS = 1
 CYCLES = 2
 RESTARTS_AN_HOUR = 3
-"""Of one adb server, for all its phones together."""
+"""Restarts of one adb server, for all its phones together."""
 CYCLES_AN_HOUR = 4
-"""Of one phone: one that goes again and again is not worn out."""
+"""Power cycles of one phone, so that a phone that keeps vanishing is not worn out."""
 IN_USE = "adb is not restarted while another phone is in use"
 CURABLE = frozenset({FaultKind.OFFLINE, FaultKind.HUNG, FaultKind.ADB_SERVER, FaultKind.PROTOCOL})
-"""Faults of the way to a phone; a full storage is not emptied by a restart."""
+"""Faults of the connection; other faults, such as a full storage, no restart cures."""
 
 
 class Remedy(StrEnum):
-    """A rung."""
+    """A recovery action."""
 
     RECONNECT = "reconnect"
     RESTART_ADB = "restart adb"
@@ -37,34 +37,34 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What could be done for a phone now."""
+    """The recovery actions that are possible for a phone now."""
 
     own_server: bool
-    """Its adb server is this agent's."""
+    """Whether the adb server is this agent's own."""
     in_use: bool
-    """Something uses a phone of that server."""
+    """Whether something uses a phone of that server."""
     restarts: int
-    """Of that server in the last hour."""
+    """Restarts of that server in the last hour."""
     command: bool
-    """The user has given one that cycles a phone's power."""
+    """Whether the user has set a power-cycle command."""
     cycles: int
-    """Of this phone's power in the last hour."""
+    """Power cycles of this phone in the last hour."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is done next."""
+    """The next recovery action."""
 
     remedy: Remedy | None
     """None: the phone is given up."""
     left_out: tuple[str, ...] = ()
-    """Why a rung that comes before it is left out for now."""
+    """Why earlier actions are left out for now."""
 
 
 def next_step(failed: Sequence[Remedy], kind: FaultKind, means: Means) -> Step:
-    """Return what to do for a phone after so much has failed, the last time with this fault."""
+    """Return the next action after these failed, the last one with a fault of this kind."""
     if kind is FaultKind.UNAUTHORIZED or len(failed) >= PROBES:
-        return Step(None)  # adb tells when the phone's user has let this host in
+        return Step(None)  # adb reports when the user has authorised this host
     if kind not in CURABLE or failed.count(Remedy.RECONNECT) < RECONNECTS:
         return Step(Remedy.RECONNECT)
     left_out: list[str] = []
@@ -78,7 +78,8 @@ def next_step(failed: Sequence[Remedy], kind: FaultKind, means: Means) -> Step:
 
 
 def _rungs(means: Means) -> Iterator[tuple[Remedy, int, str]]:
-    """Yield each remedy above reconnecting, how often it is tried, and what speaks against it."""
+    """Yield each action beyond reconnecting, how often it is tried, and an objection to it or
+    ""."""
     yield Remedy.RESTART_ADB, RESTARTS, _against_restart(means)
     if means.command:
         often = f"its power is not cycled more than {CYCLES_AN_HOUR} times an hour"

@@ -1,4 +1,4 @@
-"""The user's own command for a phone that nothing else brings back: its USB power, say."""
+"""The user's command that switches a phone's power off and on, such as its USB port's."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from agents.host.user_command import ending, last_line
 from controller.platform.inherited import inherited
 
 PLACEHOLDER = "{serial}"
-"""In the command's words: the phone's serial number."""
+"""Placeholder in the command for the phone's serial."""
 VARIABLE = "BENCHFARM_PHONE_SERIAL"
-"""Environment variable of the command: the same."""
+"""Environment variable of the command with the phone's serial."""
 DEADLINE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCycle:
-    """A command without a shell, which switches one phone's power off and on."""
+    """A command, run without a shell, that switches one phone's power off and on."""
 
     command: Sequence[str]
     deadline_s: float = DEADLINE_S
 
     async def run(self, serial: str) -> str:
-        """Run it for a phone; return what went wrong, with its last line, and "" if nothing did.
+        """Run the command for a phone; return why it failed, with its last line, or "".
 
-        At its deadline its whole process group is killed.
+        At its deadline its process group is killed.
         """
         words = [word.replace(PLACEHOLDER, serial) for word in self.command]
         try:
@@ -55,14 +55,14 @@ class PowerCycle:
         return ": ".join(filter(None, (how, last_line(output))))
 
     async def _wait(self, process: asyncio.subprocess.Process) -> bool:
-        """Wait for its end; True if the deadline came first."""
+        """Wait for the command's end; return whether the deadline came first."""
         try:
             async with asyncio.timeout(self.deadline_s):
                 await process.wait()
         except TimeoutError:
             return True
         finally:
-            if process.returncode is None:  # nobody has reaped it: the group is still its own
+            if process.returncode is None:  # not reaped yet, so the group is still its own
                 os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         return False

@@ -1,4 +1,4 @@
-"""What is told of phones that were here and can't be used now: what adb sees, and what was done."""
+"""Phones that were here and can't be used now: adb's state of each, and what was done about it."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ BROKEN: Mapping[str, tuple[Away, str]] = {
     "offline": (DeviceState.OFFLINE, "adb lists it as offline"),
     "unauthorized": (DeviceState.UNAUTHORIZED, "confirm this host's key on its screen"),
 }
-"""adb's states from which a phone may come back: what they are here, and what is told of them."""
+"""adb's states from which a phone may return → device state and reason."""
 
 
 @dataclass(slots=True)
 class UnavailablePhones:
-    """Of one agent's phones; a phone that was never taken in has nothing here."""
+    """The unavailable phones of one agent; a phone that was never taken in is not among them."""
 
     _known: dict[Route, str] = field(default_factory=dict)
-    """Way → device id of each phone that was ever taken in."""
+    """Connection → device id of each phone that was ever taken in."""
     _seen: dict[str, tuple[Away, str]] = field(default_factory=dict)
-    """By device id."""
+    """Device id → state and reason."""
     _done: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By device id: what was done to bring it back, since it went."""
+    """Device id → recovery actions since it went away."""
 
     def device_of(self, route: Route) -> str | None:
-        """Return which phone a way led to, if it was ever taken in."""
+        """Return the id of the phone that was last reached over a connection, or None."""
         return self._known.get(route)
 
     def knows(self, route: Route, device_id: str | None) -> None:
-        """Note which phone a way led to before this agent was started, if that is known."""
+        """Record which phone a connection led to before this agent started, if known."""
         if device_id:
             self._known.setdefault(route, device_id)
 
     def came(self, route: Route, device_id: str) -> None:
-        """Forget what was told of a phone that has been taken in."""
+        """Forget the state of a phone that has been taken in."""
         self._known[route] = device_id
         self._seen.pop(device_id, None)
         self._done.pop(device_id, None)
 
     def saw(self, route: Route, state: str | None) -> bool:
-        """Note how adb lists a phone that is away; tell whether that is news."""
+        """Record how adb lists a phone that is away; return whether that is new."""
         device_id = self._known.get(route)
         if device_id is None:
             return False
@@ -57,9 +57,9 @@ class UnavailablePhones:
         return self._of(device_id) != before
 
     def did(self, route: Route, what: str, because: str) -> bool:
-        """Note what was done for a phone, or why it was not; tell whether that is news.
+        """Record a recovery action, or why it was left out; return whether that is new.
 
-        because: why, unless adb has said what is wrong with it.
+        because: the reason, unless adb's state already gives one.
         """
         device_id = self._known.get(route)
         done = self._done.get(device_id or "", ())
@@ -70,7 +70,7 @@ class UnavailablePhones:
         return True
 
     def failed(self, route: Route, kind: FaultKind, why: str) -> bool:
-        """Note why a phone that is away can't be used; tell whether that is news."""
+        """Record why a phone that is away can't be used; return whether that is new."""
         device_id = self._known.get(route)
         if device_id is None or device_id in self._seen:
             return False
@@ -81,11 +81,11 @@ class UnavailablePhones:
         return True
 
     def told(self) -> tuple[AbsentDevice, ...]:
-        """Return what the controller is told."""
+        """Return the unavailable phones for the controller."""
         return tuple(found for id_ in self._seen if (found := self._of(id_)))
 
     def _is_offline(self, device_id: str) -> bool:
-        """Tell whether adb has listed it so: it goes and comes as adb connects to it anew."""
+        """Return whether adb lists it as offline, a state that comes and goes as adb reconnects."""
         return self._seen.get(device_id, (None,))[0] is DeviceState.OFFLINE
 
     def _of(self, device_id: str) -> AbsentDevice | None:

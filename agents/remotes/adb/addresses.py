@@ -1,4 +1,4 @@
-"""Where adb servers listen, and how a connection to one is made."""
+"""Addresses of adb servers, and connecting to them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from controller.contracts.errors import UserError
 
 ANSWER_S: Final = 10.0
 FULL_PAUSE_S = 0.01
-"""Between attempts to connect to a Unix socket at which too many wait: nobody tells of room."""
+"""Pause between attempts to connect to a Unix socket with a full backlog, which sends no notice."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class AddressInvalid(UserError):
-    """Something that is neither HOST:PORT nor the path of a Unix socket."""
+    """A text that is neither HOST:PORT nor the path of a Unix socket."""
 
 
 class Address(Protocol):
-    """Where an adb server listens; hashable, and `parse_address` reads its text."""
+    """The address of an adb server; hashable, and `parse_address` parses its text."""
 
     @property
     def answer_s(self) -> float:
@@ -30,13 +30,13 @@ class Address(Protocol):
         ...
 
     async def connect(self, limit: int) -> Streams:
-        """Connect, with a reader of so many bytes; raises OSError."""
+        """Connect, with `limit` bytes of read buffer; raises OSError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A TCP port: open to every user of its host, and to others if it is not loopback's."""
+    """A TCP port: open to every user of its host, and to other hosts unless on loopback."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """A Unix socket: open to those whom the modes of its folder and of itself let in."""
+    """A Unix socket: open to users that the modes of its folder and file admit."""
 
     path: Path
     answer_s: float = field(default=ANSWER_S, compare=False)
@@ -71,12 +71,12 @@ class UnixSocket:
     async def _connect(self, connected: socket.socket) -> None:
         folder = os.open(self.path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # A socket's path may have 107 bytes; a folder's may be longer.
+            # A socket's path may have 107 bytes; that of a folder may be longer.
             path = f"/proc/self/fd/{folder}/{self.path.name}"
             while True:
                 try:
                     return connected.connect(path)
-                except BlockingIOError:  # asyncio would take it for a connection under way
+                except BlockingIOError:  # asyncio would take it for a pending connection
                     await asyncio.sleep(FULL_PAUSE_S)
         finally:
             os.close(folder)
@@ -86,7 +86,7 @@ class UnixSocket:
 
 
 def parse_address(text: str) -> Address:
-    """Read HOST:PORT or a Unix socket's absolute path; raises AddressInvalid."""
+    """Parse HOST:PORT or a Unix socket's absolute path; raises AddressInvalid."""
     if text.startswith("/") and "\0" not in text and not text.endswith("/"):
         return UnixSocket(Path(text))
     host, _, port = text.rpartition(":")

@@ -1,12 +1,12 @@
-"""How programs are started and ended on a phone: shell text, and what comes back of it; pure.
+"""Shell commands that start and end programs on a phone, and the parsing of their output. Pure.
 
-A program runs in a process group that a shell of ours leads. That shell says its group's number
-before and the exit code after what the program says, both beside a random token: so it works with
-daemons that give no exit code (before shell v2), and the end of the program is the end of the run,
-whoever else still holds its output open. adbd sends SIGHUP to that shell, and to no other process,
-when the link breaks; it then ends its group.
+A program runs in a process group that a shell of ours leads. The shell prints its group's number
+before the program's output and the exit code after it, both beside a random token. So this works
+with daemons that report no exit code (before shell v2), and the run ends with the program, even if
+another process holds its output open. When the connection breaks, adbd sends SIGHUP to that shell
+only, which then ends its group.
 
-Every string that comes from outside is quoted by shlex (POSIX sh; Android's is mksh).
+Every string from outside is quoted by shlex (POSIX sh; Android's is mksh).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ wait $!
 echo "<$token=$?>"
 kill -s KILL -- -$$
 """
-# Repeats until none is left, since what dies may still start another. $2, if given, is a group
-# that is certainly still the token's: the others are known by the token.
+# Repeats until none is left, since a dying process may start another. $2, if given, is a group that
+# certainly still has the token; others are identified by the token.
 _END = """
 ended= passes=0
 [ -z "$2" ] || kill -s KILL -- "-$2" 2>/dev/null
@@ -67,42 +67,44 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BEGIN_DIGITS = re.compile(rb"(\d{1,10})>(\r?)\n")
 _END_DIGITS = re.compile(rb"(\d{1,10})>")
 _DIGITS_BYTES = 16
-"""Of either at most, with what follows."""
+"""Most bytes of the group number or exit code, with what follows."""
 BEFORE_BYTES = 1 << 16
-"""What a shell may say before the program that it was to start."""
+"""Most bytes that a shell may print before the program starts."""
 
 
 def owner_tag(owner: str) -> str:
-    """Return what all tokens of an owner begin with."""
+    """Return the prefix of an owner's tokens."""
     return sha256(owner.encode()).hexdigest()[:16]
 
 
 def others_tags(owner: str) -> str:
-    """Return what the environment of every program has whose owner is another: patterns of lines.
+    """Return patterns that match the environment of other owners' programs, one a line.
 
-    Each is for a tag that is as this owner's up to one character: grep can't say "any but this".
+    Each matches tags that equal this owner's up to one character, since grep can't express "any tag
+    but this".
     """
     tag = owner_tag(owner)
     return "\n".join(f"{ATTEMPT_MARKER}={tag[:n]}[^{tag[n]}]" for n in range(len(tag)))
 
 
 def new_token(owner: str) -> str:
-    """Return a name for one start of one program, which nothing else on the phone contains."""
+    """Return a unique name for one start of a program."""
     return owner_tag(owner) + secrets.token_hex(8)
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A program to be started."""
+    """A program to start."""
 
     token: str
     argv: Sequence[str]
     environment: Mapping[str, str]
     stdin: str
-    """A file on the phone, which is removed; NOTHING; or TERMINAL for what the daemon gives."""
+    """Path of a file on the phone, which is removed; NOTHING; or TERMINAL for the daemon's own
+    input."""
 
     def line(self) -> str:
-        """Return the line for adbd's shell; raises RemoteFault for what a shell can't carry."""
+        """Return the line for adbd's shell; raises RemoteFault if a shell can't represent it."""
         everything = {**self.environment, ATTEMPT_MARKER: self.token}
         words = [*self.argv, *everything.values()]
         if not self.argv or any("\0" in word for word in words):
@@ -116,35 +118,35 @@ class Launch:
 
 
 def end_line(pattern: str, group: int | None = None) -> str:
-    """Return the line that ends every program whose command line or environment has a text.
+    """Return the line that ends every program whose command line or environment matches.
 
-    `pattern` is as grep takes it, one a line; it begins with a character that stands for itself.
-    `group` is a process group that surely still belongs to it. The line prints how many processes
-    there were; it exits with 9 if some survive SIGKILL.
+    `pattern`: grep patterns, one a line; it begins with a literal character. `group`: a process
+    group that certainly still matches. The line prints the number of processes, and exits with 9 if
+    some survive SIGKILL.
     """
-    # The brackets keep a pattern from finding itself among the arguments of grep and sh.
+    # The brackets keep the pattern from matching the arguments of grep and sh.
     bracketed = "\n".join(f"[{line[0]}]{line[1:]}" for line in pattern.split("\n"))
     known = "" if group is None else str(group)
     return f"exec {shlex.join(('sh', '-c', _END, 'benchfarm-end', bracketed, known))}"
 
 
 class Framing:
-    """Takes what a launched program's shell says, and gives what the program says."""
+    """Separates the program's output from that of its shell."""
 
     def __init__(self, token: str) -> None:
         self.group: int | None = None
         """The program's process group, once it runs."""
         self.exit_code: int | None = None
-        """The program's, once it has ended."""
+        """The program's exit code, once it has ended."""
         self.before = b""
-        """What was said before the program ran: the complaints of a shell."""
+        """Output before the program started, such as a shell's error message."""
         self._begin = f"<{token}:".encode()
         self._end = f"<{token}=".encode()
         self._held = b""
         self._translated = False
 
     def feed(self, data: bytes) -> bytes:
-        """Return what of it, and of what was held back before, the program has said."""
+        """Return the program's output in the data received so far."""
         if self.exit_code is not None:
             return b""
         if self.group is None:
@@ -170,7 +172,7 @@ class Framing:
 
     def _find_end(self, data: bytes) -> bytes:
         if self._translated:
-            # A terminal has put a CR before each LF: taking it away again gives what was written.
+            # A terminal puts a CR before each LF; remove it to get the original output.
             data = data.replace(b"\r\n", b"\n")
         at = data.find(self._end)
         if at >= 0:
@@ -185,7 +187,7 @@ class Framing:
         return data[: len(data) - keep]
 
     def _undecided(self, data: bytes) -> int:
-        """Return how many of the last bytes may be the begin of something not to be given."""
+        """Return the number of last bytes that may be the beginning of a marker."""
         longest = min(len(data), len(self._end) - 1)
         for n in range(longest, 0, -1):
             if data.endswith(self._end[:n]):

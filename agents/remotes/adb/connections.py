@@ -1,4 +1,4 @@
-"""Getting to phones that are connected over TCP, and back to phones that adb calls offline."""
+"""Connecting to phones over TCP, and recovering phones that adb lists as offline."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from controller.contracts.errors import PhoneClaimedTwice
 
 TRIES = 3
 RETURN_S = 5.0
-"""How long a phone may take to come back after each try."""
+"""Seconds for a phone to return after each attempt."""
 _TCP_SERIAL = re.compile(r".+:\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way to a phone: the server that lists it, and the serial it lists it by."""
+    """A connection to a phone: the adb server, and the serial by which the server lists it."""
 
     server: Address
     serial: str
@@ -32,23 +32,23 @@ class Route:
 
 
 def is_tcp(serial: str) -> bool:
-    """Tell whether a serial is a HOST:PORT, which can be connected to anew."""
+    """Return whether a serial is HOST:PORT, to which adb can reconnect."""
     return _TCP_SERIAL.fullmatch(serial) is not None
 
 
 def is_networked(serial: str) -> bool:
-    """Tell whether a phone is reached over a network, also by a name that adb found by mDNS."""
+    """Return whether a phone is connected over a network, by address or by mDNS name."""
     return is_tcp(serial) or "._adb" in serial
 
 
 def parse_devices(text: str) -> dict[str, str]:
-    """Read `host:devices` or a message of `host:track-devices`: serial → state."""
+    """Parse the output of `host:devices` or `host:track-devices`: serial → state."""
     pairs = (line.rstrip("\r").partition("\t") for line in text.split("\n"))
     return {serial: state for serial, tab, state in pairs if tab}
 
 
 def without_doubles(found: Iterable[tuple[str, Route]]) -> Mapping[str, Route]:
-    """Return each device id's one route; raises PhoneClaimedTwice naming both."""
+    """Return each device id's only route; raises PhoneClaimedTwice naming both if there are two."""
     routes: dict[str, Route] = {}
     for device_id, route in found:
         if (other := routes.setdefault(device_id, route)) != route:
@@ -61,12 +61,12 @@ def without_doubles(found: Iterable[tuple[str, Route]]) -> Mapping[str, Route]:
 
 
 async def state_of(server: Address, serial: str) -> str | None:
-    """Return how the server lists a serial, None if it does not; raises RemoteFault."""
+    """Return how the server lists a serial, or None; raises RemoteFault."""
     return parse_devices(await ask(server, "host:devices")).get(serial)
 
 
 async def connect(server: Address, address: str, return_s: float = RETURN_S) -> None:
-    """Have the server connect to a phone's HOST:PORT; raises RemoteFault."""
+    """Make the server connect to a phone's HOST:PORT; raises RemoteFault."""
     try:
         async with asyncio.timeout(return_s):
             said = await ask(server, f"host:connect:{address}", address)
@@ -79,25 +79,25 @@ async def connect(server: Address, address: str, return_s: float = RETURN_S) -> 
 
 
 async def disconnect(server: Address, address: str) -> None:
-    """Have the server let go of a phone's HOST:PORT; raises RemoteFault."""
+    """Make the server disconnect from a phone's HOST:PORT; raises RemoteFault."""
     await ask(server, f"host:disconnect:{address}", address)
 
 
 async def let_go_of(server: Address, serial: str) -> None:
-    """End a TCP connection on which nothing comes, so that the next one is a new one.
+    """Disconnect a silent TCP connection, so that the next one is new.
 
-    adb lists as well what has left the network without a word, for as long as TCP lasts.
+    adb keeps listing a phone that has silently left the network until TCP times out.
     """
     if is_tcp(serial):
-        with suppress(RemoteFault):  # adb, too, has noticed
+        with suppress(RemoteFault):  # adb has noticed, too
             await disconnect(server, serial)
 
 
 async def recover(server: Address, serial: str, return_s: float = RETURN_S) -> None:
-    """Bring an offline phone back; raises RemoteFault with its state if it stays away.
+    """Recover an offline phone; raises RemoteFault with its state if it stays offline.
 
-    adb's own attempts end after a while, and a serial that has gone offline stays so until it is
-    disconnected and connected anew. Nobody can bring back a cable that has been pulled.
+    adb's own attempts end after a while, and an offline serial stays offline until it is
+    disconnected and connected again. An unplugged cable can't be recovered.
     """
     state = await state_of(server, serial)
     fault = fault_of_state(serial, state)
@@ -142,7 +142,7 @@ async def _request(server: Address, request: str, serial: str) -> None:
 
 
 async def _wait_for_device(server: Address, serial: str) -> None:
-    """Return when the phone's state is `device`; the server tells."""
+    """Wait until the server reports the phone's state as `device`."""
     async with opened(server) as connection:
         await connection.request(f"host-serial:{serial}:wait-for-any-{DEVICE}", serial)
         await connection.read_exactly(4)

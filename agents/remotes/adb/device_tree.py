@@ -1,6 +1,6 @@
-"""Trees on a phone: what its shell is told to do, and how its answers are read; pure.
+"""Shell commands for trees on a phone, and the parsing of their output. Pure.
 
-Needs the phone's own tar, find and sha256sum (toybox, Android 8 and later; or busybox).
+Requires the phone's own tar, find and sha256sum (toybox, Android 8 and later; or busybox).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from agents.remotes.remote import RUNS, FaultKind, RemoteFault
 from agents.remotes.tree import DIRECTORY, Listing, file_entry, link_entry
 
 SPARE_BYTES = 16 * 2**20
-"""What a phone's storage is not to be filled with."""
+"""Storage to leave free on a phone."""
 _FILE_BYTES = 4096
-"""A file takes at least a block."""
+"""A file uses at least one block."""
 _NEXT = "--"
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 _ABSENT = 3
@@ -30,7 +30,7 @@ find . -type d || exit 1
 echo {_NEXT}
 find . -type l -exec sh -c 'for link; do echo "$link"; readlink "$link"; done' sh {{}} +
 """
-# The time of the last change (%z) can't be set by anyone; a folder's tells of new names in it.
+# The change time (%z) can't be set by anyone; a folder's shows new names in it.
 _STAMPS = f"""
 cd "$1" 2>/dev/null || exit {_ABSENT}
 find . -mindepth 1 -exec stat -c '%n %i %s %f %z' {{}} +
@@ -47,7 +47,7 @@ rm -rf "$2" && mv "$1" "$2"
 _PREPARE = """
 mkdir -p "$1" && cd "$1" && rm -rf incoming-*
 """
-# Not every phone has dd; busybox's head does not tell that a storage is full.
+# Not every phone has dd; busybox's head does not report a full storage.
 _SWEEP = f"""
 mkdir -p "$1" && cd "$1" || exit
 [ -n "$(grep -l -e "$2" /proc/[0-9]*/environ 2>/dev/null)" ] || rm -rf {RUNS} incoming-* || exit
@@ -56,7 +56,7 @@ code=$?
 rm -f incoming-probe
 exit $code
 """
-# A run is told by its files: another host may ask the phone this or that at any time.
+# A run is recognised by its files, since another host may run short commands at any time.
 _FIND_RUNS = f"""
 for environ in $(grep -l -e "$2" /proc/[0-9]*/environ 2>/dev/null)
 do
@@ -64,7 +64,7 @@ do
 done
 exit 0
 """
-# Renamed first: what a run that begins now needs, it pushes anew.
+# Renamed first, so that a run that begins now pushes what it needs again.
 _REMOVE = """
 [ -e "$1" ] || { echo 0; exit; }
 du -sk "$1" && mv "$1" "$1-removed-$$" || exit 1
@@ -78,35 +78,35 @@ for program; do [ -x "$program" ] || echo "$program"; done
 
 
 def prepare(root: PurePosixPath) -> tuple[str, ...]:
-    """Return the command that makes the folder of trees, without what broken pushes have left."""
+    """Return the command that creates the folder of trees and removes incomplete pushes."""
     return _script(_PREPARE, root)
 
 
 def sweep(root: PurePosixPath, others: str) -> tuple[str, ...]:
-    """Return the command that removes what runs have left, and sees that the phone takes files.
+    """Return the command that removes what runs left, and checks that the phone takes files.
 
-    It removes nothing while there are programs in whose environment grep finds `others`.
+    It removes nothing while there are programs whose environment matches `others`.
     """
     return (*_script(_SWEEP, root), others)
 
 
 def find_runs(root: PurePosixPath, others: str) -> tuple[str, ...]:
-    """Return the command that looks for runs in whose environment grep finds `others`."""
+    """Return the command that finds runs whose environment matches `others`."""
     return (*_script(_FIND_RUNS, root), others)
 
 
 def is_shared(exit_code: int) -> bool:
-    """Tell from the exit code of `find_runs` whether there is one."""
+    """Return whether the exit code of `find_runs` means that it found one."""
     return exit_code == _SHARED
 
 
 def list_tree(folder: PurePosixPath) -> tuple[str, ...]:
-    """Return the command whose output `parse_listing` reads."""
+    """Return the command with the output for `parse_listing`."""
     return _script(_LIST, folder)
 
 
 def stamp_tree(folder: PurePosixPath) -> tuple[str, ...]:
-    """Return the command whose output changes with anything below a folder, without reading it."""
+    """Return a command whose output changes with anything below a folder; reads no content."""
     return _script(_STAMPS, folder)
 
 
@@ -116,27 +116,27 @@ def unpack(archive: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
 
 
 def install(unpacked: PurePosixPath, folder: PurePosixPath) -> tuple[str, ...]:
-    """Return the command that gives an unpacked tree its final name."""
+    """Return the command that renames an unpacked tree to its final name."""
     return _script(_INSTALL, unpacked, folder)
 
 
 def remove(root: PurePosixPath) -> tuple[str, ...]:
-    """Return the command that removes the folder of trees; `parse_size` reads how big it was."""
+    """Return the command that removes the folder of trees; its output is for `parse_size`."""
     return _script(_REMOVE, root)
 
 
 def unusable(folder: PurePosixPath, programs: Sequence[str]) -> tuple[str, ...]:
-    """Return the command that prints the programs that the phone will not execute."""
+    """Return the command that prints the programs that the phone refuses to execute."""
     return (*_script(_UNUSABLE, folder), *programs)
 
 
 def is_absent(exit_code: int) -> bool:
-    """Tell from the exit code of `list_tree` whether there is no such folder."""
+    """Return whether the exit code of `list_tree` means that the folder is missing."""
     return exit_code == _ABSENT
 
 
 def parse_listing(serial: str, text: str) -> Listing:
-    """Read the output of `list_tree`; raises RemoteFault `protocol`."""
+    """Parse the output of `list_tree`; raises RemoteFault `protocol`."""
     sections: list[list[str]] = [[]]
     for line in text.split("\n")[:-1]:
         if line == _NEXT:
@@ -158,12 +158,12 @@ def parse_listing(serial: str, text: str) -> Listing:
 
 
 def needed_bytes(archive_bytes: int, entries: int) -> int:
-    """Return the storage a push takes: archive and unpacked files lie side by side for a while."""
+    """Return the storage that a push takes: archive and unpacked files together."""
     return 2 * archive_bytes + entries * _FILE_BYTES + SPARE_BYTES
 
 
 def parse_size(serial: str, text: str) -> int:
-    """Read what `du -sk` says, in bytes; raises RemoteFault `protocol`."""
+    """Parse the output of `du -sk` to bytes; raises RemoteFault `protocol`."""
     first = text.split(maxsplit=1)[:1]
     if not first or not _NUMBER.fullmatch(first[0]):
         message = f"cannot read the size of a folder: {text[:200]!r}"
@@ -172,7 +172,7 @@ def parse_size(serial: str, text: str) -> int:
 
 
 def parse_free_bytes(serial: str, text: str) -> int:
-    """Read what `df FOLDER` says: toybox's and coreutils' table, or that of Android 5's toolbox.
+    """Parse the output of `df FOLDER`: the table of toybox and coreutils, or Android 5's toolbox.
 
     Raises RemoteFault `protocol`.
     """

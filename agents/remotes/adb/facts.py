@@ -1,4 +1,4 @@
-"""What a phone is: read over adb, as the Device that is announced."""
+"""The facts of a phone, read over adb, as a Device."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from agents.remotes.remote import FaultKind, Remote, RemoteFault
 from controller.contracts.device import EMULATED, HOST_PREFIX, ID, Device, DeviceKind, Fact
 
 VIRTUAL: Final = "ro.benchfarm.virtual"
-"""1 on virtual phones, which no one is to take for others."""
+"""Property of virtual phones, with value 1."""
 EMULATOR: Final = "ro.benchfarm.emulated"
-"""Of a virtual phone: what does the work of its processor, which is then not its host's."""
+"""Property of a virtual phone: the program that emulates its processor, if it is not its host's."""
 HOST_CORES: Final = "ro.benchfarm.host_cores"
-"""Of a virtual phone: the cores of its host that it computes on, such as 0,2-3."""
+"""Property of a virtual phone: the host cores that it uses, such as 0,2-3."""
 READ_S: Final = 20.0
 _PROPERTY = re.compile(r"^\[([^\]\n]+)\]: \[", re.MULTILINE)
-"""Where one begins; it ends before the next."""
+"""Beginning of a property; it ends before the next one."""
 MAX_CORES: Final = 4096
-"""More than any phone has: what a broken one says is not made a set of."""
+"""Upper bound against broken phones; no phone has as many."""
 MAX_CHARACTERS: Final = 200
-"""Of a fact that is words."""
+"""Most characters of a text fact."""
 MAX_SAID: Final = 1 << 20
-"""Bytes of an answer that a description is made of; a phone has some thousand properties."""
+"""Most bytes of an answer; a phone has about a thousand properties."""
 _MEMORY = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
 _RELEASE = re.compile(r"\d{1,4}(\.\d{1,4})?")
 _SDK = re.compile(r"\d{1,6}", re.ASCII)
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read the output of `getprop`; a value may hold line ends."""
+    """Parse the output of `getprop`; a value may contain line ends."""
     _, *found = _PROPERTY.split(text)
     values = (value.rpartition("]") for value in found[1::2])
     return {name: value for name, (value, end, _) in zip(found[::2], values, strict=True) if end}
 
 
 def parse_cores(text: str) -> frozenset[int]:
-    """Read a list of cores such as 0,2-3, the kernel's way; raises ValueError."""
+    """Parse a list of cores such as 0,2-3 in the kernel's format; raises ValueError."""
     cores: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         first, dash, last = part.partition("-")
@@ -50,9 +50,9 @@ def parse_cores(text: str) -> frozenset[int]:
 
 
 def device_of(properties: Mapping[str, str], cores: str, meminfo: str, *, shell_v2: bool) -> Device:
-    """Describe a phone from its properties, /sys/…/cpu/present and /proc/meminfo.
+    """Return the Device from a phone's properties, /sys/…/cpu/present and /proc/meminfo.
 
-    Raises ValueError if it does not say which phone it is, or what it says can't be read.
+    Raises ValueError if its id is missing, or something can't be parsed.
     """
     serial = properties.get("ro.serialno") or properties.get("ro.boot.serialno")
     if not serial:
@@ -102,14 +102,15 @@ async def read_device(
 
 
 async def _said(remote: Remote, serial: str, read_s: float, *argv: str) -> str:
-    """Return all that a command says; raises RemoteFault if it was cut short or failed."""
+    """Return the whole output of a command; raises RemoteFault if it was truncated or the command
+    failed."""
     done = await remote.run(argv, read_s)
     if done.exit_code != 0:
         words = one_line((done.stderr or done.stdout).decode(errors="replace"))
         message = (
             f"{' '.join(argv)} exited with status {done.exit_code}{f': {words}' if words else ''}"
         )
-        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the way to it is well
+        raise RemoteFault(serial, FaultKind.UNSUPPORTED, message)  # the connection works
     if len(done.stdout) > MAX_SAID:
         message = (
             f"{' '.join(argv)} printed {len(done.stdout)} bytes, more than the limit of {MAX_SAID}"
@@ -119,7 +120,7 @@ async def _said(remote: Remote, serial: str, read_s: float, *argv: str) -> str:
 
 
 def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
-    """Return the facts that are words; what the phone does not say is left out."""
+    """Return the facts that are texts; missing ones are left out."""
     sources = {
         "manufacturer": ("ro.product.manufacturer",),
         "model": ("ro.product.model",),
@@ -135,7 +136,7 @@ def _named(properties: Mapping[str, str]) -> dict[str, Fact]:
 
 
 def one_line(text: str) -> str:
-    """Return what a phone says on one line, for tables, labels and logs."""
+    """Return a phone's text on one line, for tables, labels and logs."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(shown.split())[:MAX_CHARACTERS]
 

@@ -1,8 +1,8 @@
-"""Phones that announce themselves in the network, heard by an adb server that lives for seconds.
+"""Discovery of phones that announce themselves by mDNS, with a short-lived adb server.
 
-It is a server of its own, which knows no phone and no key, and is thrown away: one that listens has
-UDP port 5353 open to the whole network, and adb 36 ends at a packet whose name has a control
-character in it. The agent's server, which commands phones, never listens.
+This server knows no phone and no key, and is discarded: a listening server opens UDP port 5353 to
+the whole network, and adb 36 crashes at a packet whose name has a control character. The agent's
+own server, which commands phones, never listens.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from controller.contracts.adb_status import Announced, Announcement
 from controller.contracts.errors import AdbUnavailable
 
 LISTEN_S: Final = 3.0
-"""Phones answer a question within a second."""
+"""Seconds to listen; phones answer within a second."""
 PAUSE_S: Final = 0.25
 MAX_ANNOUNCED: Final = 64
 OLDEST: Final = 36
-"""The release that can be kept from cables (ADB_USB), which belong to the agent's server."""
+"""The first release of adb that can be kept from USB (ADB_USB), which belongs to the agent's
+server."""
 _NAME = 100
-"""Characters that are kept of a phone's name for itself."""
+"""Most characters kept of a phone's name."""
 _ADDRESS = re.compile(r"(?:[0-9.]{7,15}|\[?[0-9A-Fa-f:.%a-z]{2,60}\]?):(\d{1,5})", re.ASCII)
 _VERSION = re.compile(rb"^Version (\d{1,4})\.", re.MULTILINE)
 
 
 def parse_services(text: str) -> list[Announced]:
-    """Read `host:mdns:services`: NAME, SERVICE and HOST:PORT a line; the rest is left out."""
+    """Parse the output of `host:mdns:services`: NAME, SERVICE and HOST:PORT a line; skip others."""
     kinds = {f"{kind}._tcp": kind for kind in Announcement}
     found: dict[tuple[Announcement, str], Announced] = {}
     for line in text.split("\n"):
@@ -46,10 +47,10 @@ def parse_services(text: str) -> list[Announced]:
 
 
 async def listen(seconds: float = LISTEN_S, name: str = "") -> list[Announced]:
-    """Return who has announced a phone within so many seconds.
+    """Return the phones that announce themselves within some seconds.
 
-    name: return as soon as this phone says where it can be connected to. Raises AdbUnavailable,
-    AdbMissing, and RemoteFault `adb_server` if the server has ended at what it heard.
+    name: return as soon as this phone announces an address to connect to. Raises AdbUnavailable,
+    AdbMissing, and RemoteFault `adb_server` if the server crashed.
     """
     await _require_newest()
     with tempfile.TemporaryDirectory(prefix="benchfarm-mdns-") as folder:
@@ -71,7 +72,7 @@ async def listen(seconds: float = LISTEN_S, name: str = "") -> list[Announced]:
 
 
 def is_connectable(one: Announced, name: str) -> bool:
-    """Tell whether it is where a phone of this name can be connected to."""
+    """Return whether it announces an address to connect to, of the phone with this name."""
     return one.kind is Announcement.CONNECT and one.name == name
 
 

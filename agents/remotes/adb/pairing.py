@@ -1,4 +1,4 @@
-"""Pairing for wireless debugging, from Android 11 on: by adb's server, which holds the key."""
+"""Pairing for wireless debugging (from Android 11), by the adb server that holds the key."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from agents.remotes.adb.smart_socket import opened
 from agents.remotes.remote import FaultKind, RemoteFault
 
 PAIR_S = 20.0
-"""adb itself waits for ever for a peer that takes the connection and says nothing."""
+"""Time limit; adb itself waits forever for a silent peer."""
 CODE: Final = re.compile(r"[!-9;-~]{1,64}", re.ASCII)
-"""Six digits on a phone's screen; a QR code's is longer. No colon: adb's request is split there."""
+"""Six digits on a phone's screen; longer in a QR code. No colon, at which adb splits the
+request."""
 _PAIRED: Final = re.compile(r"Successfully paired to \S{1,300} \[guid=([!-~]{1,100})\]")
 _MEANINGS: Final[Mapping[str, str]] = {
     "Unable to start pairing client": "nothing there listens for pairing",
@@ -22,13 +23,13 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "not pair",
     "unknown host service": "this adb can't pair: adb 30 or later can",
 }
-"""By what adb's server answers (AOSP client/adb_wifi.cpp)."""
+"""Answer of adb's server (AOSP client/adb_wifi.cpp) → meaning."""
 
 
 async def pair(server: Address, address: str, code: str) -> str:
     """Pair with a phone's HOST:PORT; return the name by which it announces itself.
 
-    Raises RemoteFault, whose message doesn't have the code.
+    Raises RemoteFault; its message never contains the code.
     """
     if not CODE.fullmatch(code):
         message = "the code must have 1 to 64 letters and digits, as the phone shows it"

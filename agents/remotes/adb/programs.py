@@ -1,4 +1,4 @@
-"""Programs on a phone: started, listened to, and ended whatever happens to the link."""
+"""Programs on a phone: started, read, and ended whatever happens to the connection."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from agents.remotes.adb.sync import SERVICE, Sync
 from agents.remotes.remote import KILLED, Ended, FaultKind, RemoteFault
 
 CLEAN_UP_S = 5.0
-"""How long a phone may take to answer and to end a program."""
+"""Seconds for a phone to answer and to end a program."""
 PATIENCE_S = 30.0
-"""How long no byte of a file may move."""
+"""Seconds without progress before the transfer of a file counts as hung."""
 QUICK_S = 20.0
 """How long a phone may take to look or rename; for what reads or writes a whole tree, longer."""
 _BROKEN = frozenset({FaultKind.OFFLINE, FaultKind.UNAUTHORIZED, FaultKind.ADB_SERVER})
@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a phone is reached, and how much patience one has with it."""
+    """The connection to a phone, with its timeouts."""
 
     server: Address
     serial: str
@@ -56,17 +56,18 @@ class Link:
 
     @property
     def route(self) -> Route:
-        """Where it leads, whatever patience one has."""
+        """The connection without its timeouts."""
         return Route(self.server, self.serial)
 
     async def has_shell_v2(self) -> bool:
-        """Ask the server what the phone's daemon can do; an offline phone is recovered first."""
+        """Ask the server for the phone daemon's features; recovers an offline phone first."""
         request = f"host-serial:{self.serial}:features"
         features = await self.recovered(lambda: ask(self.server, request, self.serial))
         return "shell_v2" in features.split(",")
 
     async def recovered(self, attempt: Callable[[], Coroutine[object, object, _Answer]]) -> _Answer:
-        """Return what an attempt gives, made again if the phone was offline and has come back."""
+        """Return an attempt's result; repeat the attempt if the phone was offline and is
+        recovered."""
         try:
             return await attempt()
         except RemoteFault as fault:
@@ -77,7 +78,7 @@ class Link:
 
     @asynccontextmanager
     async def service(self, name: str) -> AsyncIterator[Connection]:
-        """Have a connection to a service of the phone for a block; raises RemoteFault."""
+        """Open a connection to a service of the phone for a block; raises RemoteFault."""
         connection = await self.recovered(lambda: self._open(name))
         try:
             yield connection
@@ -88,7 +89,7 @@ class Link:
 
     @asynccontextmanager
     async def sync(self) -> AsyncIterator[Sync]:
-        """Have a sync session for a block; raises RemoteFault."""
+        """Open a sync session for a block; raises RemoteFault."""
         async with self.service(SERVICE) as connection:
             yield Sync(connection, self.serial, self.patience_s)
 
@@ -103,10 +104,10 @@ class Link:
             raise self.fault(FaultKind.HUNG, message) from error
 
     async def _blamed(self, fault: RemoteFault) -> RemoteFault:
-        """Return the fault that a connection's end is: the server closes it when the phone goes."""
+        """Return the fault behind a closed connection: the server closes it when the phone goes."""
         if fault.kind is not FaultKind.ADB_SERVER:
             return fault
-        await ask(self.server, "host:version")  # raises if it was the server that went
+        await ask(self.server, "host:version")  # raises if the server is gone
         return self.fault(FaultKind.OFFLINE, "the link broke")
 
     def fault(self, kind: FaultKind, message: str) -> RemoteFault:
@@ -120,17 +121,17 @@ class _Program:
     stdin: bytes | None
     heard: Heard
     started: bool = False
-    """Whether the phone may have begun to run it."""
+    """Whether the phone may have started it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one agent on one phone."""
+    """One agent's programs on one phone."""
 
     link: Link
     owner: str
     folder: PurePosixPath
-    """Where an old daemon's programs find their input."""
+    """Folder of input files for programs of an old daemon."""
     _running: set[str] = field(default_factory=set)
     _left: set[str] = field(default_factory=set)
     """Tokens of programs that could not be ended yet."""
@@ -169,11 +170,11 @@ class Programs:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs now, of which this object knows."""
+        """Whether a program of this object is running."""
         return bool(self._running)
 
     async def clean(self) -> int:
-        """End what this owner left running; of what runs now, nothing."""
+        """End processes that this owner left, but none that runs now."""
         if self.busy:
             return await self.end_left()
         ended = await self._end(owner_tag(self.owner))
@@ -181,15 +182,15 @@ class Programs:
         return ended
 
     async def end_others(self) -> int:
-        """End what runs for other owners; called when nothing of theirs is to run.
+        """End programs of other owners; called when none of theirs may run.
 
-        A phone that was moved ends what it ran for the other host, but not at once; and not at all
-        if it was reached over TCP, and that host has only fallen silent.
+        A phone that was moved ends programs of the other host, but not at once; and not at all if
+        it was connected over TCP and that host has only become silent.
         """
         return await self._end(others_tags(self.owner))
 
     async def end_left(self) -> int:
-        """End what could not be ended when it should have been; called before anything else."""
+        """End programs that could not be ended earlier; called before anything else."""
         ended = 0
         for token in tuple(self._left):
             ended += await self._end(token)
@@ -221,7 +222,7 @@ class Programs:
         return line
 
     async def _put_stdin(self, token: str, stdin: bytes | None) -> str:
-        """Lay a program's input where its shell finds it: an old daemon's terminal mangles it."""
+        """Store a program's input in a file: an old daemon's terminal would change it."""
         if not stdin:
             return TERMINAL if stdin is None else NOTHING
         path = self.folder / f"incoming-{token}"
@@ -230,7 +231,7 @@ class Programs:
         return str(path)
 
     async def _cut_off(self, program: _Program) -> RemoteFault:
-        """Say why a program's conversation ended before the program."""
+        """Return why the conversation with a program ended before the program."""
         framing = program.heard.framing
         if framing.group is None and framing.before.strip():
             return fault_of_refusal(self.link.serial, framing.before.decode(errors="replace"))
@@ -241,7 +242,7 @@ class Programs:
         return self.link.fault(FaultKind.OFFLINE, message)
 
     async def _abandon_after(self, error: BaseException, program: _Program) -> None:
-        """End a program that a fault, or being cancelled, has ended the conversation with."""
+        """End a program whose conversation was ended by a fault or a cancellation."""
         if not program.started:
             return
         if isinstance(error, RemoteFault) and error.kind in _BROKEN:
@@ -258,7 +259,7 @@ class Programs:
         self._left.discard(program.launch.token)
 
     async def _end(self, pattern: str, group: int | None = None) -> int:
-        """End what runs under a token or a tag; return how many processes there were."""
+        """End the processes of a token or a tag; return their number."""
         try:
             async with asyncio.timeout(self.link.clean_up_s):
                 said = await self._say(end_line(pattern, group))
@@ -274,7 +275,7 @@ class Programs:
         return int(said)
 
     async def _say(self, line: str) -> str:
-        """Return what a line of shell says, which needs no group, no input and no exit code."""
+        """Return the output of a shell line that needs no group, input or exit code."""
         said = b""
         async with self.link.service(f"shell:{line}") as connection:
             while data := await connection.read():
@@ -286,7 +287,7 @@ class Programs:
 
 
 async def _to_its_end(work: Coroutine[object, object, None]) -> None:
-    """Do it, even if this task is cancelled meanwhile; the work has a deadline of its own."""
+    """Finish the work even if this task is cancelled; the work has its own deadline."""
     task = asyncio.create_task(work)
     while not task.done():
         try:

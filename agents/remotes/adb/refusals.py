@@ -1,6 +1,6 @@
-"""What the words of adb servers and phones mean; pure.
+"""Interpretation of error messages of adb servers and phones. Pure.
 
-The words are those of AOSP packages/modules/adb (transport.cpp, client and daemon) and of strerror.
+The texts are those of AOSP packages/modules/adb (transport.cpp, client and daemon) and of strerror.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from agents.remotes.remote import FaultKind, RemoteFault
 
 DEVICE = "device"
-"""The state of a phone that can be used."""
+"""The state of a usable phone."""
 _OF_WORDS = (
     ("unauthorized", FaultKind.UNAUTHORIZED),
-    ("authorizing", FaultKind.OFFLINE),  # keys are still being tried: not refused yet
+    ("authorizing", FaultKind.OFFLINE),  # keys are still being tried
     ("failed to authenticate", FaultKind.UNAUTHORIZED),
     ("insufficient permissions", FaultKind.UNAUTHORIZED),
     ("no permissions", FaultKind.UNAUTHORIZED),
@@ -29,7 +29,7 @@ _OF_WORDS = (
     ("operation not permitted", FaultKind.NO_PERMISSION),
 )
 _NOT_OPENED = "closed"
-"""All that a server says when it can't open a service; those asked for here, every phone has."""
+"""A server's message when it can't open a service; every phone has the services used here."""
 _REMEDIES = {
     FaultKind.UNAUTHORIZED: "confirm this host's key on its screen, or give adb a known key",
     FaultKind.STORAGE_FULL: "free space on the phone",
@@ -37,11 +37,11 @@ _REMEDIES = {
 
 
 def fault_of_refusal(serial: str, words: str) -> RemoteFault:
-    """Return the fault that an adb server's or a phone's refusal tells of."""
+    """Return the fault for a refusal by an adb server or a phone."""
     said = " ".join(words.split())
     lower = said.lower()
     kind = next((kind for part, kind in _OF_WORDS if part in lower), FaultKind.PROTOCOL)
-    # Two lines of advice follow, about adb's own environment.
+    # Two lines with advice about adb's environment follow.
     said = said.partition(" This adb server's")[0]
     if lower == _NOT_OPENED:
         kind, said = FaultKind.OFFLINE, f"the link broke, or the phone refused ({said})"
@@ -50,7 +50,7 @@ def fault_of_refusal(serial: str, words: str) -> RemoteFault:
 
 
 def fault_of_state(serial: str, state: str | None) -> RemoteFault | None:
-    """Return the fault that a state of `adb devices` is; None if the phone can be used."""
+    """Return the fault for a state in `adb devices`, or None if the phone is usable."""
     if state == DEVICE:
         return None
     if state is None:

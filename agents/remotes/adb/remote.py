@@ -1,4 +1,4 @@
-"""A phone behind an adb server as a Remote."""
+"""A Remote on a phone behind an adb server."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ THOROUGH_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class AdbRemote(RunsPrograms[Programs]):
-    """See Remote; files go below a folder of its own, whatever else lies there is left alone."""
+    """See Remote; keeps its files in one folder, and touches nothing outside it."""
 
     _pushing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _verified: dict[PurePosixPath, str] = field(default_factory=dict)
-    """Tree → its stamps when its checksums were right; forgotten when the phone's link breaks."""
+    """Tree → its stamps when its checksums were verified; dropped when the connection breaks."""
 
     @classmethod
     def of(cls, link: Link, owner: str, folder: PurePosixPath = FOLDER) -> AdbRemote:
-        """Return the remote of an agent; `owner` marks its programs, over its restarts."""
+        """Return the remote of an agent; `owner` marks its programs, also after a restart."""
         return cls(Programs(link, owner, folder))
 
     @property
     def link(self) -> Link:
-        """How the phone is reached."""
+        """The connection to the phone."""
         return self.programs.link
 
     @property
     def folder(self) -> PurePosixPath:
-        """Where it keeps its files on the phone."""
+        """The folder for its files on the phone."""
         return self.programs.folder
 
     async def require_alone(self) -> None:
-        """Raise RemoteFault `offline` if another agent's run is on the phone: it is not ours now.
+        """Raise RemoteFault `offline` if another agent's run is on the phone.
 
-        An agent that has not heard of the controller for a while may have lost it to another.
+        An agent that has lost the controller for a while may have lost the phone to another agent.
         """
         others = others_tags(self.programs.owner)
         found = await self._own(device_tree.find_runs(self.folder, others), self.link.quick_s)
@@ -73,7 +73,7 @@ class AdbRemote(RunsPrograms[Programs]):
         on_line: Callable[[bytes], None],
         environment: Mapping[str, str] = NO_ENVIRONMENT,
     ) -> Ended:
-        """See Remote.stream; what measures does not begin beside another agent's run."""
+        """See Remote.stream; doesn't start beside another agent's run."""
         await self.require_alone()
         return await RunsPrograms.stream(self, argv, deadline_s, on_line, environment)
 
@@ -100,15 +100,15 @@ class AdbRemote(RunsPrograms[Programs]):
                 if found is None:
                     raise self.link.fault(FaultKind.MISSING_FILE, f"{source} does not exist")
                 await receive_tree(sync, source, found, target, Budget(self.link.serial))
-        except TimeoutError as error:  # a byte now and then is no end of patience
+        except TimeoutError as error:  # a byte now and then resets the timeout
             message = f"cannot pull {source}: no end after {THOROUGH_S:g} s"
             raise self.link.fault(FaultKind.HUNG, message) from error
 
     async def clean(self) -> int:
-        """See Remote.clean; while something of this agent runs, only what was left is ended.
+        """See Remote.clean; while something of this agent runs, only remains are ended.
 
-        Nothing is removed while another agent's programs run: the phone may be that one's.
-        Raises RemoteFault, too, if the phone takes no files: then nothing can run there.
+        Nothing is removed while another agent's programs run, since the phone may be that agent's.
+        Also raises RemoteFault if the phone takes no files, since nothing could run there.
         """
         busy = self.programs.busy
         ended = await self.programs.clean()
@@ -119,18 +119,19 @@ class AdbRemote(RunsPrograms[Programs]):
         return ended
 
     async def remove_all(self) -> int:
-        """Remove all trees and runs from the phone, of every agent; return the bytes that freed."""
+        """Remove all trees and runs of every agent; return the bytes freed."""
         answer = await self._do("remove a folder", device_tree.remove(self.folder), THOROUGH_S)
         return device_tree.parse_size(self.link.serial, answer)
 
     async def free_bytes(self) -> int:
-        """Return how much the phone's storage still takes; raises RemoteFault."""
+        """Return the free bytes of the phone's storage; raises RemoteFault."""
         df = ("df", str(self.folder.parent))
         answer = await self._do("read its free storage with df", df, self.link.quick_s)
         return device_tree.parse_free_bytes(self.link.serial, answer)
 
     async def _stamps(self, path: PurePosixPath) -> str | None:
-        """Return what changes with the tree; None if there is none, or its phone can't tell."""
+        """Return stamps that change with the tree; None without a tree, or if the phone can't give
+        them."""
         listed = await self._own(device_tree.stamp_tree(path), THOROUGH_S)
         return None if listed.exit_code else hashlib.sha256(listed.stdout).hexdigest()
 
@@ -160,7 +161,7 @@ class AdbRemote(RunsPrograms[Programs]):
                 pushed = await sync.send(source, archive)
         unpack = device_tree.unpack(archive, unpacked)
         await self._do("unpack an archive", unpack, THOROUGH_S)
-        stamps = await self._stamps(unpacked)  # renaming the folder changes nothing below it
+        stamps = await self._stamps(unpacked)  # renaming a folder changes nothing below it
         if wrong := await self._differences(unpacked, tree):
             message = f"pushed files arrived changed: {'; '.join(wrong[:3])}"
             raise self.link.fault(FaultKind.CORRUPT, message)
@@ -171,7 +172,7 @@ class AdbRemote(RunsPrograms[Programs]):
 
     async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
         if tree.programs:
-            # One stands for all: their permissions have been compared, the mount is the same.
+            # One program is enough: permissions were compared, and the mount is the same.
             unusable = device_tree.unusable(path, tree.programs[:1])
             refused = await self._do("check a program", unusable, self.link.quick_s)
             if refused:
@@ -179,14 +180,14 @@ class AdbRemote(RunsPrograms[Programs]):
                 raise self.link.fault(FaultKind.NO_EXEC, message)
 
     async def _do(self, what: str, argv: Sequence[str], deadline_s: float) -> str:
-        """Return what a command of ours says that does this; raises RemoteFault if it fails."""
+        """Return the output of a command of ours; raises RemoteFault if it fails."""
         completed = await self._own(argv, deadline_s)
         if completed.exit_code:
             raise self._unable(what, completed)
         return completed.stdout.decode(errors="surrogateescape")
 
     async def _own(self, argv: Sequence[str], deadline_s: float) -> Completed:
-        """Run a command of ours; that it takes too long is not the workload's fault."""
+        """Run a command of ours; a timeout is not the workload's fault."""
         try:
             return await self.run(argv, deadline_s)
         except RemoteFault as fault:

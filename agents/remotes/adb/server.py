@@ -1,4 +1,4 @@
-"""adb servers: one of the agent's own, which outlives it, or one that the user has started."""
+"""adb servers: the agent's own, which outlives the agent, or one that the user has started."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from controller.platform.inherited import inherited
 from controller.platform.processes import end_all, marked_processes
 
 SERVER_MARKER = "BENCHFARM_ADB_SERVER"
-"""Environment variable of an agent's adb server; its value is the folder it is kept in."""
+"""Environment variable of an agent's adb server; its value is the server's folder."""
 SOCKET = "adb.sock"
-"""In that folder: where the server listens."""
+"""Socket of the server, in its folder."""
 USB = Path("/dev/bus/usb")
 START_S = 30.0
 ANSWER_S = 5.0
 _ROLE = ("fork-server", "server")
-"""What an adb server is called with."""
+"""Arguments of an adb server's command line."""
 _PEER = struct.Struct("3i")
-"""<bits/socket.h> ucred: pid, uid, gid of who listens."""
+"""<bits/socket.h> ucred: pid, uid, gid of the listening process."""
 log = logging.getLogger(__name__)
 
 
 class AdbServer(Protocol):
-    """An adb server the agent may use."""
+    """An adb server for the agent."""
 
     @property
     def address(self) -> Address:
-        """Where it listens; stays the same when it is restarted."""
+        """Its address; a restart doesn't change it."""
         ...
 
     async def ready(self) -> Address:
-        """Return its address once it answers; called first, and when it has ceased to answer.
+        """Return its address once it answers; called first, and when it no longer answers.
 
         Raises AdbUnavailable.
         """
@@ -56,7 +56,7 @@ class AdbServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AttachedServer:
-    """A server somebody else has started, and will stop."""
+    """A server that the user has started and will stop."""
 
     address: Address
 
@@ -76,25 +76,27 @@ class AttachedServer:
 
 @dataclass(frozen=True, slots=True)
 class PrivateServer:
-    """A server of the agent's own, with its own keys, on a socket in a folder of its user's.
+    """The agent's own server with its own keys, on a socket in a private folder.
 
-    Whoever can connect to an adb server commands every phone it knows: nobody else reaches this.
+    Any process that can connect to an adb server commands all its phones, so no other user may
+    reach it.
     """
 
     folder: Path
-    """Absolute; nobody else may look into it."""
+    """Absolute; private to this user."""
     key: Path | None = None
     """A key, or a folder of keys, that phones already know (ADB_VENDOR_KEYS)."""
     listens: bool = False
-    """It hears phones that announce themselves, and has none of its own; see mdns.py."""
+    """Whether it listens for announcements and uses no phones; see mdns.py."""
     answer_s: float = ANSWER_S
     """One that takes longer to answer is ended, and another started."""
     _changing: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False, repr=False)
-    """Held while it is looked at and started: the second of two would take the first's socket."""
+    """Held while the server is checked and started, since a second start would replace the first's
+    socket."""
 
     @classmethod
     async def start(cls, folder: Path, key: Path | None = None) -> PrivateServer:
-        """Find the folder's server, or start it; raises AdbUnavailable."""
+        """Return the folder's server, started if necessary; raises AdbUnavailable."""
         server = cls(folder.absolute(), key)
         await server.ready()
         return server
@@ -118,9 +120,9 @@ class PrivateServer:
         return self.address
 
     async def restart(self) -> None:
-        """End it and start it again on the same socket; raises AdbUnavailable.
+        """Restart it on the same socket; raises AdbUnavailable.
 
-        All phones are lost, and those on a cable are found again.
+        All phones are disconnected; phones on a cable are found again.
         """
         async with self._changing:
             require_private(self.folder)
@@ -128,7 +130,7 @@ class PrivateServer:
             await self._launch()
 
     async def stop(self) -> None:
-        """End it; called when no agent of this host is to need it any more."""
+        """Stop it; called when no agent of this host needs it any more."""
         await self._end()
 
     async def _answers(self) -> bool:
@@ -140,7 +142,7 @@ class PrivateServer:
         return True
 
     async def _listener(self) -> int | None:
-        """Return the process that listens on the socket; None if nobody does."""
+        """Return the process that listens on the socket, or None."""
         try:
             async with asyncio.timeout(self.answer_s):
                 _, writer = await self.address.connect(1)
@@ -155,7 +157,7 @@ class PrivateServer:
     async def _end(self, besides: int | None = None, also: int | None = None) -> None:
         """End the folder's servers.
 
-        also: a process, if it is an adb server: `adb -L` starts one where it finds none.
+        also: a process to end if it is an adb server, since `adb -L` starts one if it finds none.
         """
         find = partial(_servers, self.folder, besides, also)
         await asyncio.to_thread(end_all, find, 1.0)
@@ -165,11 +167,11 @@ class PrivateServer:
         adb_log.unlink(missing_ok=True)
         heard, said = os.pipe()
         try:
-            # setsid forks: the server is nobody's child, and stays when the agent ends.
+            # setsid forks, so the server is nobody's child, and outlives the agent.
             process = await asyncio.create_subprocess_exec(
                 *("setsid", "--fork", find_adb(), "-L", f"localfilesystem:{SOCKET}", *_ROLE),
                 *("--reply-fd", str(said)),
-                cwd=self.folder,  # a socket's path may have 107 bytes; a folder's may be longer
+                cwd=self.folder,  # a socket's path may have only 107 bytes
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -191,9 +193,9 @@ class PrivateServer:
 
 
 def require_private(folder: Path) -> None:
-    """Have a folder that only this user can look into; raises AdbUnavailable.
+    """Make a folder that only this user can read; raises AdbUnavailable.
 
-    One that others can only read is closed to them; one they may have written to is refused.
+    One that others can read is made private; one that others could write to is refused.
     """
     tried = f"keep an adb server in {folder}"
     try:
@@ -216,12 +218,12 @@ def require_private(folder: Path) -> None:
 def server_environment(
     environment: Mapping[str, str], folder: Path, key: Path | None, *, listens: bool = False
 ) -> dict[str, str]:
-    """Return what a server of ours is started with: nothing of adb's own variables is passed on.
+    """Return the environment of our servers, without adb's own variables.
 
-    It neither looks for emulators nor connects to what announces itself in the network. One that
-    listens for that leaves cables alone.
+    The server neither looks for emulators nor connects to announced phones; a listening one ignores
+    USB.
     """
-    # Where there is no USB, adb's default way to it only gives up after 3 s.
+    # Without USB, adb's default backend gives up only after 3 s.
     usb = {} if USB.exists() else {"ADB_LIBUSB": "0"}
     if listens:
         usb = {"ADB_USB": "0"}
@@ -233,7 +235,7 @@ def server_environment(
         "TMPDIR": str(folder),
         "ADB_MDNS": str(int(listens)),
         "ADB_MDNS_AUTO_CONNECT": "0",
-        "ADB_EMU": "0",  # its servers of before 36 know ADB_LOCAL_TRANSPORT_MAX_PORT only
+        "ADB_EMU": "0",  # servers before 36 know only the next one
         "ADB_LOCAL_TRANSPORT_MAX_PORT": "5553",
         SERVER_MARKER: str(folder),
     }
@@ -241,8 +243,8 @@ def server_environment(
 
 
 def find_adb() -> str:
-    """Return the adb of the adbutils wheel, else that on PATH; raises AdbMissing."""
-    package = find_spec("adbutils")  # not imported: it brings an imaging library with it
+    """Return the path of adb in the adbutils wheel, else on PATH; raises AdbMissing."""
+    package = find_spec("adbutils")  # not imported, since it imports an imaging library
     if package and package.origin:
         bundled = Path(package.origin).parent / "binaries" / "adb"
         if os.access(bundled, os.X_OK):
@@ -259,9 +261,9 @@ def find_adb() -> str:
 def _servers(
     folder: Path, besides: int | None = None, also: int | None = None
 ) -> Iterator[psutil.Process]:
-    """Yield the adb servers of a folder: of this user, started for it, and called as servers are.
+    """Yield the adb servers of a folder: of this user, with its marker, and called as servers are.
 
-    Others may put the marker into their environment, and programs of this user may inherit it.
+    Others may set the marker in their environment, and this user's programs may inherit it.
     """
     pids = {process.pid for process in marked_processes(SERVER_MARKER, str(folder))}
     for pid in (pids | {also}) - {besides, None}:

@@ -1,4 +1,4 @@
-"""A program on a phone through adbd's `shell:` service, in both its protocols.
+"""Running a program through adbd's `shell:` service, in both versions of its protocol.
 
 Shell v2 (AOSP shell_protocol.h): packets of an id byte, a 32-bit little-endian length and data.
 """
@@ -18,51 +18,51 @@ _PACKET = struct.Struct("<BI")
 _STDIN, _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = range(5)
 _CHUNK = 1 << 16
 MAX_IDLE = 64
-"""Packets in a row that say nothing: adbd sends none, and they would keep this busy for ever."""
+"""Most empty packets in a row; adbd sends none, and endless ones would loop forever."""
 V1_REQUEST = 4000
-"""Bytes an old daemon takes in the message that opens a service (4096, AOSP before Android 7)."""
+"""Most bytes of the message that opens a service on an old daemon (4096, AOSP before Android 7)."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """What has come of a program so far."""
+    """A program's output and exit codes so far."""
 
     framing: Framing
     on_stdout: Callable[[bytes], None]
     stderr: bytearray = field(default_factory=bytearray)
-    """Its last STDERR_BYTES."""
+    """The last STDERR_BYTES of its standard error."""
     shell_exit: int | None = None
-    """The exit code of the shell that led it, where the protocol has one."""
+    """Exit code of the shell that led it, if the protocol reports one."""
 
     def out(self, data: bytes) -> None:
-        """Take what came on standard output."""
+        """Add data of standard output."""
         if said := self.framing.feed(data):
             self.on_stdout(said)
 
     def err(self, data: bytes) -> None:
-        """Take what came on standard error."""
+        """Add data of standard error."""
         self.stderr += data
         del self.stderr[:-STDERR_BYTES]
 
     @property
     def exit_code(self) -> int | None:
-        """The program's, else that of its shell; None if it was cut off."""
+        """The program's exit code, else that of its shell; None if the connection broke."""
         return self.shell_exit if self.framing.exit_code is None else self.framing.exit_code
 
 
 async def converse_v1(connection: Connection, heard: Heard) -> None:
-    """Listen until the service has ended; both outputs come as one."""
+    """Read until the service has ended; both outputs come as one."""
     while heard.framing.exit_code is None and (data := await connection.read()):
         heard.out(data)
 
 
 async def converse_v2(connection: Connection, heard: Heard, stdin: bytes | None) -> None:
-    """Hand over the input, and listen until the service has ended; None leaves the input open."""
+    """Send the input and read until the service has ended; None leaves the input open."""
     handing = asyncio.create_task(_hand_over(connection, stdin))
     try:
         await _listen(connection, heard)
     finally:
-        # A program need not read its input: what can't be handed over is no fault.
+        # A program need not read its input, so a failed send is not a fault.
         handing.cancel()
         await asyncio.gather(handing, return_exceptions=True)
 
@@ -84,7 +84,7 @@ async def _listen(connection: Connection, heard: Heard) -> None:
             data = await connection.read_exactly(length)
         except RemoteFault as fault:
             if fault.kind is FaultKind.ADB_SERVER:
-                return  # the end of the service, whoever ended it
+                return  # the service has ended
             raise
         idle = 0 if data and kind in (_STDOUT, _STDERR) else idle + 1
         if kind == _STDOUT:

@@ -1,8 +1,8 @@
-"""Conversations with an adb server (AOSP OVERVIEW.TXT, SERVICES.TXT), in asyncio.
+"""A client of the adb server's protocol (AOSP OVERVIEW.TXT, SERVICES.TXT) in asyncio.
 
-Our own rather than adbutils': that client blocks a thread for as long as a program runs, sleeps
-20 ms a call, sends without looking how much was sent, and starts a server on port 5037 whenever its
-own does not answer.
+Used in place of adbutils, whose client blocks a thread while a program runs, sleeps 20 ms a call,
+sends without checking how much was sent, and starts a server on port 5037 whenever its own does not
+answer.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.remote import FaultKind, RemoteFault
 
 MAX_REQUEST = 0xFFFF
-"""Bytes: its length is told in four hexadecimal digits."""
+"""Most bytes of a request, whose length has four hexadecimal digits."""
 MAX_READ = 1 << 20
-"""Bytes of one piece of any protocol: whoever tells of more is not read to its end."""
+"""Most bytes of a message in any protocol; a longer one is not read."""
 _BUFFER = 1 << 20
 _LENGTH = re.compile(rb"[0-9A-Fa-f]{4}")
 
 
 class Connection:
-    """One connection to the server; what it is for is said by the first request."""
+    """A connection to the server; its first request decides its purpose."""
 
     def __init__(
         self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -37,7 +37,7 @@ class Connection:
 
     @classmethod
     async def open(cls, address: Address) -> Self:
-        """Connect; raises RemoteFault `adb_server` if no server is there."""
+        """Connect; raises RemoteFault `adb_server` if no server listens."""
         try:
             async with asyncio.timeout(address.answer_s):
                 reader, writer = await address.connect(_BUFFER)
@@ -49,11 +49,11 @@ class Connection:
         return cls(address, reader, writer)
 
     def close(self) -> None:
-        """Let go at once, whatever is still to be sent; safe to call again."""
+        """Close at once, without sending pending data; may be called again."""
         self._writer.transport.abort()
 
     async def request(self, text: str, place: str) -> None:
-        """Make a request about a place; raises RemoteFault if it is refused."""
+        """Send a request; raises RemoteFault about `place` if it is refused."""
         data = text.encode(errors="surrogateescape")
         if len(data) > MAX_REQUEST:
             message = f"the request has {len(data)} bytes; adb takes {MAX_REQUEST} at most"
@@ -74,16 +74,16 @@ class Connection:
             raise _gone(self.address, f"the adb server hung up: {error}") from error
 
     async def read(self) -> bytes:
-        """Return what comes next, b"" at the end: closed, or its host is silent or unreachable."""
+        """Return the next data; b"" at the end, or if the server's host doesn't answer."""
         try:
             return await self._reader.read(_BUFFER)
         except OSError:
             return b""
 
     async def read_exactly(self, n: int) -> bytes:
-        """Return n bytes; raises RemoteFault `adb_server` at the connection's end.
+        """Return n bytes; raises RemoteFault `adb_server` if the connection ends before.
 
-        Raises RemoteFault `protocol`, and reads nothing, if these are more than MAX_READ.
+        Raises RemoteFault `protocol`, and reads nothing, if n exceeds MAX_READ.
         """
         if n > MAX_READ:
             message = f"the adb server announced {n} bytes, more than the limit of {MAX_READ}"
@@ -94,9 +94,9 @@ class Connection:
             raise _gone(self.address, "the adb server closed the connection") from error
 
     async def read_block(self) -> bytes:
-        """Return a text that comes after its length; raises RemoteFault.
+        """Return a text preceded by its length; raises RemoteFault.
 
-        A service may still be refused here, after its OKAY.
+        A service may be refused here even after OKAY.
         """
         length = await self.read_exactly(4)
         if length == b"FAIL":
@@ -109,7 +109,7 @@ class Connection:
 
 @asynccontextmanager
 async def opened(address: Address) -> AsyncIterator[Connection]:
-    """Have a connection for a block; raises RemoteFault."""
+    """Open a connection for a block; raises RemoteFault."""
     connection = await Connection.open(address)
     try:
         yield connection
@@ -130,7 +130,7 @@ async def open_service(address: Address, serial: str, name: str) -> Connection:
 
 
 async def ask(address: Address, request: str, place: str = "") -> str:
-    """Return the server's answer to a question; raises RemoteFault."""
+    """Return the server's answer to a request; raises RemoteFault."""
     try:
         async with asyncio.timeout(address.answer_s), opened(address) as connection:
             await connection.request(request, place or str(address))

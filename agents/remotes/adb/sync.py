@@ -1,6 +1,6 @@
-"""Files over adb: the first version of the sync protocol (AOSP SYNC.TXT), which all phones speak.
+"""Files over adb: version 1 of the sync protocol (AOSP SYNC.TXT), which all phones support.
 
-A request is four letters, a 32-bit little-endian length and a path; content comes as DATA packets.
+A request is four letters, a 32-bit little-endian length and a path; content comes in DATA packets.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _LISTED = struct.Struct("<4s4I")
 _DATA_MAX = 64 << 10
 _BLOCK = 16 * _DATA_MAX
 _NAME_MAX = 255
-"""Bytes of a file's name, on this host as on a phone."""
+"""Most bytes of a file name, on this host and on phones."""
 PULL_BYTES = 4 << 30
-"""Of all files of a pull; LoadGen's log of a class map for each of 2,000 images takes 1 GiB."""
+"""Most bytes of a pull; LoadGen's log of class maps for 2,000 images takes 1 GiB."""
 PULL_FILES = 10_000
-"""Files and folders of a pull."""
+"""Most files and folders of a pull."""
 PULL_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What lies at a path of a phone."""
+    """A file or folder on a phone."""
 
     mode: int
     size: int
@@ -51,14 +51,14 @@ class Found:
 
 @dataclass(slots=True)
 class Budget:
-    """What a phone may still send: it says what there is, and could go on for ever."""
+    """The remaining bytes and files of a pull, since a phone could send without end."""
 
     serial: str
     bytes_left: int = PULL_BYTES
     files_left: int = PULL_FILES
 
     def spend(self, *, size: int = 0, files: int = 0) -> None:
-        """Count what comes; raises RemoteFault when it is too much."""
+        """Subtract received data; raises RemoteFault when it is too much."""
         self.bytes_left -= size
         self.files_left -= files
         if min(self.bytes_left, self.files_left) < 0:
@@ -68,23 +68,23 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A sync session; gives the phone up as hung when nothing has moved for `patience_s`."""
+    """A sync session; raises `hung` if nothing moves for `patience_s`."""
 
     connection: Connection
     serial: str
     patience_s: float
 
     async def send(self, source: BinaryIO, target: PurePosixPath, mode: int = 0o644) -> int:
-        """Write a file, and return its size; missing folders are made.
+        """Write a file and return its size; creates missing folders.
 
-        Raises RemoteFault; of a file that could not be sent completely nothing is left, unless the
-        link broke on an old phone.
+        Raises RemoteFault; an incomplete file is removed, unless the connection to an old phone
+        broke.
         """
         await self._ask(b"SEND", os.fsencode(target) + f",{stat.S_IFREG | mode}".encode())
         refused = asyncio.create_task(self._answer())
         sending = asyncio.create_task(self._send_content(source))
         try:
-            # A refusal comes early, and only if it is read: a full disk stops a long transfer.
+            # A refusal comes early and must be read: a full disk then stops a long transfer.
             await asyncio.wait({refused, sending}, return_when=asyncio.FIRST_COMPLETED)
             if refused.done():
                 refused.result()
@@ -99,7 +99,7 @@ class Sync:
         return size
 
     async def receive(self, source: PurePosixPath, target: BinaryIO, budget: Budget) -> int:
-        """Read a file, and return its size; raises RemoteFault."""
+        """Read a file and return its size; raises RemoteFault."""
         await self._ask(b"RECV", os.fsencode(source))
         size, held = 0, bytearray()
         while True:
@@ -109,7 +109,7 @@ class Sync:
                 return size
             if kind == b"FAIL":
                 raise fault_of_refusal(self.serial, f"{source}: {await self._words(kind, length)}")
-            if kind != b"DATA" or not 0 < length <= _DATA_MAX:  # nothing would go on for ever
+            if kind != b"DATA" or not 0 < length <= _DATA_MAX:  # empty packets could go on forever
                 raise self._nonsense(kind, length)
             budget.spend(size=length)
             held += await self._read(length)
@@ -119,14 +119,14 @@ class Sync:
                 held = bytearray()
 
     async def look(self, path: PurePosixPath) -> Found | None:
-        """Return what lies at a path, None if nothing does; raises RemoteFault."""
+        """Return the file or folder at a path, or None; raises RemoteFault."""
         await self._ask(b"STAT", os.fsencode(path))
         answer = await self._read(4 + _ENTRY.size)
         mode, size, _ = _ENTRY.unpack_from(answer, 4)
         return Found(mode, size) if mode else None
 
     async def list(self, folder: PurePosixPath, budget: Budget) -> dict[str, Found]:
-        """Return what is in a folder, by name; raises RemoteFault."""
+        """Return a folder's entries by name; raises RemoteFault."""
         await self._ask(b"LIST", os.fsencode(folder))
         found: dict[str, Found] = {}
         while True:
@@ -155,7 +155,7 @@ class Sync:
         return size
 
     async def _answer(self) -> None:
-        # Patience is the sender's: no answer is due before all has been sent.
+        # The sender applies the timeout: no answer is due before everything is sent.
         kind, length = _HEAD.unpack(await self._read_whenever(_HEAD.size))
         if kind == b"FAIL":
             raise fault_of_refusal(self.serial, await self._words(kind, length))
@@ -194,7 +194,7 @@ class Sync:
 
 
 async def receive_to(sync: Sync, source: PurePosixPath, target: Path, budget: Budget) -> None:
-    """Copy a phone's file to this host, whole or not at all; raises RemoteFault."""
+    """Copy a phone's file to this host, completely or not at all; raises RemoteFault."""
     with replacing(target) as new, new.open("wb") as file:
         await sync.receive(source, file, budget)
 

@@ -1,4 +1,4 @@
-"""Who is there: what an adb server lists, as it changes."""
+"""Tracking of the phones that an adb server lists."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from agents.remotes.remote import FaultKind, RemoteFault
 from controller.contracts.errors import AdbUnavailable
 
 PACE_S = 0.02
-"""How long a list waits for newer ones: a phone that connects is offline, asks for a key, and is
-offline again, all within some 10 ms. A server that lists without end keeps nobody else waiting."""
+"""Seconds that a list waits for newer ones: a connecting phone is offline, asks for a key, and is
+offline again, all within about 10 ms. Also limits the load from a server that sends lists without
+end."""
 MAX_AT_ONCE = 16
-"""So many lists are passed over for a newer one."""
+"""Most lists that are skipped for a newer one."""
 MAX_LISTED = 1000
-"""Phones of one server."""
+"""Most phones of one server."""
 AWAY_PAUSE_S = 1.0
-"""Between attempts to reach a server that has gone: nobody announces its return."""
+"""Seconds between attempts to reach a server that has gone, since nothing announces its return."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A serial has another state."""
+    """A change of a serial's state."""
 
     serial: str
     state: str | None
-    """As adb lists it (`device`, `offline`, `unauthorized` …); None if it no longer does."""
+    """State in adb's list (`device`, `offline`, `unauthorized` …); None if it is no longer
+    listed."""
     went_as: str | None = None
-    """How it was listed when the server itself went: nobody has let go of the phone."""
+    """Last state, if the server itself has gone: the phone was not disconnected."""
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
-    """Return what has changed between two lists: what has gone first, then what is new."""
+    """Return the changes between two lists: removed serials first, then new states."""
     gone = [Change(serial, None) for serial in sorted(before.keys() - after.keys())]
     moved = sorted(serial for serial in after if before.get(serial) != after[serial])
     return gone + [Change(serial, after[serial]) for serial in moved]
 
 
 async def track(server: AdbServer) -> AsyncGenerator[Change]:
-    """Yield every change, beginning with all that is there; survives restarts of the server.
+    """Yield every change, beginning with all listed serials; survives restarts of the server.
 
-    While the server is away all its serials are gone. Raises AdbUnavailable if it was never there,
-    or refuses to tell.
+    While the server is away, all its serials count as gone. Raises AdbUnavailable if it never
+    answered, or refuses tracking.
     """
     known: dict[str, str] = {}
     address = await server.ready()
@@ -74,9 +76,9 @@ async def track(server: AdbServer) -> AsyncGenerator[Change]:
 
 
 async def _newest(connection: Connection) -> AsyncGenerator[bytes]:
-    """Yield what is listed whenever that has changed, as it is by then; raises RemoteFault.
+    """Yield the newest list after each change; raises RemoteFault.
 
-    A list that is old when it is read tells of what has passed: a phone would be taken for lost.
+    Old lists are skipped, since a past state would make a phone look lost.
     """
     reading = asyncio.ensure_future(connection.read_block())
     try:

@@ -1,7 +1,7 @@
-"""Charts as plotly figures, for any page: names of CSS colours stand for the theme's.
+"""Charts as plotly figures, with CSS variables as colours.
 
-Every colour is `var(--name)`: templates/page.js puts in what the theme makes of it, so that one
-figure serves light, dark and paper.
+Every colour is `var(--name)`; templates/page.js replaces it by the theme's colour, so one figure
+serves light, dark and print.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _COLOURS: Mapping[Tone, str] = {
 _SYMBOLS: Mapping[Tone, str] = {"best": "circle", "reference": "diamond", "plain": "circle"}
 
 LABEL_WIDTH = 24
-"""Characters of a row's label in one line; more is wrapped, so that it fits a phone."""
+"""Characters a line of a row's label; longer labels are wrapped to fit a phone."""
 _LETTER_PX, _LINE_PX, _ROW_PX, _AROUND_PX = 7, 15, 14, 72
 _LOG_FROM = 20.0
-"""Values that differ by more than this factor are drawn on a logarithmic axis."""
+"""Values that differ by more than this factor get a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure with what a page says of it; `anchor` is the id of its element."""
+    """A figure with its title and caption; `anchor` is the id of its element."""
 
     anchor: str
     title: str
@@ -41,12 +41,12 @@ class Chart:
     height: int
     """Pixels."""
     figure: Mapping[str, Any]
-    """`data` and `layout` as plotly.js takes them."""
+    """`data` and `layout` in plotly.js's format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A value in a row of its own, with the interval it lies in."""
+    """A value in a row of its own, with its interval."""
 
     label: str
     value: float
@@ -65,7 +65,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is drawn along a chart: values are multiplied by `factor` and said to be in `unit`."""
+    """The axis along a chart: values are multiplied by `factor` and shown in `unit`."""
 
     heading: str
     factor: float
@@ -78,7 +78,7 @@ class Axis:
 
 
 def axis_for(heading: str, unit: Unit, values: Sequence[float]) -> Axis:
-    """Return an axis on which values of a unit read well."""
+    """Return an axis with a readable scale for values of a unit."""
     scale = {
         Unit.SECONDS: (1.0, "s") if max(values, default=0.0) >= 1 else (1e3, "ms"),
         Unit.FRACTION: (100.0, "%"),
@@ -125,7 +125,7 @@ def points_chart(
 
 
 def boxes_chart(anchor: str, title: str, caption: str, boxes: Sequence[Box], axis: Axis) -> Chart:
-    """Draw one box a row, top to bottom, from quantiles that are already worked out."""
+    """Draw one box a row, top to bottom, from given quantiles."""
     traces = [
         _boxes([(row, box) for row, box in enumerate(boxes) if box.tone == tone], tone, axis.factor)
         for tone in dict.fromkeys(box.tone for box in boxes)
@@ -183,7 +183,7 @@ def _in_rows(
 
 
 def theme_layout() -> go.Layout:
-    """Return the layout all charts start from: the page's colours, and no zoom."""
+    """Return the base layout of all charts: the page's colours, and no zoom."""
     axis = {
         "fixedrange": True,
         "gridcolor": "var(--line)",
@@ -214,13 +214,13 @@ def _target_line(value: float, rows: int) -> Any:  # noqa: ANN401 - plotly has n
         y=[-0.5, rows - 0.5],
         mode="lines+markers",
         line={"color": "var(--bad)", "dash": "dash", "width": 1.5},
-        marker={"opacity": 0, "size": 10},  # unseen: keeps the line off the chart's edge
+        marker={"opacity": 0, "size": 10},  # invisible: keeps the line inside the axis range
         hoverinfo="skip",
     )
 
 
 def _tick(label: str) -> str:
-    # plotly reads a little HTML in texts.
+    # plotly interprets some HTML in texts.
     return "<br>".join(escape(line) for line in wrap(label, LABEL_WIDTH))
 
 

@@ -1,8 +1,8 @@
-"""The page every HTML report is: one file with everything in it, that asks the network for nothing.
+"""The page of every HTML report: one self-contained file without network access.
 
-A report brings a template that extends templates/page.html, and charts. The page brings light and
-dark, print, and a Content-Security-Policy that names its own scripts by hash: whatever text a
-report shows, nothing else can run or load.
+A report brings a template that extends templates/page.html, and charts. The page adds light and
+dark themes, print layout, and a Content-Security-Policy that allows only its own scripts, by hash:
+no text in a report can run or load anything.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ PACKAGE = "controller.reports.html"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a report adds to the page."""
+    """The parts of a page that a report adds."""
 
     title: str
     description: str
     template: str
-    """File in templates/ that extends page.html; it finds the charts by anchor in `charts`."""
+    """Template file in templates/ that extends page.html; `charts` has the charts by anchor."""
     contents: Sequence[tuple[str, str]]
-    """Anchors and titles of the sections, for the list of contents."""
+    """Anchors and titles of the sections, for the table of contents."""
     charts: Sequence[Chart]
     context: Mapping[str, object]
-    """What else the template needs."""
+    """Further variables of the template."""
 
 
 def render(page: Page) -> str:
-    """Return the page as HTML, whole; every text in it is escaped."""
+    """Return the complete page as HTML; all texts are escaped."""
     template = _environment().get_template(page.template)
     return template.render(
         **page.context,
@@ -54,12 +54,12 @@ def render(page: Page) -> str:
 
 
 def policy_for(scripts: Sequence[str]) -> str:
-    """Return a Content-Security-Policy that lets these inline scripts run, and nothing load."""
+    """Return a Content-Security-Policy that allows these inline scripts and forbids loading."""
     hashes = (hashlib.sha256(script.encode()).digest() for script in scripts)
     allowed = " ".join(f"'sha256-{b64encode(digest).decode()}'" for digest in hashes)
     return (
         f"default-src 'none'; script-src {allowed}; img-src data:; "
-        # plotly.js adds rules of its own to the page.
+        # plotly.js adds style rules to the page.
         "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     )
 
@@ -79,10 +79,10 @@ def _environment() -> Environment:
 
 
 def _seen(value: object) -> object:
-    # What is Markup is our own.
+    # Markup is always our own.
     return visible(value, lines=True) if type(value) is str else value
 
 
 def _resource(name: str) -> Markup:
-    """Return a file of templates/ that goes into the page as it is."""
+    """Return a file of templates/ to include unescaped."""
     return Markup(files(PACKAGE).joinpath("templates", name).read_text())

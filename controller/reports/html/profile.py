@@ -1,4 +1,4 @@
-"""A profile as HTML: where the time goes, and how near the machine's limits."""
+"""A profile as an HTML page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from controller.reports.profile_tables import NUMBERS, duration, numbers_of, sum
 
 HEIGHT = 420
 TOP = 25
-"""Lines of a table."""
+"""Rows of a table."""
 
 
 def profile_html(profile: Profile, title: str) -> str:

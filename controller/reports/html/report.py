@@ -40,7 +40,7 @@ def report_html(view: ReportView) -> str:
 
 
 def _several_subjects(rows: Sequence[Row | FactRow]) -> bool:
-    """Whether a column has to say what a row belongs to: its device alone does not."""
+    """Return whether rows need a column for their subject, beside their device."""
     return any(row.subject not in ("", str(row.device)) for row in rows)
 
 
@@ -59,7 +59,7 @@ def _contents(view: ReportView) -> list[tuple[str, str]]:
 
 
 def _charts(ranking: Ranking) -> Iterator[Chart]:
-    """Yield the charts that say more than their table: none of a single point, or of equal ones."""
+    """Yield the charts that add to their table: not those of a single point, or of equal points."""
     if sum(row.median is not None for row in ranking.rows) > 1:
         yield _ranking_chart(ranking)
     if any(row.distribution for row in ranking.rows):

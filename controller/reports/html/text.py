@@ -1,4 +1,4 @@
-"""Words from anywhere in pages."""
+"""Escaping of untrusted texts for pages."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from controller.platform.terminal import visible
 
 
 def escape(text: str) -> str:
-    """Return text for HTML: neither markup nor marks that turn the direction of what follows."""
+    """Return the text escaped for HTML, without marks that change text direction."""
     return html.escape(visible(text, lines=True))

@@ -1,4 +1,4 @@
-"""What a ranking says of each row: its metric, quality, other metrics and knobs. Pure."""
+"""The columns of a ranking: metric, quality, other metrics and knobs. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from controller.reports.tables import HEADINGS
 from controller.reports.views.model import Columns, Metric, Quality
 
 LATENCY = "latency"
-"""Raw latencies of single queries, behind the percentiles that LoadGen reports."""
+"""Raw latencies of single queries, from which LoadGen's percentiles are computed."""
 
 
 def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
-    """Return the columns of one task's groups; the scenario must be in the catalogue."""
+    """Return the columns for the groups of one task; the scenario must be in the catalogue."""
     origin = groups[0].origin
     metrics = _measured(groups) | _energy_column(groups)
     name = catalog.scenarios[origin.scenario].metric
-    # Without a value to show, its unit is never read.
+    # If no row has a value, the unit is not used.
     metric = metrics.get(name, Metric(name, HEADINGS.get(name, name), Unit.SECONDS))
     quality = _quality(origin.workload, metrics, catalog)
     taken = {name, quality.metric.name if quality else ""}
@@ -45,7 +45,7 @@ def _measured(groups: Sequence[Group]) -> dict[str, Metric]:
 
 
 def _energy_column(groups: Sequence[Group]) -> dict[str, Metric]:
-    """Return the column of energy where some rows say why theirs is unknown."""
+    """Return the energy column if some rows have a reason why energy is unknown."""
     if not any(group.energy_unknown for group in groups):
         return {}
     units = [m.unit for g in groups for n, m in g.measurements().items() if n == ENERGY]

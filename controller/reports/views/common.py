@@ -1,4 +1,4 @@
-"""What the reports of sweeps and of comparisons share. Pure."""
+"""The common parts of the reports of sweeps and comparisons. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from controller.reports.views.scoreboard import scoreboards_of
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """When a report was made, in seconds since the epoch, and by which version."""
+    """Time (seconds since the epoch) and version with which a report was made."""
 
     at: float
     version: str
@@ -41,7 +41,7 @@ def view_of(
     reference: Reference,
     catalog: Catalog,
 ) -> ReportView:
-    """Return the view of some outcomes; groups hold those of them that count."""
+    """Return the view of outcomes; groups: the counted outcomes among them."""
     rankings = rankings_of(groups, reference, catalog)
     outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
     of_device: dict[str, list[StoredResult | StoredFailure]] = defaultdict(list)
@@ -64,7 +64,7 @@ def view_of(
 
 
 def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str]:
-    """Return what is said of the results of any report: how many, of what, when."""
+    """Return the facts shown in every report: number of results, devices, times."""
     verdicts = {v: sum(r.counted and r.validity is v for r in results) for v in Validity}
     late = sum(not r.counted for r in results)
     counts = [f"{count} {verdict}" for verdict, count in verdicts.items() if count]
@@ -81,7 +81,7 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
 
 
 def moment(seconds: float) -> str:
-    """Return a time of the epoch for people, UTC, to the second."""
+    """Return a time since the epoch as UTC, to the second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 

@@ -1,4 +1,4 @@
-"""The report of a comparison: several sweeps, devices or cells against the first of them. Pure."""
+"""The report of a comparison: sweeps, devices or cells against the first of them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED_BY: Mapping[SubjectKind, str] = {
     SubjectKind.DEVICE: "device",
     SubjectKind.CELL: "cell_key",
 }
-"""The field of an outcome that says to which subject it belongs."""
+"""Kind of subject → the field of an outcome that names its subject."""
 
 
 def comparison_view(
@@ -27,10 +27,10 @@ def comparison_view(
     catalog: Catalog,
     made: Made,
 ) -> ReportView:
-    """Decide what the report of a comparison shows; all of what is stored may be given.
+    """Return the view of a comparison; all stored outcomes may be passed.
 
-    Raises NotFound for a subject nothing is stored of, Incomparable for subjects of two kinds, a
-    subject named twice, or a virtual device beside a real one.
+    Raises NotFound for a subject without outcomes, Incomparable for subjects of two kinds, a
+    repeated subject, or a virtual device beside a real one.
     """
     kind = _kind_of(subjects, [*results, *failures])
     field = _NAMED_BY[kind]

@@ -1,4 +1,4 @@
-"""Where and how the numbers came to be: what is the same everywhere, and what is not. Pure."""
+"""The conditions of measurements: facts that are equal everywhere, and facts that differ. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Value = Scalar | tuple[Scalar, ...] | None
 _KINDS = {DeviceKind.CPU_HOST: "Servers", DeviceKind.ANDROID: "Phones"}
 
 FACTS_A_TABLE = 6
-"""More columns than this don't fit on a printed page."""
+"""Most columns that fit on a printed page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A device (in a comparison: of one subject) with each value its results had of a fact."""
+    """A device (in a comparison: of one subject) with each value of a fact in its results."""
 
     device: DeviceName
     subject: str
@@ -34,7 +34,7 @@ class Source:
 
 
 def device_name(origin: OutcomeOrigin, outcomes: Sequence[OutcomeOrigin]) -> DeviceName:
-    """Return a device's name, with the model that its outcomes tell, and whether it is emulated."""
+    """Return a device's name, with its model and whether it is emulated, from its outcomes."""
     model = next((text for one in outcomes if (text := _model(one.environment))), "")
     emulated = any(one.emulated for one in outcomes)
     return DeviceName(origin.device, origin.virtual, model, emulated)
@@ -132,7 +132,7 @@ def _cell(name: str, source: Source, sources: Sequence[Source]) -> str:
 
 
 def _in_all(name: str, sources: Sequence[Source]) -> frozenset[Scalar]:
-    """Return what every source's list of this fact holds, if it is a fact of lists."""
+    """Return the items that every source has in this fact, if its values are lists."""
     lists = [set(v) for s in sources for v in s.facts.get(name, ()) if isinstance(v, tuple)]
     return frozenset(set.intersection(*lists)) if lists else frozenset()
 

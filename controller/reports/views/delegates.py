@@ -1,4 +1,4 @@
-"""Which delegate works on which device, as tables. Pure."""
+"""Tables of delegates by device. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from controller.contracts.capability import Capability
 from controller.reports.views.model import DelegateColumn, DelegateRow, DelegateTable, DeviceName
 
 DEVICES_A_TABLE = 4
-"""More columns of words than this don't fit on a printed page."""
+"""Most columns of text that fit on a printed page."""
 Place = tuple[str, str]
-"""A device and a build of its system."""
+"""A device and the build of its system."""
 
 
 def delegates_of(
     capabilities: Sequence[Capability], names: Mapping[str, DeviceName]
 ) -> tuple[DelegateTable, ...]:
-    """Return tables of what was asked for by device; names: of each device.
+    """Return tables of the delegates that were asked for; names: by device id.
 
     A device has a column for each build of its system.
     """

@@ -1,4 +1,4 @@
-"""What a report shows, decided but not drawn: every figure, word and order, no markup."""
+"""The content of a report without its form: figures, texts and their order, no markup."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """A device as people know it; says whether it is virtual wherever it shows."""
+    """The name of a device for people; always shows whether the device is virtual."""
 
     id: str
     virtual: bool
     model: str = ""
-    """Processor or phone, as its results tell; empty where none does."""
+    """Model of the processor or phone from its results; empty if none has it."""
     emulated: bool = False
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """How good a model's answers are, beside its speed; `target` where the rules ask for one."""
+    """The quality of a model's answers; `target` if the rules require one."""
 
     metric: Metric
     target: float | None
@@ -49,36 +49,36 @@ class Distribution:
 
     samples: int
     quantiles: tuple[float, float, float, float, float]
-    """At 1, 25, 50, 75 and 99 %."""
+    """The 1, 25, 50, 75 and 99 % quantiles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One cell on one device, as it stands in its ranking."""
+    """One cell on one device in a ranking."""
 
     rank: int | None
-    """From 1; None where nothing VALID was measured."""
+    """From 1; None without a VALID result."""
     label: str
-    """What tells it from the other rows, in one line."""
+    """What distinguishes it from the other rows, in one line."""
     device: DeviceName
     subject: str
-    """In a comparison: what it belongs to."""
+    """In a comparison: its subject."""
     stack: str
     knobs: tuple[str, ...]
-    """Values of the columns' knobs, in their order."""
+    """Values of the columns' knobs, in the columns' order."""
     median: float | None
     interval: Interval | None
     """95 % bootstrap interval of the median."""
     vs_best: Ratio | None
-    """How many times as fast as the best row; None for the best itself."""
+    """How many times as fast as the best row; None for the best row itself."""
     vs_reference: Ratio | None
     is_reference: bool
     quality: float | None
     details: tuple[float | None, ...]
-    """Medians of the columns' other metrics, in their order."""
+    """Medians of the columns' other metrics, in the columns' order."""
     distribution: Distribution | None
     energy_unknown: str
-    """Why its energy is not told; empty where it is, or nothing is said of it."""
+    """Why its energy is unknown; empty if it is known, or not mentioned."""
     valid: int
     invalid: int
     failed: int
@@ -86,26 +86,26 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a ranking says of each row."""
+    """The columns of a ranking."""
 
     metric: Metric
-    """The scenario's own: it ranks."""
+    """The scenario's ranking metric."""
     quality: Quality | None
     details: tuple[Metric, ...]
     distribution: Metric | None
-    """The metric with raw samples behind the ranking one, if there is any."""
+    """The metric with the raw samples behind the ranking metric, if any."""
     several_stacks: bool
     knobs: tuple[str, ...]
     """Knobs that differ between rows."""
     fixed: tuple[str, ...]
-    """What is the same for all rows: stack and knobs, as `name=value`."""
+    """What is equal in all rows, stack and knobs, as `name=value`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Cells that do the same task under the same scenario, best first.
 
-    Virtual devices have rankings of their own: their numbers are never set against real ones.
+    Virtual devices have separate rankings, since their numbers are never compared with real ones.
     """
 
     anchor: str
@@ -115,23 +115,23 @@ class Ranking:
     scenario_title: str
     virtual: bool
     problem: str
-    """Knobs of the workload that set this ranking apart from others of the same workload."""
+    """Knobs of the workload that distinguish this ranking from others of the workload."""
     columns: Columns
     reference: str
-    """What `vs_reference` is about: `baseline`, a subject's name, or empty for nothing."""
+    """What `vs_reference` refers to: `baseline`, a subject's name, or empty."""
     rows: tuple[Row, ...]
     verdicts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The ranking's name: workload, scenario and what sets it apart."""
+        """The ranking's name: workload, scenario and `problem`."""
         parts = (self.workload, self.scenario, self.problem, "virtual" if self.virtual else "")
         return " · ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A VALID paired comparison: two cells that took turns on one device."""
+    """A VALID paired comparison: two cells that alternated on one device."""
 
     device: DeviceName
     task: str
@@ -144,16 +144,16 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a device's best row stands in one ranking: 1 is the best of all."""
+    """The score of a device's best row in one ranking; 1 is the best of all."""
 
     share: float
     tied: bool
-    """No difference to the best is shown."""
+    """Whether no difference to the best row is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """Devices against rankings; real and virtual devices have one each."""
+    """Scores of devices in rankings; separate for real and virtual devices."""
 
     virtual: bool
     rankings: tuple[Ranking, ...]
@@ -162,26 +162,26 @@ class Scoreboard:
 
 @dataclass(frozen=True, slots=True)
 class DelegateColumn:
-    """A device in a table of delegates."""
+    """A device's column in a table of delegates."""
 
     device: DeviceName
     build: str
-    """Of its system; empty where it has one only, in this report."""
+    """Build of its system; empty if the report has only one build of the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelegateRow:
-    """What was asked for, and what came of it on each device."""
+    """A kind of request, and its outcome on each device."""
 
     kind: tuple[str, str, str, str]
     """Task, stack, delegate, number format."""
     outcomes: tuple[Capability | None, ...]
-    """In the order of the columns; None where it was not tried."""
+    """Outcomes in the order of the columns; None if it was not tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelegateTable:
-    """Delegates against as many devices as fit on a page."""
+    """Delegates by device, for as many devices as fit on a page."""
 
     columns: tuple[DelegateColumn, ...]
     rows: tuple[DelegateRow, ...]
@@ -189,7 +189,7 @@ class DelegateTable:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A measurement that broke its run rules, so that nothing was made of it."""
+    """A measurement that broke its run rules and is not used."""
 
     run_id: str
     device: DeviceName
@@ -214,7 +214,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class FactRow:
-    """What is known of a device (in a comparison: of one subject's), in the order of a table."""
+    """The facts of a device (in a comparison: of one subject's device), in the table's order."""
 
     device: DeviceName
     subject: str
@@ -223,7 +223,7 @@ class FactRow:
 
 @dataclass(frozen=True, slots=True)
 class FactTable:
-    """Facts that are not the same everywhere: a line a device, a column a fact."""
+    """Facts that differ: one row a device, one column a fact."""
 
     title: str
     facts: tuple[str, ...]
@@ -232,7 +232,7 @@ class FactTable:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Where and how the numbers of one kind of device came to be."""
+    """The conditions of the measurements on one kind of device."""
 
     kind: str
     devices: tuple[DeviceName, ...]
@@ -247,7 +247,7 @@ class ReportView:
     title: str
     description: str
     facts: tuple[tuple[str, str], ...]
-    """What was run and when, as name and value."""
+    """What was run and when, as names and values."""
     scoreboards: tuple[Scoreboard, ...]
     rankings: tuple[Ranking, ...]
     compared: tuple[Compared, ...]
@@ -255,5 +255,5 @@ class ReportView:
     rejected: tuple[Rejected, ...]
     failed: tuple[Failed, ...]
     conditions: tuple[Conditions, ...]
-    """One for each kind of device: facts of servers and of phones have little in common."""
+    """One for each kind of device, since servers and phones share few facts."""
     any_virtual: bool

@@ -1,4 +1,4 @@
-"""Which cells are ranked together, in which order, and what each row of a ranking shows. Pure."""
+"""Rankings: which cells are ranked together, and the rows of each ranking. Pure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Task = tuple[str, str, Problem, bool]
 def rankings_of(
     groups: Sequence[Group], reference: Reference, catalog: Catalog
 ) -> tuple[Ranking, ...]:
-    """Return a ranking for each task, in order of appearance; a virtual one follows its real one.
+    """Return a ranking for each task, in order of appearance; a virtual one follows the real one.
 
-    Raises NotFound for a scenario that this release's catalogue doesn't have.
+    Raises NotFound for a scenario that this release's catalogue lacks.
     """
     tasks: dict[Task, list[Group]] = {}
     for group in groups:
@@ -38,10 +38,10 @@ def rankings_of(
 
 
 def _task(origin: OutcomeOrigin, catalog: Catalog) -> Task:
-    """Return what a cell does: only cells that do the same are ranked together.
+    """Return the task of a cell; only cells with the same task are ranked together.
 
-    The workload's own knobs say what is computed, but for its number format: model files of one
-    task are held to one quality target, and their accuracy stands beside their speed.
+    The workload's own knobs define the task, except the number format: the model files of a task
+    share one quality target, and their accuracy is shown beside their speed.
     """
     if origin.scenario not in catalog.scenarios:
         raise NotFound(
@@ -56,7 +56,7 @@ def _task(origin: OutcomeOrigin, catalog: Catalog) -> Task:
 
 
 def _apart(task: Task, tasks: Sequence[Task]) -> str:
-    """Return, as text, the knobs of a task that are not the same in all tasks of its workload."""
+    """Return the knobs of a task that differ from other tasks of its workload, as text."""
     workload, _, problem, _ = task
     alike = [dict(other) for name, _, other, _ in tasks if name == workload]
     varying = [(n, v) for n, v in problem if any(other.get(n) != v for other in alike)]

@@ -1,4 +1,4 @@
-"""What the rows of a ranking are compared with: a sweep's baseline, or the first of several."""
+"""The reference of a ranking's rows: a sweep's baseline, or the first of several subjects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.reports.groups import Group, baseline_of, matches
 
 
 class SubjectKind(StrEnum):
-    """What can be compared: all subjects of a comparison are of one kind."""
+    """The kinds of subjects; all subjects of a comparison are of one kind."""
 
     SWEEP = "sweep"
     DEVICE = "device"
@@ -24,15 +24,15 @@ _SHARED: Mapping[SubjectKind, tuple[str, ...]] = {
     SubjectKind.DEVICE: ("stack", "knobs"),
     SubjectKind.CELL: ("device",),
 }
-"""What two groups must share to be compared: all that subjects of this kind leave open."""
+"""Kind of subject → the fields that two groups must share to be compared."""
 
 
 class Reference(Protocol):
-    """Chooses what a row is compared with, within one ranking."""
+    """Chooses the reference of each row within one ranking."""
 
     @property
     def name(self) -> str:
-        """What the reference is called; empty for none. Read once a ranking, for its column."""
+        """The name of the reference; empty for none. Read once a ranking, for its column."""
         ...
 
     def chosen(self, groups: Sequence[Group]) -> list[Group]:
@@ -40,13 +40,14 @@ class Reference(Protocol):
         ...
 
     def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return which of the chosen a group is compared with; called for each other group."""
+        """Return the chosen group that a group is compared with, or None; called for each other
+        group."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The cell that a sweep marks as its baseline, on each device."""
+    """The baseline cell of a sweep, on each device."""
 
     marks: Mapping[str, Scalar]
 
@@ -56,17 +57,17 @@ class Baseline:
         return "baseline" if self.marks else ""
 
     def chosen(self, groups: Sequence[Group]) -> list[Group]:
-        """Return the groups the sweep marks."""
+        """Return the groups that match the sweep's baseline."""
         return [group for group in groups if matches(group.origin, self.marks)]
 
     def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return the baseline of the same device, or the only one there is."""
+        """Return the baseline on the same device, or the only one there is."""
         return baseline_of(group, chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class FirstSubject:
-    """The first of the subjects that are compared."""
+    """The first subject of a comparison."""
 
     kind: SubjectKind
     name: str
@@ -76,9 +77,9 @@ class FirstSubject:
         return [group for group in groups if group.subject == self.name]
 
     def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return the first subject's group that differs in nothing but the subject, if it is one.
+        """Return the first subject's group that differs only in the subject, or None.
 
-        Two that would do (the same cell asked for by two selectors) make it a matter of luck: none.
+        Return None if two fit (the same cell selected twice), since the choice would be arbitrary.
         """
         alike = [other for other in chosen if self._context(other) == self._context(group)]
         return alike[0] if len(alike) == 1 else None

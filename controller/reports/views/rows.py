@@ -21,15 +21,15 @@ _QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A group with what ranks it; resampled once, however often it is compared."""
+    """A group with its ranking data; resampled once, for all comparisons."""
 
     group: Group
     bootstrap: Bootstrap | None
-    """None where nothing VALID was measured."""
+    """None without a VALID result."""
 
 
 def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
-    """Return groups in order: best first, those without a VALID result last."""
+    """Return candidates, best first; groups without a VALID result come last."""
     metric, found = columns.metric, []
     for stream, group in enumerate(groups):
         samples = group.samples(metric.name)
@@ -41,7 +41,7 @@ def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
 
 
 def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | None:
-    """Return how many times as fast one is as another: above 1 it is the faster one."""
+    """Return how many times as fast one is as the other; above 1, the first is faster."""
     if mine.bootstrap is None or theirs.bootstrap is None:
         return None
     if columns.metric.unit.lower_is_better:
@@ -99,7 +99,7 @@ def _row(
 
 
 def label_of(group: Group, columns: Columns) -> str:
-    """Return what tells a group from the others of its ranking, in one line."""
+    """Return what distinguishes a group in its ranking, in one line."""
     origin = group.origin
     device = origin.device_name
     parts = [group.subject] if group.subject not in ("", device) else []
@@ -109,7 +109,7 @@ def label_of(group: Group, columns: Columns) -> str:
 
 
 def _setting(name: str, value: Scalar) -> str:
-    # Words such as bf16 or channels_last speak for themselves, numbers do not.
+    # Values such as bf16 or channels_last need no knob name, numbers do.
     return value if isinstance(value, str) else f"{name}={value}"
 
 

@@ -1,4 +1,4 @@
-"""Devices against tasks: how near each device comes to the best of each ranking. Pure."""
+"""Scoreboards: each device's best row relative to the best row of each ranking. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from controller.reports.views.model import DeviceName, Ranking, Row, Score, Scor
 
 
 def scoreboards_of(rankings: Sequence[Ranking]) -> tuple[Scoreboard, ...]:
-    """Return one for real devices and one for virtual ones, where there is something to compare.
+    """Return a scoreboard of real devices and one of virtual devices, if they have rows to compare.
 
-    A device is judged by its best row in each ranking.
+    Only a device's best row in each ranking counts.
     """
     boards = []
     for virtual in (False, True):
@@ -37,6 +37,6 @@ def _score(rows: Sequence[Row]) -> Score | None:
 
 
 def _standing(line: tuple[DeviceName, tuple[Score | None, ...]]) -> tuple[float, str]:
-    """Sort by the mean share, what was not measured counting as nothing; best first."""
+    """Return the sort key: mean share, with 0 for what was not measured; best first."""
     shares = [score.share if score else 0.0 for score in line[1]]
     return -sum(shares) / len(shares), line[0].id

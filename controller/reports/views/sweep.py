@@ -18,7 +18,7 @@ from controller.reports.views.reference import Baseline
 
 @dataclass(frozen=True, slots=True)
 class SweepData:
-    """All that is stored of one sweep."""
+    """All stored data of one sweep."""
 
     record: SweepRecord
     runs: Sequence[Run]
@@ -27,7 +27,7 @@ class SweepData:
 
 
 def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
-    """Decide what the report of a sweep shows; raises NotFound for an unknown scenario."""
+    """Return the view of a sweep's report; raises NotFound for an unknown scenario."""
     sweep = data.record.sweep
     states = Counter(run.state.value for run in data.runs)
     axes = [f"{name} {', '.join(map(str, values))}" for name, values in sweep.knobs.items()]

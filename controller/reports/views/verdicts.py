@@ -1,4 +1,4 @@
-"""What a ranking says in words. Pure."""
+"""Verdicts on a ranking in words. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.stats.bootstrap import Ratio
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:
     """Return which row is best and by how much, or that no difference is shown.
 
-    lead: how many times as fast the first row is as the second, None without a second.
+    lead: how many times as fast as the second row the first one is; None without a second.
     """
     measured = [row for row in rows if row.median is not None]
     if not measured:
@@ -35,7 +35,7 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
 
 
 def subject_verdicts(rows: Sequence[Row], columns: Columns, reference: str) -> list[str]:
-    """Return how each row of the other subjects stands against the first subject's."""
+    """Return how each row of the other subjects compares with the first subject's."""
     said = []
     for row in rows:
         if row.is_reference:

@@ -1,4 +1,4 @@
-"""What alembic runs around migrations: they use the connection that store.migrate hands over."""
+"""alembic's environment for migrations: they use the connection that store.migrate passes."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Classifier(nn.Module):
 
 
 def _batches(pixels: Tensor, labels: Tensor, halved: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield one epoch: shuffled, mirrored and turned at random; optionally at half the size."""
+    """Yield one epoch: shuffled, randomly mirrored and rotated; optionally at half the size."""
     order = torch.randperm(len(labels))
     for first in range(0, len(labels), BATCH):
         chosen = order[first : first + BATCH]
@@ -135,7 +135,7 @@ def quantise() -> None:
 
 
 def top1(path: Path, pixels: shapes.Pixels, labels: shapes.Labels) -> float:
-    """Return the share of images a file's highest output names rightly."""
+    """Return the share of images for which a file's highest output is the right class."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(str(path), num_threads=2)
@@ -175,10 +175,10 @@ def _checksum() -> str:
 
 
 def main() -> int:
-    """Make the files and their card; exit status 1 if int8 misses 98 % of float32.
+    """Make the files and their card; return exit status 1 if int8 misses 98 % of float32.
 
-    What the card says goes by hand into models/manifests/workloads/shapes_classifier.yaml; a test
-    holds the two together.
+    Copy the card's figures by hand into models/manifests/workloads/shapes_classifier.yaml; a test
+    compares the two.
     """
     export(train())
     quantise()

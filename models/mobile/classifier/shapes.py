@@ -24,7 +24,7 @@ Labels = NDArray[np.int64]
 
 SIZE: Final = 96
 SPLITS: Final[Mapping[str, int]] = {"evaluation": 1, "training": 2, "calibration": 3}
-"""Names → the seed's first word; image i of a split never depends on the others."""
+"""Name → first word of the seed; image i of a split never depends on the others."""
 EVALUATION_IMAGES: Final = 1024
 """MLPerf Mobile's performance sample count for image classification."""
 
@@ -55,7 +55,8 @@ def _cross(u: Plane, v: Plane) -> Plane:
 
 
 def _polygon(apothem: float, normals: tuple[tuple[float, float], ...]) -> Figure:
-    """Return a regular polygon by its sides' normals, written out: libraries' sines differ."""
+    """Return a regular polygon from its sides' normals, given as numbers since libraries' sines
+    differ."""
 
     def figure(u: Plane, v: Plane) -> Plane:
         sides = np.stack([u * nu + v * nv for nu, nv in normals])
@@ -109,7 +110,8 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "stripes": _stripes,
     "checks": _checks,
 }
-"""The classes in the order of their numbers; areas are close, so that size tells little."""
+"""The classes in the order of their numbers; their areas are similar, so that size reveals
+little."""
 
 
 class _Draws:

@@ -1,4 +1,4 @@
-"""Whether a file or folder can be the part of a data set as which it is added."""
+"""Checks of a file or folder that is added as a part of a data set."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _READ: dict[str, Callable[[Path], Sized]] = {
     "ade20k": lambda path: _images(path).names,
     "image_pairs": lambda path: _images(path).names,
 }
-"""By the data set's kind: what reads a truth by itself."""
+"""Kind of data set → reader of its truth."""
 
 
 def require_samples(dataset: Dataset, wanted: InputKind, path: Path, field: str) -> None:
-    """See that there are enough samples, and that the first is one; raises DatasetUnusable.
+    """Check that there are enough samples, and that the first can be read; raises DatasetUnusable.
 
-    What is true of them is not asked for: that of other samples may lie in the store.
+    The truth is not checked, since the store may hold that of other samples.
     """
     load_samples(dataset, {SAMPLES: path}, wanted, field).inputs(0)
 
@@ -34,9 +34,9 @@ def require_samples(dataset: Dataset, wanted: InputKind, path: Path, field: str)
 def require_truth(
     dataset: Dataset, wanted: InputKind, path: Path, samples: Path | None, field: str
 ) -> None:
-    """See that a truth can be read, and tells of every sample; raises DatasetUnusable.
+    """Check that a truth can be read and covers every sample; raises DatasetUnusable.
 
-    samples: those it is to be of; with None its own number counts.
+    samples: the samples it belongs to; None: compare with the manifest's number.
     """
     if samples is not None:
         loaded = load_samples(dataset, {SAMPLES: samples, TRUTH: path}, wanted, field)
@@ -44,7 +44,7 @@ def require_truth(
             loaded.truth(index)
         return
     number = len(_READ[dataset.kind](path))
-    # Of a question there are several samples, if its text is long.
+    # A question with a long text has several samples.
     if dataset.samples and dataset.kind != "squad" and number < dataset.samples:
         seen = f"it covers {number} samples, not {dataset.samples}"
         raise unusable(path, f"parts.{TRUTH}", seen)

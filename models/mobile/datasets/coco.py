@@ -1,7 +1,7 @@
 """COCO: images, and boxes from the original JSON or from the suite's text file (`.pbtxt`).
 
 A truth is `{"image_id", "categories": [id, …], "boxes": [[top, left, bottom, right], …]}` with
-edges as shares of the image, the original's with `"areas"` and `"crowd"` of each box, too.
+edges as fractions of the image; from the original JSON also `"areas"` and `"crowd"` of each box.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
 
 
 def read_truths(path: Path) -> dict[str, Truth]:
-    """Return the truth of each image by its file's name; raises DatasetUnusable."""
+    """Return the truth of each image by file name; raises DatasetUnusable."""
     try:
         text = read_limited(path, MAX_TRUTH_BYTES).decode()
         return _of_json(text) if text.lstrip().startswith("{") else _of_pbtxt(text)

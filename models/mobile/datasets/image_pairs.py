@@ -1,4 +1,4 @@
-"""Pairs of images of the same names: a small one, and what a model is to make of it."""
+"""Pairs of images with equal names: a small one, and the expected upscaled one."""
 
 from __future__ import annotations
 

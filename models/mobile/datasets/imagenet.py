@@ -1,4 +1,5 @@
-"""ImageNet: a folder or zip of images, and a 0-based class number a line, in their order."""
+"""ImageNet: a folder or zip of images, and a file with a 0-based class number a line, in their
+order."""
 
 from __future__ import annotations
 

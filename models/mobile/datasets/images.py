@@ -1,4 +1,4 @@
-"""Images from a folder or a zip, in the order of their names, fitted to what a model takes."""
+"""Images from a folder or a zip, sorted by name, and fitted to a model's input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from models.mobile.errors import DatasetUnusable
 
 SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".bmp")
 MAX_TRUTH_BYTES: Final = 2**30
-"""Of a file that says what is true of a data set."""
+"""Largest file with truths."""
 UNDECODABLE: Final = (
     OSError,
     SyntaxError,
@@ -27,26 +27,26 @@ UNDECODABLE: Final = (
     zlib.error,
     RuntimeError,
 )
-"""What a damaged image raises, or a damaged, encrypted or unusually compressed entry of a zip."""
+"""Errors of a damaged image, and of a damaged, encrypted or unsupported entry of a zip."""
 Pixels = NDArray[np.uint8]
-"""(height, width, 3), or (height, width) where an image holds class numbers."""
+"""(height, width, 3), or (height, width) for an image of class numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFiles:
-    """The images below a folder or in a zip."""
+    """The images in a folder or a zip."""
 
     source: Path
     part: str
-    """Of the data set, which complaints name."""
+    """Part of the data set, named in errors."""
     names: tuple[str, ...]
     """Paths in the source, sorted."""
     archive: zipfile.ZipFile | None
-    """A zip's, open as long as this lives: its list of entries is read once. None of a folder."""
+    """The open zip, so that its list of entries is read once; None for a folder."""
 
     @classmethod
     def of(cls, source: Path, part: str = "samples") -> ImageFiles:
-        """List a source; raises DatasetUnusable if it has no images or can't be read."""
+        """Return the images of a source; raises DatasetUnusable if it has none or can't be read."""
         field = f"parts.{part}"
         try:
             archive = None if source.is_dir() else zipfile.ZipFile(source)
@@ -69,7 +69,7 @@ class ImageFiles:
             raise self.unusable(f"image {name}: {error}") from error
 
     def unusable(self, seen: str) -> DatasetUnusable:
-        """Return the complaint about this part."""
+        """Return the error about this part."""
         return unusable(self.source, f"parts.{self.part}", seen)
 
 
@@ -78,14 +78,14 @@ def _below(folder: Path) -> list[str]:
 
 
 def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
-    """Return the complaint about a part of a data set."""
+    """Return the error about a part of a data set."""
     return DatasetUnusable(
         f"read {source} ({field})", seen, "Correct or replace the file, then add it again."
     )
 
 
 def fitted(image: Image.Image, wanted: ImageInput) -> Pixels:
-    """Return pixels of the size a model takes; raises ValueError if they may not be changed."""
+    """Return pixels of the model's input size; raises ValueError if the size must not change."""
     size = (wanted.width, wanted.height)
     if image.size == size:
         return np.asarray(image)
@@ -96,7 +96,7 @@ def fitted(image: Image.Image, wanted: ImageInput) -> Pixels:
 
 
 def _middle(size: tuple[int, int], wanted: ImageInput) -> tuple[float, float, float, float]:
-    """Return the part of an image that is cut out: of the model's proportions, in the middle."""
+    """Return the centre crop of an image with the model's proportions."""
     width, height = size
     scale = wanted.crop * min(width / wanted.width, height / wanted.height)
     cut_w, cut_h = wanted.width * scale, wanted.height * scale
@@ -106,12 +106,12 @@ def _middle(size: tuple[int, int], wanted: ImageInput) -> tuple[float, float, fl
 
 @dataclass(frozen=True, slots=True)
 class FittedImages:
-    """Samples of images and what is true of each by its name: what most loaders give."""
+    """Image samples, with truths by image name; used by most loaders."""
 
     images: ImageFiles
     wanted: ImageInput
     truths: Any = None
-    """A function from an image's name to what is true of it; None: nobody knows."""
+    """Function from an image's name to its truth; None without truths."""
 
     def __len__(self) -> int:
         return len(self.images.names)

@@ -1,7 +1,7 @@
-"""The protobuf messages that data sets are kept in, described here so that nothing is generated.
+"""Protobuf messages of data sets, defined here so that no code generation is needed.
 
 Fields of `tf.train.Example` (tensorflow/core/example/example.proto, feature.proto), and of the
-truth file that MLPerf Mobile's app has for COCO, whose text form names its fields.
+truth file for COCO in MLPerf Mobile's app, whose text form names its fields.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MESSAGES: dict[str, list[tuple[str, int, int, str]]] = {
     ],
     "DetectionTruth": [("detection_results", 1, _Field.TYPE_MESSAGE, "*DetectionResult")],
 }
-"""Message → (field, number, type, `*` if repeated and the message's name)."""
+"""Message → (field, number, type, name of the message, with `*` if repeated)."""
 
 
 def example(content: bytes) -> dict[str, list[Any]]:
@@ -56,7 +56,7 @@ def example(content: bytes) -> dict[str, list[Any]]:
 
 
 def detection_truth() -> Any:  # noqa: ANN401 - a class made at run time
-    """Return an empty message for the suite's COCO truth."""
+    """Return an empty message for the suite's COCO truths."""
     return _class("DetectionTruth")()
 
 

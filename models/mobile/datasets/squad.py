@@ -1,8 +1,8 @@
 """SQuAD v1.1: features from the suite's tfrecord, answers from the original JSON.
 
-A truth holds what is needed to make words of a span of tokens: `tokens`, `words` (of the text, as
-it was written), `first` (the token at which the text begins), `word_of` and
-`best_context` of each token from there on, and `answers`, of which any is right.
+A truth has what converts a span of tokens to words: `tokens`, `words` (of the original text),
+`first` (the first token of the text), `word_of` and `best_context` of each token from there on, and
+`answers`, each of them right.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _BROKEN = (
     OSError,
     ValueError,
     LookupError,
-    AttributeError,  # numbers where there should be bytes
+    AttributeError,  # numbers in place of bytes
     struct.error,
     zlib.error,
     DecodeError,
 )
-"""What reading a tfrecord of something else raises."""
+"""Errors of reading a tfrecord with other content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the original JSON says of one question."""
+    """A question of the original JSON."""
 
     words: Sequence[str]
-    """Of the text, split at white space."""
+    """The words of its text, split at white space."""
     answers: Sequence[str]
 
 
@@ -72,7 +72,7 @@ class Features:
 
 
 def _said(example: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Return what the features themselves say of a truth; raises one of _BROKEN."""
+    """Return the parts of a truth that the features contain; raises one of _BROKEN."""
     tokens = [token.decode() for token in example["tokens"]]
     return {
         "id": example["qas_id"][0].decode(),
@@ -105,8 +105,9 @@ def load(samples: Path, truth: Path | None, wanted: TokenInput) -> Features:
 def records(content: bytes) -> Iterator[bytes]:
     """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError.
 
-    Each is its length (uint64), a checksum of that, the record, and a checksum (TensorFlow's
-    record_writer). The checksums are left to the store's, which covers the whole file.
+    Each has its length (uint64), a checksum of that, the record, and a checksum (TensorFlow's
+    record_writer). The checksums are not verified, since the store's checksum covers the whole
+    file.
     """
     data = zlib.decompress(content) if content[:1] == _ZLIB else content
     at = 0

@@ -1,8 +1,8 @@
-"""Samples for the surrogates: made from seeds, the same to the last bit on every machine.
+"""Generated samples for the surrogates, from seeds: bit-equal on every machine.
 
-They are what the surrogates in make.py were made for: patches of known colours, a question whose
-key stands before its answer, an image that was halved. Noise keeps the tasks from being without
-errors. Only integer arithmetic touches them, and random numbers are the raw output of PCG64.
+They fit the surrogates in make.py: patches of known colours, a question whose key precedes its
+answer, a downscaled image. Noise causes some errors. Only integer arithmetic is used, and random
+numbers are the raw output of PCG64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from models.mobile.samples import Arrays, Truth
 CLASSES: Final = 1000
 CATEGORIES: Final = 90
 CELL: Final = 40
-"""Side of a detector's object in pixels; they lie on a grid of eight by eight."""
+"""Side of a detector's object in pixels; objects lie on a grid of eight by eight."""
 GRID: Final = 8
 AREAS: Final = 32
 TOKENS: Final = 384
@@ -43,7 +43,8 @@ def class_colours() -> NDArray[np.int64]:
 
 @cache
 def category_colours() -> NDArray[np.int64]:
-    """Return the colour of each category's objects: (CATEGORIES, 3), never as dark as no object."""
+    """Return the colour of each category's objects: (CATEGORIES, 3), never as dark as the
+    background."""
     return draw(2, (CATEGORIES, 3), 128) + 112
 
 
@@ -84,7 +85,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Coloured squares on dark ground, 320 px; the truth is as models/mobile/datasets/coco.py's."""
+    """Coloured squares on dark ground, 320 px; truths are as in models/mobile/datasets/coco.py."""
 
     count: int = 24
 
@@ -139,9 +140,9 @@ class Segmentation:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A key, and a text in which the two words after that key are the answer, 384 tokens.
+    """A key and a text in which the two words after that key are the answer, 384 tokens.
 
-    Every seventh text has the key a second time, before the place that is meant.
+    Every seventh text also has the key at an earlier, wrong place.
     """
 
     count: int = 64
@@ -150,7 +151,8 @@ class Language:
         return self.count
 
     def _ids(self, index: int) -> tuple[NDArray[np.int32], int, int]:
-        """Return the ids, how many are not padding, and where the answer begins."""
+        """Return the ids, the number of ids that are not padding, and the position of the
+        answer."""
         length = 100 + int(draw(9000 + index, (1,), 250)[0])
         ids = np.zeros(TOKENS, np.int32)
         ids[:length] = draw(10_000 + index, (length,), WORDS - 1) + FIRST_WORD + 1
@@ -171,7 +173,7 @@ class Language:
         return ids, mask, segments
 
     def truth(self, index: int) -> Truth:
-        """See Samples.truth; as models/mobile/datasets/squad.py has it."""
+        """See Samples.truth; in the format of models/mobile/datasets/squad.py."""
         ids, length, start = self._ids(index)
         words = [f"w{number}" for number in ids[3 : length - 1].tolist()]
         answer = " ".join(words[start - 3 : start - 1])
@@ -209,7 +211,7 @@ class Upscaling:
 
 
 def _interpolated(values: NDArray[Any], axis: int) -> NDArray[np.int64]:
-    """Put 15 values on the line between each two along an axis."""
+    """Interpolate 15 values linearly between neighbours along an axis."""
     values = np.moveaxis(values, axis, 0).astype(np.int64)
     steps = np.arange(16).reshape(1, 16, *[1] * (values.ndim - 1))
     between = (values[:-1, np.newaxis] * (16 - steps) + values[1:, np.newaxis] * steps) // 16

@@ -1,14 +1,15 @@
 """Makes the surrogates: models of a few kilobytes with the signatures of the suite's.
 
-Their weights are not trained but written down: they hold the colours, or the rule, that the samples
-in data.py are made by. Run once by hand, from the repository's root, in an environment of its own:
+Their weights are not trained but constructed: they hold the colours, or the rule, from which
+data.py generates the samples. Run once by hand, from the repository's root, in a separate
+environment:
 
     python3.11 -m venv convert
     convert/bin/pip install torch==2.13.0            # first and alone; a CPU build will do
     convert/bin/pip install litert-torch==0.10.0 pyyaml pydantic
     PYTHONPATH=. convert/bin/python -m models.mobile.surrogates.make
 
-Takes a minute; 2 GB. It prints what goes by hand into the manifests.
+Takes a minute; 2 GB. It prints the figures to copy into the manifests.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from models.mobile.surrogates import data
 HERE: Final = Path(__file__).parent
 MEAN: Final = 127.5
 STD: Final = 127.5
-"""What pixels become before they reach the models, but for the upscaler."""
+"""Divisor that normalises pixels for all models but the upscaler."""
 
 
 def _nearest(colours: NDArray[np.int64]) -> nn.Linear:
@@ -125,7 +126,7 @@ def main() -> int:
     """Write every file and print its checksum."""
     import litert_torch
 
-    # Three tensors: one that stands for all would make one input of them.
+    # Three tensors, since one shared tensor would become one input.
     tokens = tuple(torch.zeros(1, data.TOKENS, dtype=torch.int32) for _ in range(3))
     made: dict[str, tuple[nn.Module, tuple[Tensor, ...]]] = {
         "mobilenet_edgetpu": (Classifier(), _images(224, 224)),

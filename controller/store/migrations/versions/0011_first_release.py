@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"  # those before it were of no release: a number means one schema only
+revision = "0011"  # numbers before it were used before the first release
 down_revision = None
 
 
 def upgrade() -> None:
-    """Make every table, each after those it refers to."""
+    """Create every table, each after those it refers to."""
     _make_fleet()
     _make_queue()
     _make_outcomes()
