@@ -25,11 +25,11 @@ from controller.cli.signatures import COMPLETERS, SIGNATURES
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.records import Token
 from controller.store.sqlite import SqliteStore
-from tests.support import stored
+from tests.support import store_examples
 from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
-SWEEP = stored.sweep_record().sweep_id
+SWEEP = store_examples.sweep_record().sweep_id
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +37,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose store knows a server, a phone, a sweep and two users."""
     home = tmp_path_factory.mktemp("home")
     with closing(SqliteStore.open(home / "store.sqlite")) as store:
-        store.save_agent(stored.AGENT, [stored.CPU, stored.PHONE])
-        store.add_sweep(stored.sweep_record(), [])
+        store.save_agent(store_examples.AGENT, [store_examples.CPU, store_examples.PHONE])
+        store.add_sweep(store_examples.sweep_record(), [])
         store.save_token(Token(name="ann", digest="0" * 64, created_at=1.0))
         store.save_token(Token(name="bob", digest="1" * 64, created_at=1.0, revoked_at=2.0))
     return home

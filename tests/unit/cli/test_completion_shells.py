@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from controller.store.sqlite import SqliteStore
-from tests.support import stored
+from tests.support import store_examples
 from tests.support.command_line import benchfarm
 from tests.support.terminal import interactive
 from tests.support.waiting import PATIENCE_S
@@ -77,7 +77,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     with closing(SqliteStore.open(home / "store.sqlite")) as store:
         for name in [*NAMES, *LEFT_OUT]:
-            store.add_sweep(stored.sweep_record().model_copy(update={"sweep_id": name}), [])
+            store.add_sweep(store_examples.sweep_record().model_copy(update={"sweep_id": name}), [])
     return home
 
 
