@@ -103,6 +103,7 @@ async def test_a_recorded_program_tells_every_figure(
         "facts": {"libraries": "^(?P<value>/.*)"},
         "failures": [],
     }
+    stack["facts"] = {"libraries": {"kind": "setting", "means": "folders of its libraries"}}
     add(
         store,
         tmp_path,
