@@ -14,6 +14,7 @@ from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison, sides_of
 from controller.reports.groups import ENERGY
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
+from controller.reports.verdict import bounds, tie, times
 from controller.stats.bootstrap import Ratio
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
@@ -211,13 +212,10 @@ def _speedup(line: CellLine) -> str:
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """Return a ratio with its interval for people, or that no difference is shown."""
+    """Return a ratio with its interval for people, and what to call it where that contains 1."""
     if ratio.interval is None:
-        return f"{ratio.value:.2f}× (one run)"
-    interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
-    if not ratio.shown:
-        return f"no difference shown {interval}"
-    return f"{ratio.value:.2f}× {interval}"
+        return f"{times(ratio)} (one run)"
+    return ", ".join(part for part in (f"{times(ratio)} {bounds(ratio)}", tie(ratio)) if part)
 
 
 def outcome_table(record: StoredResult | StoredFailure) -> Table:

@@ -105,7 +105,7 @@ def inverse(ratio: Ratio) -> Ratio:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage, rounded up: two significant digits, from 100 % on whole ones."""
+    """Return a share as a percentage, rounded up to two significant digits or to a whole one."""
     value = share * 100
     if value <= 0:
         return "0 %"

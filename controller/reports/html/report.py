@@ -15,6 +15,7 @@ from controller.reports.html.charts import (
 )
 from controller.reports.html.page import Page, render
 from controller.reports.tables import ratio_text, shown
+from controller.reports.verdict import PRECISION, bounds, percent, tie, times
 from controller.reports.views.model import FactRow, Ranking, ReportView, Row
 
 
@@ -34,6 +35,10 @@ def report_html(view: ReportView) -> str:
                 "several_subjects": _several_subjects,
                 "shown": shown,
                 "ratio_text": ratio_text,
+                "times": times,
+                "bounds": bounds,
+                "tie": tie,
+                "needed": percent(PRECISION),
             },
         )
     )

@@ -148,7 +148,7 @@ class Score:
 
     share: float
     tied: bool
-    """No difference to the best is shown."""
+    """Whether it is equal to the best or not resolved from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,15 +77,24 @@ def test_no_difference_is_claimed_where_none_is_shown() -> None:
     far = ((9.0, 9.1), (9.0, 9.1))
     view = view_of([*repeats("a", *noisy), *repeats("b", *other), *repeats("c", *far)])
     (verdict,) = only(view).verdicts
-    assert verdict.startswith("No difference shown between a (step time 1.02")
-    assert "the next, b (1.0" in verdict
+    assert verdict.startswith("a (step time 1.02")
+    assert "and the next, b: not resolved, 1.02× [" in verdict
+    assert "needs 3 %" in verdict
     assert "more" not in verdict
 
 
 def test_a_tie_of_three_counts_the_third() -> None:
     same = ((0.9, 1.0, 1.2, 1.1), (1.1, 0.95, 1.0, 1.05))
     view = view_of([*repeats("a", *same), *repeats("b", *same), *repeats("c", *same)])
-    assert ", nor to 1 more" in only(view).verdicts[0]
+    assert "; 1 more can't be told from the first either" in only(view).verdicts[0]
+
+
+def test_rows_that_are_alike_are_equal_and_not_merely_undecided() -> None:
+    steady = (tuple(1 + n / 1000 for n in range(8)),) * 3
+    view = view_of([*repeats("a", *steady), *repeats("b", *steady)])
+    (verdict,) = only(view).verdicts
+    assert "and the next, b: equal within 0." in verdict
+    assert "equal within 0." in report_html(view)
 
 
 def test_one_sample_gives_a_ratio_without_an_interval() -> None:
