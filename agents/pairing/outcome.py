@@ -25,7 +25,8 @@ def paired_result(
 ) -> Result:
     """Return the result of a comparison; INVALID for what makes a side's INVALID, and more.
 
-    setup_s: seconds until both sides were ready. rest_cpu_s: CPU seconds that A and B have used when it was not their turn, as a Side tells.
+    rest_cpu_s: CPU seconds that A and B have used when it was not their turn, as a Side tells.
+    setup_s: seconds until both sides were ready.
     """
     unit = a.metrics[metric].unit
     a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in state.pairs])
