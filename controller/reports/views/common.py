@@ -69,15 +69,32 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
     late = sum(not r.counted for r in results)
     counts = [f"{count} {verdict}" for verdict, count in verdicts.items() if count]
     counts += [f"{late} late, not counted"] if late else []
-    times = [r.started_at for r in results]
+    spans = [measured_span(r) for r in results]
     devices = {r.device: r.virtual for r in results}
     virtual = sum(devices.values())
     return {
         "Results": ", ".join(counts) or "none",
         "Devices": f"{len(devices)}" + (f", of which {virtual} virtual" if virtual else ""),
-        "Measured": f"{moment(min(times))} to {moment(max(times))}" if times else "",
+        "Measured": _from_to([began for began, _ in spans], [ended for _, ended in spans]),
         "Report made": f"{moment(made.at)} by benchfarm {made.version}",
     }
+
+
+def measured_span(result: StoredResult) -> tuple[float, float]:
+    """Return when a result was measured, from its begin to its end.
+
+    A comparison tells when its turns were; of any other result it is from the attempt's begin to
+    the arrival of its outcome.
+    """
+    began, facts = result.started_at, result.environment
+    setup_s, compared_s = facts.get("setup_s"), facts.get("compared_s")
+    if result.versus and isinstance(setup_s, int | float) and isinstance(compared_s, int | float):
+        return began + setup_s, began + setup_s + compared_s
+    return began, max(began, result.recorded_at or began)
+
+
+def _from_to(begins: Sequence[float], ends: Sequence[float]) -> str:
+    return f"{moment(min(begins))} to {moment(max(ends))}" if begins else ""
 
 
 def moment(seconds: float) -> str:
