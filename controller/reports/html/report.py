@@ -14,6 +14,7 @@ from controller.reports.html.charts import (
     points_chart,
 )
 from controller.reports.html.page import Page, render
+from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.tables import ratio_text, shown
 from controller.reports.verdict import PRECISION, bounds, percent, tie, times
 from controller.reports.views.model import FactRow, Ranking, ReportView, Row
@@ -22,6 +23,7 @@ from controller.reports.views.model import FactRow, Ranking, ReportView, Row
 def report_html(view: ReportView) -> str:
     """Return a report as one self-contained HTML file."""
     charts = {ranking.anchor: list(_charts(ranking)) for ranking in view.rankings}
+    charts["compared"] = [pairs_chart(compared) for compared in view.compared]
     return render(
         Page(
             title=view.title,

@@ -12,11 +12,12 @@ from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredRes
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
-from controller.reports.comparison import compare_pairs, sides_of
+from controller.reports.comparison import sides_of
 from controller.reports.groups import Group
+from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
 from controller.reports.views.delegates import delegates_of
-from controller.reports.views.model import Compared, DeviceName, Failed, Rejected, ReportView
+from controller.reports.views.model import DeviceName, Failed, Rejected, ReportView
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Reference
 from controller.reports.views.scoreboard import scoreboards_of
@@ -54,11 +55,11 @@ def view_of(
         facts=tuple((name, value) for name, value in facts.items() if value),
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
-        compared=tuple(_compared(r, names, catalog) for r in results if r.versus and _counts(r)),
+        compared=compared_of([r for r in results if r.versus and _counts(r)], names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
-        conditions=conditions_of(groups),
+        conditions=conditions_of([*groups, *_paired_groups(results)]),
         any_virtual=any(name.virtual for name in names.values()),
     )
 
@@ -102,20 +103,13 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def _paired_groups(results: Sequence[StoredResult]) -> list[Group]:
+    """Return a group for each paired result that counts: their conditions are told, too."""
+    return [Group([r], []) for r in results if r.versus and r.counted]
+
+
 def _counts(result: StoredResult) -> bool:
     return result.validity is Validity.VALID and result.counted
-
-
-def _compared(result: StoredResult, names: Mapping[str, DeviceName], catalog: Catalog) -> Compared:
-    found = compare_pairs([result], catalog.scenarios[result.scenario].metric)
-    return Compared(
-        device=names[result.device],
-        task=f"{result.workload} · {result.scenario}",
-        a=found.a,
-        b=found.b,
-        pairs=found.pairs,
-        verdict=found.verdict,
-    )
 
 
 def _rejected(result: StoredResult, names: Mapping[str, DeviceName]) -> Rejected:

@@ -130,16 +130,34 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A VALID paired comparison: two cells that took turns on one device."""
+class PairPoint:
+    """A pair of a paired comparison."""
 
+    ratio: float
+    """How many times better B was than A."""
+    is_warmup: bool
+    """Left out of the ratio of all."""
+    ended_s: float | None
+    """Seconds since the comparison's first batch; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """VALID paired comparisons of two cells that took turns on one device."""
+
+    anchor: str
     device: DeviceName
     task: str
     """Workload and scenario."""
     a: str
     b: str
     pairs: int
+    sessions: int
+    """Comparisons taken together, each one draw."""
     verdict: str
+    ratio: Ratio
+    points: tuple[PairPoint, ...]
+    """Every pair, those of the warm-up too, in order."""
 
 
 @dataclass(frozen=True, slots=True)
