@@ -5,10 +5,8 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound
-from controller.contracts.pair import Pair
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Blame, Measurement, Validity
-from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
@@ -313,27 +311,6 @@ def test_many_differing_facts_are_cut_into_tables_that_fit() -> None:
     (conditions,) = view_of(results).conditions
     assert [len(table.facts) for table in conditions.differing] == [6, 2]
     assert conditions.differing[1].title == "Differs between devices, 2 of 2"
-
-
-def test_paired_comparisons_are_told_and_not_ranked() -> None:
-    versus = PairedCandidate(stack="torch", knobs={"precision": "bf16"})
-    pairs = tuple(Pair(a=(2.0,), b=(1.0,), a_first=n % 2 == 0) for n in range(12))
-    metrics = {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)}
-    paired = result(device="v", virtual=True, metrics=metrics).model_copy(
-        update={"versus": versus, "pairs": pairs, "knobs": {"precision": "fp32"}}
-    )
-    broken = paired.model_copy(update={"validity": Validity.INVALID, "reasons": ("too hot",)})
-    view = view_of([paired, broken])
-    assert view.rankings == ()
-    (compared,) = view.compared
-    assert (str(compared.device), compared.pairs) == ("v (virtual)", 12)
-    assert (compared.a, compared.b) == ("torch:precision=fp32", "torch:precision=bf16")
-    assert compared.verdict == "B is 2.00× faster, 95 % [2.00, 2.00]"
-    (rejected,) = view.rejected
-    assert "torch:precision=fp32 vs torch:precision=bf16" in rejected.cell
-    html = report_html(view)
-    assert compared.verdict in html
-    assert "Nothing has been measured yet" not in html
 
 
 def asked(device: str, build: str, **changes: object) -> StoredResult:
