@@ -38,7 +38,7 @@ def pairs_chart(compared: Compared) -> Chart:
         x=[across[0]] * len(ends), y=ends, mode="markers", marker={"opacity": 0}, hoverinfo="skip"
     )
     figure = go.Figure([kept_in_sight, _trace(points, across)], layout).to_plotly_json()
-    title = f"Pairs: {compared.b} against {compared.a}"
+    title = f"{compared.task}: {compared.b} against {compared.a}"
     return Chart(f"{compared.anchor}-pairs", title, _caption(compared), HEIGHT, figure)
 
 
