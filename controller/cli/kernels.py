@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 import yaml
+from pydantic import TypeAdapter
 from rich.table import Table
 
 from controller.cli.common import Json, show_json, show_table
 from controller.contracts.catalog import load_catalog
+from controller.contracts.documents import read_json
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelOperator, KernelRow
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
+from controller.reports.kernel_rows import kernel_table, with_earlier
 from controller.runtime.kernels import run_kernels
 
 app = typer.Typer(no_args_is_help=True)
@@ -61,8 +66,25 @@ def bench(
     ] = 0.05,
     time_limit: Annotated[
         float,
-        typer.Option(min=0.1, max=86400, metavar="SECONDS", help="Seconds for one comparison."),
+        typer.Option(
+            min=0.1,
+            max=86400,
+            metavar="SECONDS",
+            help="Seconds for one comparison once it is compiled; its draws share them.",
+        ),
     ] = 20.0,
+    draws: Annotated[
+        int,
+        typer.Option(min=1, max=100, help="Measure everything so many times, in new processes."),
+    ] = 1,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Add the draws of an earlier `--json` output; may be repeated.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time each operator against its baselines.
@@ -70,12 +92,23 @@ def bench(
     Baselines are the reference in eager mode and with torch.compile, timed in alternating batches.
     Times include forward and backward; both sides have the same threads and malloc.
     """
-    wanted = _wanted("bench", op, dtype, variant, width, time_limit)
-    found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    before = [row for path in earlier or () for row in _earlier(path)]
+    wanted = _wanted("bench", op, dtype, variant, width, time_limit / draws)
+    found = [row for _ in range(draws) for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    rows = with_earlier(found, before)
     if json:
-        show_json(found)
+        show_json(rows)
         return
-    _show(found)
+    show_table(kernel_table(rows))
+
+
+def _earlier(path: Path) -> list[KernelRow]:
+    """Return the rows of a file that `--json` has written; raises UserError."""
+    try:
+        return read_json(TypeAdapter(list[KernelRow]), path)
+    except UNREADABLE as error:
+        remedy = "Give a file that `benchfarm kernels bench --json` of this release has written."
+        raise UserError(f"read {path}", reason(error), remedy) from error
 
 
 @app.command()
@@ -142,24 +175,3 @@ def _wanted(
         width=width,
         time_limit_s=time_limit_s,
     )
-
-
-def _show(rows: list[KernelRow]) -> None:
-    table = Table("operator", "shape", "variant", "baseline", "speed-up", "ms p20/p50/p80", "GB/s")
-    table.add_column("of copy GB/s")
-    table.add_column("memory")
-    for row in rows:
-        interval = f" [{row.ratio_low:.1f}, {row.ratio_high:.1f}]" if row.ratio_low else ""
-        times = "/".join(f"{s * 1e3:.3g}" for s in (row.p20_s, row.p50_s, row.p80_s))
-        table.add_row(
-            f"{row.op} {row.dtype}",
-            row.shape,
-            row.variant,
-            row.baseline,
-            f"{row.ratio:.1f}×{interval}",
-            times,
-            f"{row.gbps:.1f}",
-            f"{row.gbps / row.copy_gbps:.0%}",
-            f"{row.memory_share:.2f}×",
-        )
-    show_table(table)
