@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import platform
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from statistics import median, quantiles
 
 import torch
 
-from agents.host.facts import host_facts
+from agents.host.cpu import read_cpuinfo
 from agents.pairing.interleave import ComparisonState, Plan, interleave
 from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.contracts.units import Unit
@@ -87,7 +88,7 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
         threads=torch.get_num_threads(),
         torch=torch.__version__,
         malloc=os.environ.get("GLIBC_TUNABLES", os.environ.get("LD_PRELOAD", "")),
-        cpu=str(host_facts().get("cpu_model", "")),
+        cpu=read_cpuinfo().get("model name", platform.machine()),
         draws=(draw,),
     )
 

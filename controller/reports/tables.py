@@ -53,6 +53,10 @@ HEADINGS = {
     "energy_gross": "energy with idle",
     "efficiency": "efficiency",
     "headroom": "headroom",
+    "eager_ratio": "faster than eager",
+    "compile_ratio": "faster than compiled",
+    "copy_share": "of copy's speed",
+    "eager_copy_share": "eager's of copy's",
 }
 """The metrics people look for first, in order; `results show` has all."""
 
@@ -190,10 +194,19 @@ def _metric(line: MetricLine | None) -> str:
     if line is None:
         return "–"
     middle = shown(line.spread.median, line.unit)
+    if span := draws_text(line.draws, line.unit):
+        return f"{middle} ({span})"
     if not _is_range(line):
         return middle
     low, high = (shown(v, line.unit) for v in (line.spread.low, line.spread.high))
     return f"{middle} ({low} – {high})"
+
+
+def draws_text(draws: Sequence[float], unit: Unit) -> str:
+    """Return the range of several measurements of a ratio; empty for one or none."""
+    if len(draws) < 2:
+        return ""
+    return f"{shown(min(draws), unit)} to {shown(max(draws), unit)} in {len(draws)} draws"
 
 
 def _is_range(line: MetricLine) -> bool:

@@ -76,6 +76,8 @@ class Row:
     quality: float | None
     details: tuple[float | None, ...]
     """Medians of the columns' other metrics, in their order."""
+    ranges: tuple[str, ...]
+    """Of each of them that is a ratio and was measured more than once; else empty."""
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is not told; empty where it is, or nothing is said of it."""
