@@ -107,7 +107,7 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
             row.baseline,
             speed_up(row),
             times,
-            f"{row.gbps:.1f}, baseline {row.baseline_gbps:.1f}",
+            f"{row.gbps:.3g}, baseline {row.baseline_gbps:.2g}",
             f"{row.gbps / row.copy_gbps:.0%}, baseline {row.baseline_gbps / row.copy_gbps:.0%}",
             _range([draw.copy_gbps for draw in row.draws]),
             _range([draw.matmul_gflops for draw in row.draws]),
