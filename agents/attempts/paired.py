@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from agents.attempts.worker_process import WorkerProcess
 from agents.pairing.interleave import BATCH_S, ComparisonState, Plan, interleave
 from agents.pairing.outcome import paired_result
 from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Outcome
+from controller.contracts.result import Blame, Failure, Outcome
 from controller.contracts.wire import CandidateJob, Progress, WorkerSpec
 
 PROGRESS_PERIOD_S = 1.0
@@ -30,6 +31,7 @@ class PairedRunner:
     open_side: OpenSide
     batch_s: float | None
     """See Plan.batch_s."""
+    clock: Callable[[], float] = time.monotonic
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
@@ -42,9 +44,7 @@ class PairedRunner:
             for job, name in zip(jobs, "AB", strict=True)
         )
         try:
-            return await self._compare(
-                spec, candidate, a, b, ProgressReporter(candidate, on_progress)
-            )
+            return await self._compare(spec, candidate, (a, b), on_progress)
         except WorkerFault as fault:
             return fault.failure
         finally:
@@ -59,23 +59,53 @@ class PairedRunner:
         self,
         spec: WorkerSpec,
         candidate: CandidateJob,
-        a: MeasuredSide,
-        b: MeasuredSide,
-        reporter: ProgressReporter,
+        sides: tuple[MeasuredSide, MeasuredSide],
+        on_progress: Callable[[Progress], None],
     ) -> Outcome:
-        plan = Plan(
+        """Compare within the time limit, which counts from here; raises WorkerFault."""
+        (a, b), began = sides, self.clock()
+        setup_s, reporter = None, ProgressReporter(candidate, on_progress)
+        try:
+            async with asyncio.timeout(candidate.time_limit_s) as alarm:
+
+                def tell(state: ComparisonState) -> None:
+                    alarm.reschedule(None)  # from the first pair on, their length is known
+                    reporter.hear(state)
+
+                await a.ready()
+                await b.ready()
+                setup_s = reporter.setup_s = self.clock() - began
+                plan = self._plan(spec, candidate, setup_s)
+                state = await interleave(a, b, plan, tell, self.clock)
+        except TimeoutError:
+            if not alarm.expired():
+                raise
+            return no_pair(candidate.time_limit_s, setup_s)
+        rest_cpu_s = (a.rest_cpu_s, b.rest_cpu_s)
+        return paired_result(
+            candidate.metric, await a.finish(), await b.finish(), state, rest_cpu_s, setup_s
+        )
+
+    def _plan(self, spec: WorkerSpec, candidate: CandidateJob, setup_s: float) -> Plan:
+        return Plan(
             width=candidate.width,
-            time_limit_s=candidate.time_limit_s,
+            time_limit_s=candidate.time_limit_s - setup_s,
             seed=f"{spec.job.ref.run_id}/{spec.job.ref.attempt}",
             batch_s=self.batch_s,
         )
-        await a.ready()
-        await b.ready()
-        state = await interleave(a, b, plan, reporter.hear)
-        rest_cpu_s = (a.rest_cpu_s, b.rest_cpu_s)
-        return paired_result(
-            candidate.metric, await a.finish(), await b.finish(), state, rest_cpu_s
-        )
+
+
+def no_pair(limit_s: float, setup_s: float | None) -> Failure:
+    """Return what a comparison comes to whose time was over before its first pair was.
+
+    setup_s: when both sides were ready; None if they never were.
+    """
+    ready = "never ready" if setup_s is None else f"ready after {setup_s:.0f} s"
+    message = (
+        f"no pair was measured within the time limit of {limit_s:g} s: both sides were {ready}, "
+        "and the first pair takes their warm-up and compilation. Raise the time limit."
+    )
+    return Failure(blame=Blame.USER, kind="time_limit", message=message)
 
 
 def paired_workers(process: WorkerProcess) -> PairedRunner:
@@ -96,6 +126,7 @@ class ProgressReporter:
 
     candidate: CandidateJob
     on_progress: Callable[[Progress], None]
+    setup_s: float = 0.0
     last: float = field(default=float("-inf"))
 
     def hear(self, state: ComparisonState) -> None:
@@ -107,7 +138,7 @@ class ProgressReporter:
         values = {"pairs": float(len(state.pairs))}
         if state.ratio.bounded:
             values["width"] = state.ratio.width
-        done = min(limit, round(state.elapsed_s))
+        done = min(limit, round(self.setup_s + state.elapsed_s))
         self.on_progress(Progress(phase="comparing", done=done, total=limit, values=values))
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, quantiles
 
 import torch
 
+from agents.host.cpu import read_cpuinfo
 from agents.pairing.interleave import ComparisonState, Plan, interleave
-from controller.contracts.kernels import KernelRow
+from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.contracts.units import Unit
 from controller.stats.pairs import times_better
 from kernels.bench.case import Case, Work
 
 BATCH_S = 0.15
 COPIES = 11
+PRODUCT = 512
+"""Side of the square matrices that tell what arithmetic the machine can do at a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,9 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
     for _ in range(2):
         other()
         case.kernel()
+    before = conditions(case.moved_bytes)
     state = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
-    copy_s = copy_seconds(case.moved_bytes)
+    draw = _draw(state, case.moved_bytes, (before, conditions(case.moved_bytes)))
     memory = extra_memory(case.kernel)
     better = times_better(state.ratio, Unit.SECONDS)
     theirs, mine = _percentiles(state)
@@ -66,7 +73,9 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
         pairs=better.pairs,
         bytes=case.moved_bytes,
         gbps=case.moved_bytes / mine[1] / 1e9,
-        copy_gbps=case.moved_bytes / copy_s / 1e9,
+        copy_gbps=draw.copy_gbps,
+        baseline_gbps=case.moved_bytes / theirs[1] / 1e9,
+        matmul_gflops=draw.matmul_gflops,
         p20_s=mine[0],
         p50_s=mine[1],
         p80_s=mine[2],
@@ -79,6 +88,42 @@ def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> Kernel
         threads=torch.get_num_threads(),
         torch=torch.__version__,
         malloc=os.environ.get("GLIBC_TUNABLES", os.environ.get("LD_PRELOAD", "")),
+        cpu=read_cpuinfo().get("model name", platform.machine()),
+        draws=(draw,),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the machine can do at a minute, in seconds of work that is always the same."""
+
+    copies_s: tuple[float, ...]
+    products_s: tuple[float, ...]
+
+
+def conditions(moved_bytes: int) -> Conditions:
+    """Time copies that read and write so many bytes together, and matrix products."""
+    source = torch.zeros(max(1, moved_bytes // 2), dtype=torch.uint8)
+    target = torch.zeros_like(source)
+    a, b = torch.ones(PRODUCT, PRODUCT), torch.ones(PRODUCT, PRODUCT)
+    product = a @ b  # warm
+    return Conditions(
+        tuple(seconds(lambda: target.copy_(source)) for _ in range(COPIES)),
+        tuple(seconds(lambda: torch.mm(a, b, out=product)) for _ in range(COPIES)),
+    )
+
+
+def _draw(state: ComparisonState, moved_bytes: int, around: Sequence[Conditions]) -> KernelDraw:
+    """Return a measurement with the conditions before and after it."""
+    steady = state.pairs[state.ratio.warmup_pairs :]
+    copy_s = median(s for one in around for s in one.copies_s)
+    product_s = median(s for one in around for s in one.products_s)
+    return KernelDraw(
+        measured_at=datetime.now(UTC),
+        ratios=tuple(median(pair.a) / median(pair.b) for pair in steady),
+        ratio=times_better(state.ratio, Unit.SECONDS).value,
+        copy_gbps=moved_bytes / copy_s / 1e9,
+        matmul_gflops=2 * PRODUCT**3 / product_s / 1e9,
     )
 
 
@@ -87,13 +132,6 @@ def seconds(work: Work) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-def copy_seconds(moved_bytes: int) -> float:
-    """Return the median seconds of a copy that moves this many bytes, reads and writes together."""
-    source = torch.zeros(max(1, moved_bytes // 2), dtype=torch.uint8)
-    target = torch.zeros_like(source)
-    return median(seconds(lambda: target.copy_(source)) for _ in range(COPIES))
 
 
 def extra_memory(work: Work) -> int:

@@ -38,7 +38,7 @@ class Plan:
     width: float
     """Stop when the interval is narrower than this fraction of the ratio."""
     time_limit_s: float
-    """Begin no pair after this many seconds."""
+    """Begin no further pair that would end after so many seconds, judged by the last one."""
     seed: str
     """Seed of the random order within pairs."""
     batch_s: float | None = BATCH_S
@@ -53,9 +53,19 @@ class ComparisonState:
     ratio: PairedRatio
     elapsed_s: float
 
+    @property
+    def last_pair_s(self) -> float:
+        """Seconds that the last pair took."""
+        before = self.pairs[-2].ended_s if len(self.pairs) > 1 else None
+        return self.elapsed_s - (before or 0.0)
+
 
 async def interleave(
-    a: Side, b: Side, plan: Plan, tell: Callable[[ComparisonState], None] = lambda _: None
+    a: Side,
+    b: Side,
+    plan: Plan,
+    tell: Callable[[ComparisonState], None] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> ComparisonState:
     """Measure two sides in alternation until the plan is met; `tell` is called after each pair.
 
@@ -64,10 +74,11 @@ async def interleave(
     """
     coin = random.Random(plan.seed)
     pairs: list[Pair] = []
-    steps, started = 1, time.monotonic()
+    steps, started = 1, clock()
     while True:
-        pairs.append(await _pair(a, b, steps, a_first=coin.random() < 0.5))
-        elapsed = time.monotonic() - started
+        pair = await _pair(a, b, steps, a_first=coin.random() < 0.5)
+        elapsed = clock() - started
+        pairs.append(pair.model_copy(update={"ended_s": elapsed}))
         state = ComparisonState(tuple(pairs), ratio_of_pairs(pairs), elapsed)
         tell(state)
         if is_over(state, plan):
@@ -77,8 +88,8 @@ async def interleave(
 
 
 def is_over(state: ComparisonState, plan: Plan) -> bool:
-    """Return whether the interval is narrow enough, or the limit of time or pairs is reached."""
-    if state.elapsed_s >= plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
+    """Whether the interval is narrow enough, or no further pair fits into time and patience."""
+    if state.elapsed_s + state.last_pair_s > plan.time_limit_s or len(state.pairs) >= MAX_PAIRS:
         return True
     return enough(state.ratio, plan.width)
 

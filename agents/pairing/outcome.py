@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from agents.pairing.interleave import ComparisonState
+from agents.pairing.interleave import BATCH_S, ComparisonState
 from controller.contracts.pair import Pair
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.units import Unit
@@ -21,10 +21,12 @@ def paired_result(
     b: Result,
     state: ComparisonState,
     rest_cpu_s: tuple[float | None, float | None],
+    setup_s: float,
 ) -> Result:
     """Return the result of a comparison; INVALID if either side is, or for reasons of its own.
 
     rest_cpu_s: CPU seconds of A and B while the other side ran, see MeasuredSide.
+    setup_s: seconds until both sides were ready.
     """
     unit = a.metrics[metric].unit
     a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in state.pairs])
@@ -34,7 +36,7 @@ def paired_result(
         *(f"side B: {reason}" for reason in b.reasons),
         *_restless("A", a_share),
         *_restless("B", b_share),
-        *_too_few(state),
+        *_too_few(state, setup_s),
     )
     return Result(
         validity=Validity.INVALID if reasons else Validity.VALID,
@@ -49,6 +51,7 @@ def paired_result(
             **both(a.environment, b.environment),
             "pairs": state.ratio.pairs,
             "warmup_pairs": state.ratio.warmup_pairs,
+            "setup_s": round(setup_s, 3),
             "compared_s": round(state.elapsed_s, 3),
             "a.rest_cpu_share": a_share,
             "b.rest_cpu_share": b_share,
@@ -117,8 +120,17 @@ def _restless(name: str, share: float | None) -> list[str]:
     return [f"{used}, more than {REST_BOUND:.0%}: its threads do not sleep between batches"]
 
 
-def _too_few(state: ComparisonState) -> list[str]:
+def _too_few(state: ComparisonState, setup_s: float) -> list[str]:
     if state.ratio.bounded:
         return []
     found = f"{state.ratio.pairs} steady pairs in {state.elapsed_s:.0f} s"
-    return [f"{found}: an interval takes {MIN_PAIRS}; give it more time"]
+    before = f"after {setup_s:.0f} s in which both sides started"
+    needs = f"an interval takes {MIN_PAIRS}, about {time_needed_s(state, setup_s):.0f} s in all"
+    return [f"{found}, {before}: {needs}. Raise the time limit."]
+
+
+def time_needed_s(state: ComparisonState, setup_s: float) -> float:
+    """Return about how long the fewest pairs of an interval would have taken, set-up included."""
+    # The first pair is one step of each side; the others are batches.
+    pair_s = state.last_pair_s if len(state.pairs) > 1 else max(state.last_pair_s, 2 * BATCH_S)
+    return setup_s + state.elapsed_s + (MIN_PAIRS - state.ratio.pairs) * pair_s

@@ -49,6 +49,8 @@ def run(
         environment={
             **backend.environment(),
             "kernel_shape": case.shape,
+            "copy_gbps": round(rows[0].copy_gbps, 3),
+            "matmul_gflops": round(rows[0].matmul_gflops, 3),
             "kernel_variant": workload.in_use.variant,
         },
     )
@@ -73,10 +75,12 @@ def metrics_of(rows: list[KernelRow]) -> dict[str, Measurement]:
         "extra_memory": Measurement(value=first.memory_bytes, unit=Unit.BYTES),
     }
     for row in rows:
-        bounds = {"": row.ratio, "_low": row.ratio_low, "_high": row.ratio_high}
+        name, share = f"{row.baseline}_ratio", row.baseline_gbps / row.copy_gbps
+        metrics[name] = Measurement(value=row.ratio, unit=Unit.RATIO, samples=row.draws[0].ratios)
         metrics |= {
-            f"{row.baseline}_ratio{name}": Measurement(value=value, unit=Unit.RATIO)
-            for name, value in bounds.items()
+            f"{name}_{end}": Measurement(value=value, unit=Unit.RATIO)
+            for end, value in (("low", row.ratio_low), ("high", row.ratio_high))
             if value is not None
         }
+        metrics[f"{row.baseline}_copy_share"] = Measurement(value=share, unit=Unit.FRACTION)
     return metrics

@@ -17,13 +17,19 @@ from controller.platform.terminal import say
 from controller.reports.comparison import Comparison, compare_pairs
 from controller.reports.result_selection import Wanted
 from controller.reports.tables import comparison_table
+from controller.reports.time_plan import Expected, expected_of, plan_text
 from controller.runtime.client import FarmClient
 from controller.runtime.watch import follow, runs_of
 from controller.scheduling.expansion import cells_of
 
 STOPPING = Stopping()
-SETTING_UP_S = 1800.0
-"""What an attempt may take beyond its turns: to start both sides, build and compile."""
+NAME = "compare"
+"""Of the sweep that a comparison is."""
+ENDING_S = 120.0
+"""What an attempt may take beyond its limit: a pair that is slower than the one before, and the
+end of both sides."""
+LOOKED_AT = 20
+"""How many earlier comparisons are searched for one of the same sides."""
 
 
 def compare(
@@ -47,7 +53,11 @@ def compare(
     time_limit: Annotated[
         float,
         typer.Option(
-            min=1, max=86400, metavar="SECONDS", help="Seconds after which to stop in any case."
+            min=1,
+            max=86400,
+            metavar="SECONDS",
+            help="Seconds for the whole comparison once a device is free: start, compilation,"
+            " warm-up and pairs.",
         ),
     ] = STOPPING.time_limit_s,
     json: Json = False,
@@ -59,19 +69,28 @@ def compare(
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     sweep = _sweep(wanted, Stopping(width=width, time_limit_s=time_limit))
-    cells_of(sweep, catalog, "compare")  # complain before asking the farm
+    cells_of(sweep, catalog, NAME)  # complain before asking the farm
     submission = FarmClient(home()).submit(sweep, again=True)
+    say(plan_text(time_limit, _expected(wanted)), err=json)
     sys.exit(_follow(submission.sweep_id, json=json))
+
+
+def _expected(wanted: Wanted) -> Expected | None:
+    """Return how long the newest comparison of the same sides took, if one is stored."""
+    with reading() as store:
+        named = [record.sweep_id for record in store.sweeps() if record.sweep.name == NAME]
+        newest = named[: -LOOKED_AT - 1 : -1]
+        return expected_of((r for name in newest for r in store.results(name)), wanted)
 
 
 def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
     return Sweep(
-        name="compare",
+        name=NAME,
         workload=(wanted.workload,),
         scenario=(wanted.scenario,),
         knobs={name: (value,) for name, value in wanted.knobs.items()},
         devices=(f'device == "{wanted.device}"' if wanted.device else "any",),
-        deadline_s=stopping.time_limit_s + SETTING_UP_S,
+        deadline_s=stopping.time_limit_s + ENDING_S,
         paired=PairedComparison(a=wanted.a, b=(wanted.b,), **stopping.model_dump()),
     )
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 import yaml
+from pydantic import TypeAdapter
 from rich.table import Table
 
 from controller.cli.common import Json, show_json, show_table
 from controller.contracts.catalog import load_catalog
+from controller.contracts.documents import read_json
 from controller.contracts.errors import UserError
 from controller.contracts.kernels import (
     BEST_VARIANT,
@@ -20,7 +23,9 @@ from controller.contracts.kernels import (
     KernelOperator,
     KernelRow,
 )
+from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
+from controller.reports.kernel_rows import kernel_table, with_earlier
 from controller.runtime.kernels import run_kernels
 
 app = typer.Typer(no_args_is_help=True)
@@ -75,7 +80,20 @@ def bench(
             min=0.1,
             max=86400,
             metavar="SECONDS",
-            help="Seconds for one comparison. [default: those of the knob kernel_time_limit]",
+            help="Seconds for one comparison once it is compiled; its draws share them. "
+            "[default: those of the knob kernel_time_limit]",
+        ),
+    ] = None,
+    draws: Annotated[
+        int,
+        typer.Option(min=1, max=100, help="Measure everything so many times, in new processes."),
+    ] = 1,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Add the draws of an earlier `--json` output; may be repeated.",
         ),
     ] = None,
     json: Json = False,
@@ -85,12 +103,23 @@ def bench(
     Baselines are the reference in eager mode and with torch.compile, timed in alternating batches.
     Times include forward and backward; both sides have the same threads and malloc.
     """
-    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit)
-    found = [row for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    before = [row for path in earlier or () for row in _earlier(path)]
+    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit, draws)
+    found = [row for _ in range(draws) for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    rows = with_earlier(found, before)
     if json:
-        show_json(found)
+        show_json(rows)
         return
-    _show(found)
+    show_table(kernel_table(rows))
+
+
+def _earlier(path: Path) -> list[KernelRow]:
+    """Return the rows of a file that `--json` has written; raises UserError."""
+    try:
+        return read_json(TypeAdapter(list[KernelRow]), path)
+    except UNREADABLE as error:
+        remedy = "Give a file that `benchfarm kernels bench --json` of this release has written."
+        raise UserError(f"read {path}", reason(error), remedy) from error
 
 
 @app.command()
@@ -141,10 +170,12 @@ def _wanted(
     variant: str | None = None,
     width: float | None = None,
     time_limit_s: float | None = None,
+    draws: int = 1,
 ) -> KernelBench:
     """Return what is asked for; raises UserError for names that don't exist.
 
-    width, time_limit_s: those of the scenario's knobs if they aren't given.
+    width, time_limit_s: those of the scenario's knobs if they aren't given. draws: how many share
+    the time.
     """
     catalog = load_catalog()
     knobs, stopping = (m.knobs for m in (catalog.workloads["kernels"], catalog.scenarios["kernel"]))
@@ -159,26 +190,5 @@ def _wanted(
         dtypes=(dtype,) if dtype else (),
         variants=(variant,) if variant else (),
         width=float(width or stopping["kernel_width"].default),
-        time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default),
+        time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default) / draws,
     )
-
-
-def _show(rows: list[KernelRow]) -> None:
-    table = Table("operator", "shape", "variant", "baseline", "speed-up", "ms p20/p50/p80", "GB/s")
-    table.add_column("of copy GB/s")
-    table.add_column("memory")
-    for row in rows:
-        interval = f" [{row.ratio_low:.1f}, {row.ratio_high:.1f}]" if row.ratio_low else ""
-        times = "/".join(f"{s * 1e3:.3g}" for s in (row.p20_s, row.p50_s, row.p80_s))
-        table.add_row(
-            f"{row.op} {row.dtype}",
-            row.shape,
-            row.variant,
-            row.baseline,
-            f"{row.ratio:.1f}×{interval}",
-            times,
-            f"{row.gbps:.1f}",
-            f"{row.gbps / row.copy_gbps:.0%}",
-            f"{row.memory_share:.2f}×",
-        )
-    show_table(table)

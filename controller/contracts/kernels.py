@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from controller.contracts.base import Contract
 
@@ -25,7 +25,7 @@ class KernelBench(Contract):
     width: float = Field(gt=0)
     """See `benchfarm compare --width`."""
     time_limit_s: float = Field(gt=0)
-    """Seconds for one comparison."""
+    """Of one draw of one comparison."""
 
 
 class KernelOperator(Contract):
@@ -43,6 +43,20 @@ class KernelCheck(Contract):
     shape: str
     variant: str
     objections: tuple[str, ...]
+
+
+class KernelDraw(Contract):
+    """One measurement of a row, and what the machine could do at that minute."""
+
+    measured_at: AwareDatetime
+    ratios: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1)
+    """How many times faster the kernel was, in each steady pair."""
+    ratio: float
+    copy_gbps: float
+    """As in KernelRow: what code limited by memory can reach."""
+    matmul_gflops: float
+    """10⁹ operations a second of a square fp32 product: what code limited by arithmetic depends
+    on."""
 
 
 class KernelRow(Contract):
@@ -65,7 +79,11 @@ class KernelRow(Contract):
     gbps: float
     """bytes / the kernel's median time, in 10⁹ bytes a second."""
     copy_gbps: float
-    """The same for a copy that moves as many bytes."""
+    """The same for a copy that reads and writes as many bytes together, before and after."""
+    baseline_gbps: float
+    """The same for the baseline: bytes over its median time, whatever it moves beyond them."""
+    matmul_gflops: float
+    """As in KernelDraw."""
     p20_s: float
     p50_s: float
     p80_s: float
@@ -81,3 +99,7 @@ class KernelRow(Contract):
     torch: str
     malloc: str
     """Settings of malloc, equal for both sides."""
+    cpu: str
+    """The processor's model."""
+    draws: tuple[KernelDraw, ...] = Field(min_length=1)
+    """What it is made from, oldest first; with several, the other figures are medians over them."""

@@ -18,7 +18,10 @@ class Pair(Contract):
     """Raw samples in the order they were measured, in the unit of the metric."""
     b: Samples
     a_first: bool
+    ended_s: Annotated[float, Field(ge=0)] | None = None
+    """Seconds from the comparison's first turn to the end of this pair; None in those of earlier
+    releases."""
 
     def swapped(self) -> Pair:
         """Return the pair with A and B exchanged."""
-        return Pair(a=self.b, b=self.a, a_first=not self.a_first)
+        return self.model_copy(update={"a": self.b, "b": self.a, "a_first": not self.a_first})

@@ -85,6 +85,8 @@ class OutcomeOrigin(Contract):
     knobs: dict[str, Scalar]
     versus: PairedCandidate | None = None
     started_at: Timestamp
+    recorded_at: Timestamp | None = None
+    """When the controller had its outcome."""
     counted: bool
     environment: Environment = {}
 

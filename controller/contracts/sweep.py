@@ -72,7 +72,7 @@ class Stopping(Contract):
     width: float = Field(default=0.03, gt=0, lt=10)
     """Stop when the interval is narrower than this fraction of the ratio."""
     time_limit_s: float = Field(default=600.0, gt=0, le=86400)
-    """Stop after this many seconds of batches."""
+    """Or no further pair fits into so many seconds: both sides start and warm up in them, too."""
 
 
 class PairedComparison(Stopping):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,8 +12,9 @@ from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.result import Environment, Validity
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
+from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
 from controller.stats.bootstrap import Ratio, Runs, ratio_of_medians, spread
-from controller.stats.pairs import CONFIDENCE, ratio_of_pairs, times_better
+from controller.stats.pairs import ratio_of_pairs, times_better
 
 
 class Comparison(Contract):
@@ -31,7 +31,11 @@ class Comparison(Contract):
     """The 95 % interval; None if there are too few measurements for one."""
     pairs: int
     """Interleaved pairs that it is computed from, without warm-up; 0 for separate runs."""
+    asked_width: float | None
+    """The width that the interval was to reach, as a share of the ratio; None for separate runs."""
+    outcome: ComparisonOutcome
     verdict: str
+    """The outcome as a sentence."""
     workload: str
     scenario: str
     device: tuple[str, ...]
@@ -92,19 +96,6 @@ def sides_of(record: OutcomeOrigin) -> tuple[Side, Side]:
     return side_of(record), Side(stack=record.versus.stack, knobs=record.versus.knobs)
 
 
-def verdict(ratio: Ratio) -> str:
-    """Return in plain words what the ratio of B's merit to A's shows."""
-    if ratio.interval is None:
-        return f"no verdict: {ratio.value:.2f}×, and too little was measured for an interval"
-    low, high = ratio.interval
-    if not ratio.shown:
-        return f"no difference shown, {_interval(low, high)}"
-    if ratio.value > 1:
-        return f"B is {_times(ratio.value, low, high)} faster, {_interval(low, high)}"
-    low, high, value = 1 / high, 1 / low, 1 / ratio.value
-    return f"A is {_times(value, low, high)} faster, {_interval(low, high)}"
-
-
 def _comparison(
     results: Sequence[StoredResult],
     sides: tuple[Side, Side],
@@ -116,6 +107,8 @@ def _comparison(
 ) -> Comparison:
     first, (a, b) = results[0], side_labels(*sides)
     low, high = ratio.interval or (None, None)
+    # The most precise of several: none of them is said to have been less demanding.
+    asked = min((r.versus.width for r in results if r.versus), default=None)
     return Comparison(
         a=a,
         b=b,
@@ -124,7 +117,9 @@ def _comparison(
         ratio_low=low,
         ratio_high=high,
         pairs=pairs,
-        verdict=verdict(ratio),
+        asked_width=asked,
+        outcome=outcome_of(ratio, asked),
+        verdict=verdict(ratio, asked),
         workload=first.workload,
         scenario=first.scenario,
         device=_distinct(result.device for result in results),
@@ -170,18 +165,3 @@ def _agreed(mappings: Sequence[Mapping[str, Item]]) -> dict[str, Item]:
         for name, value in first.items()
         if all(name in other and other[name] == value for other in others)
     }
-
-
-def _times(value: float, low: float, high: float) -> str:
-    return f"{value:.{_decimals(low, high)}f}×"
-
-
-def _interval(low: float, high: float) -> str:
-    places = _decimals(low, high)
-    return f"{CONFIDENCE:.0%} [{low:.{places}f}, {high:.{places}f}]".replace("%", " %", 1)
-
-
-def _decimals(low: float, high: float) -> int:
-    """Return the decimal places that distinguish the interval's ends from each other and from 1."""
-    least = min(high - low, abs(low - 1) or 1.0, abs(high - 1) or 1.0)
-    return min(4, max(2, math.ceil(-math.log10(least)))) if least > 1e-6 else 2

@@ -45,6 +45,10 @@ class Group:
         reasons = [str(why) for r in self.valid if (why := r.environment.get("energy_unknown"))]
         return "; ".join(dict.fromkeys(reasons))[:LONGEST_REASON]
 
+    def values(self, metric: str) -> tuple[float, ...]:
+        """Return the value that each VALID result reports."""
+        return tuple(r.metrics[metric].value for r in self.valid if metric in r.metrics)
+
     def samples(self, metric: str) -> list[tuple[float, ...]]:
         """Return raw samples, one sequence for each VALID result; its value if it has no
         samples."""

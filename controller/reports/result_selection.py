@@ -50,6 +50,13 @@ def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
     return Chosen(sides, a=tuple(a), b=tuple(b))
 
 
+def is_comparison_of(result: StoredResult, wanted: Wanted) -> bool:
+    """Return whether a result, VALID or not, is a paired one of the sides that are meant."""
+    meant = (result.workload, result.scenario) == (wanted.workload, wanted.scenario)
+    on_it = wanted.device in (None, result.device)
+    return bool(result.versus and meant and on_it and _turned(result, wanted))
+
+
 def stray_knob(chosen: Chosen, wanted: Wanted) -> str | None:
     """Return the first knob that differs between the sides though the user didn't ask for it, or
     None."""

@@ -19,6 +19,8 @@ class MetricLine:
 
     unit: Unit
     spread: Spread
+    draws: tuple[float, ...] = ()
+    """The value of each result, where it is itself a ratio: it differs from minute to minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,7 @@ def _line(
     group: Group, against: Group | None, is_baseline: bool, metric_of: Mapping[str, str]
 ) -> CellLine:
     origin, metric = group.origin, metric_of.get(group.origin.scenario, "")
-    metrics = {
-        n: MetricLine(m.unit, spread(group.samples(n))) for n, m in group.measurements().items()
-    }
+    metrics = {n: _metric(group, n, m.unit) for n, m in group.measurements().items()}
     speedup = None
     if against is not None and not is_baseline and metric in metrics and against.samples(metric):
         mine, theirs = group.samples(metric), against.samples(metric)
@@ -97,6 +97,13 @@ def _line(
         is_baseline=is_baseline,
         speedup=speedup,
     )
+
+
+def _metric(group: Group, name: str, unit: Unit) -> MetricLine:
+    if unit is not Unit.RATIO:
+        return MetricLine(unit, spread(group.samples(name)))
+    draws = group.values(name)
+    return MetricLine(unit, spread([draws]), draws)
 
 
 def _reasons(group: Group) -> list[str]:

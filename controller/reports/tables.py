@@ -14,6 +14,7 @@ from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison, sides_of
 from controller.reports.groups import ENERGY
 from controller.reports.summary import CellLine, MetricLine, varying_knobs
+from controller.reports.verdict import bounds, tie, times
 from controller.stats.bootstrap import Ratio
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
@@ -52,6 +53,10 @@ HEADINGS = {
     "energy_gross": "energy with idle",
     "efficiency": "efficiency",
     "headroom": "headroom",
+    "eager_ratio": "faster than eager",
+    "compile_ratio": "faster than compiled",
+    "copy_share": "of copy's speed",
+    "eager_copy_share": "eager's of copy's",
 }
 """Headings of the main metrics, in order; `results show` lists all metrics."""
 
@@ -189,10 +194,19 @@ def _metric(line: MetricLine | None) -> str:
     if line is None:
         return "–"
     middle = shown(line.spread.median, line.unit)
+    if span := draws_text(line.draws, line.unit):
+        return f"{middle} ({span})"
     if not _is_range(line):
         return middle
     low, high = (shown(v, line.unit) for v in (line.spread.low, line.spread.high))
     return f"{middle} ({low} – {high})"
+
+
+def draws_text(draws: Sequence[float], unit: Unit) -> str:
+    """Return the range of several measurements of a ratio; empty for one or none."""
+    if len(draws) < 2:
+        return ""
+    return f"{shown(min(draws), unit)} to {shown(max(draws), unit)} in {len(draws)} draws"
 
 
 def _is_range(line: MetricLine) -> bool:
@@ -211,13 +225,10 @@ def _speedup(line: CellLine) -> str:
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """Return a formatted ratio with its interval, or that no difference is shown."""
+    """Return a ratio with its interval for people, and what to call it where that contains 1."""
     if ratio.interval is None:
-        return f"{ratio.value:.2f}× (one run)"
-    interval = f"[{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]"
-    if not ratio.shown:
-        return f"no difference shown {interval}"
-    return f"{ratio.value:.2f}× {interval}"
+        return f"{times(ratio)} (one run)"
+    return ", ".join(part for part in (f"{times(ratio)} {bounds(ratio)}", tie(ratio)) if part)
 
 
 def outcome_table(record: StoredResult | StoredFailure) -> Table:

@@ -133,7 +133,7 @@ def _check_paired(sweep: Sweep, paired: PairedComparison, source: str) -> None:
             f"read {source}",
             f"key deadline_s: {sweep.deadline_s:g} s is not longer than paired.time_limit_s, "
             f"{paired.time_limit_s:g} s",
-            "Add the time that both sides take to start.",
+            "Make it longer: it ends an attempt that hangs.",
         )
 
 

@@ -14,13 +14,16 @@ from controller.reports.html.charts import (
     points_chart,
 )
 from controller.reports.html.page import Page, render
+from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.tables import ratio_text, shown
+from controller.reports.verdict import PRECISION, bounds, percent, tie, times
 from controller.reports.views.model import FactRow, Ranking, ReportView, Row
 
 
 def report_html(view: ReportView) -> str:
     """Return a report as one self-contained HTML file."""
     charts = {ranking.anchor: list(_charts(ranking)) for ranking in view.rankings}
+    charts["compared"] = [pairs_chart(compared) for compared in view.compared]
     return render(
         Page(
             title=view.title,
@@ -34,6 +37,10 @@ def report_html(view: ReportView) -> str:
                 "several_subjects": _several_subjects,
                 "shown": shown,
                 "ratio_text": ratio_text,
+                "times": times,
+                "bounds": bounds,
+                "tie": tie,
+                "needed": percent(PRECISION),
             },
         )
     )

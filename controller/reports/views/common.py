@@ -12,11 +12,12 @@ from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredRes
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
-from controller.reports.comparison import compare_pairs, sides_of
+from controller.reports.comparison import sides_of
 from controller.reports.groups import Group
+from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
 from controller.reports.views.delegates import delegates_of
-from controller.reports.views.model import Compared, DeviceName, Failed, Rejected, ReportView
+from controller.reports.views.model import DeviceName, Failed, Rejected, ReportView
 from controller.reports.views.rankings import rankings_of
 from controller.reports.views.reference import Reference
 from controller.reports.views.scoreboard import scoreboards_of
@@ -54,11 +55,11 @@ def view_of(
         facts=tuple((name, value) for name, value in facts.items() if value),
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
-        compared=tuple(_compared(r, names, catalog) for r in results if r.versus and _counts(r)),
+        compared=compared_of([r for r in results if r.versus and _counts(r)], names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
-        conditions=conditions_of(groups, catalog.own_facts),
+        conditions=conditions_of([*groups, *_paired_groups(results)], catalog.own_facts),
         any_virtual=any(name.virtual for name in names.values()),
     )
 
@@ -69,15 +70,32 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
     late = sum(not r.counted for r in results)
     counts = [f"{count} {verdict}" for verdict, count in verdicts.items() if count]
     counts += [f"{late} late, not counted"] if late else []
-    times = [r.started_at for r in results]
+    spans = [measured_span(r) for r in results]
     devices = {r.device: r.virtual for r in results}
     virtual = sum(devices.values())
     return {
         "Results": ", ".join(counts) or "none",
         "Devices": f"{len(devices)}" + (f", of which {virtual} virtual" if virtual else ""),
-        "Measured": f"{moment(min(times))} to {moment(max(times))}" if times else "",
+        "Measured": _from_to([began for began, _ in spans], [ended for _, ended in spans]),
         "Report made": f"{moment(made.at)} by benchfarm {made.version}",
     }
+
+
+def measured_span(result: StoredResult) -> tuple[float, float]:
+    """Return when a result was measured, from its begin to its end.
+
+    A comparison tells when its turns were; of any other result it is from the attempt's begin to
+    the arrival of its outcome.
+    """
+    began, facts = result.started_at, result.environment
+    setup_s, compared_s = facts.get("setup_s"), facts.get("compared_s")
+    if result.versus and isinstance(setup_s, int | float) and isinstance(compared_s, int | float):
+        return began + setup_s, began + setup_s + compared_s
+    return began, max(began, result.recorded_at or began)
+
+
+def _from_to(begins: Sequence[float], ends: Sequence[float]) -> str:
+    return f"{moment(min(begins))} to {moment(max(ends))}" if begins else ""
 
 
 def moment(seconds: float) -> str:
@@ -85,20 +103,13 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def _paired_groups(results: Sequence[StoredResult]) -> list[Group]:
+    """Return a group for each paired result that counts: their conditions are told, too."""
+    return [Group([r], []) for r in results if r.versus and r.counted]
+
+
 def _counts(result: StoredResult) -> bool:
     return result.validity is Validity.VALID and result.counted
-
-
-def _compared(result: StoredResult, names: Mapping[str, DeviceName], catalog: Catalog) -> Compared:
-    found = compare_pairs([result], catalog.scenarios[result.scenario].metric)
-    return Compared(
-        device=names[result.device],
-        task=f"{result.workload} · {result.scenario}",
-        a=found.a,
-        b=found.b,
-        pairs=found.pairs,
-        verdict=found.verdict,
-    )
 
 
 def _rejected(result: StoredResult, names: Mapping[str, DeviceName]) -> Rejected:

@@ -76,6 +76,8 @@ class Row:
     quality: float | None
     details: tuple[float | None, ...]
     """Medians of the columns' other metrics, in the columns' order."""
+    ranges: tuple[str, ...]
+    """Of each of them that is a ratio and was measured more than once; else empty."""
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
@@ -130,16 +132,34 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A VALID paired comparison: two cells that alternated on one device."""
+class PairPoint:
+    """A pair of a paired comparison."""
 
+    ratio: float
+    """How many times better B was than A."""
+    is_warmup: bool
+    """Left out of the ratio of all."""
+    ended_s: float | None
+    """Seconds since the comparison's first batch; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """VALID paired comparisons of two cells that took turns on one device."""
+
+    anchor: str
     device: DeviceName
     task: str
     """Workload and scenario."""
     a: str
     b: str
     pairs: int
+    sessions: int
+    """Comparisons taken together, each one draw."""
     verdict: str
+    ratio: Ratio
+    points: tuple[PairPoint, ...]
+    """Every pair, those of the warm-up too, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +168,7 @@ class Score:
 
     share: float
     tied: bool
-    """Whether no difference to the best row is shown."""
+    """Whether it is equal to the best or not resolved from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ import numpy as np
 
 from controller.contracts.base import Scalar
 from controller.contracts.result import Validity
+from controller.contracts.units import Unit
 from controller.reports.groups import Group
+from controller.reports.tables import draws_text
 from controller.reports.views.conditions import device_name
-from controller.reports.views.model import Columns, Distribution, Row
+from controller.reports.views.model import Columns, Distribution, Metric, Row
 from controller.reports.views.reference import Reference
 from controller.stats.bootstrap import Bootstrap, Ratio, bootstrap, ratio
 
@@ -90,6 +92,7 @@ def _row(
         is_reference=is_reference,
         quality=_median(group, columns.quality.metric.name) if columns.quality else None,
         details=tuple(_median(group, metric.name) for metric in columns.details),
+        ranges=tuple(_range(group, metric) for metric in columns.details),
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
         valid=len(group.valid),
@@ -114,8 +117,14 @@ def _setting(name: str, value: Scalar) -> str:
 
 
 def _median(group: Group, metric: str) -> float | None:
-    values = [r.metrics[metric].value for r in group.valid if metric in r.metrics]
+    values = group.values(metric)
     return median(values) if values else None
+
+
+def _range(group: Group, metric: Metric) -> str:
+    if metric.unit is not Unit.RATIO:
+        return ""
+    return draws_text(group.values(metric.name), metric.unit)
 
 
 def _distribution(group: Group, columns: Columns) -> Distribution | None:

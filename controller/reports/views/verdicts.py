@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.reports.tables import ratio_text, shown
+from controller.reports.verdict import ComparisonOutcome, bounds, outcome_of, precision, tie, times
 from controller.reports.views.model import Columns, Row
 from controller.stats.bootstrap import Ratio
 
 
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:
-    """Return which row is best and by how much, or that no difference is shown.
+    """Return which row is best and by how much, or whether it is equal to the next or unresolved.
 
     lead: how many times as fast as the second row the first one is; None without a second.
     """
@@ -23,7 +24,7 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
     second = measured[1]
     if lead.interval is None:
         return (
-            f"{best.label} comes first: {_figure(best, columns)}, {lead.value:.2f}× as fast as the "
+            f"{best.label} comes first: {_figure(best, columns)}, {times(lead)} as fast as the "
             f"next, {second.label}; a single run gives no interval."
         )
     if not lead.shown:
@@ -45,25 +46,31 @@ def subject_verdicts(rows: Sequence[Row], columns: Columns, reference: str) -> l
         elif row.vs_reference is None:
             said.append(f"{row.label}: {reference} has nothing to compare it with.")
         elif row.vs_reference.interval is None:
-            times = f"{row.vs_reference.value:.2f}× as fast as {reference}"
-            said.append(f"{row.label}: {times}; a single run gives no interval.")
+            found = f"{times(row.vs_reference)} as fast as {reference}"
+            said.append(f"{row.label}: {found}; a single run gives no interval.")
         elif row.vs_reference.shown:
-            times = f"{ratio_text(row.vs_reference)} as fast as {reference}"
-            said.append(f"{row.label}: {times} ({_figure(row, columns)}).")
+            found = f"{ratio_text(row.vs_reference)} as fast as {reference}"
+            said.append(f"{row.label}: {found} ({_figure(row, columns)}).")
         else:
-            said.append(f"{row.label} and {reference}: {ratio_text(row.vs_reference)}.")
+            said.append(f"{row.label} and {reference}: {_undecided(row.vs_reference)}.")
     return said
 
 
 def _tie(measured: Sequence[Row], lead: Ratio, columns: Columns) -> str:
     best, second, *others = measured
     tied = [row for row in others if row.vs_best and row.vs_best.interval and not row.vs_best.shown]
-    more = f", nor to {len(tied)} more" if tied else ""
+    more = f"; {len(tied)} more can't be told from the first either" if tied else ""
     return (
-        f"No difference shown between {best.label} ({_figure(best, columns)}) and the next, "
-        f"{second.label} ({lead.value:.2f}×{_interval(lead)}){more}"
-        f"{_versus_baseline(best, second)}."
+        f"{best.label} ({_figure(best, columns)}) and the next, {second.label}: {_undecided(lead)}"
+        f"{more}{_versus_baseline(best, second)}."
     )
+
+
+def _undecided(ratio: Ratio) -> str:
+    """Return what is said of two rows neither of which is shown to be the faster one."""
+    found = f"{tie(ratio)}, {times(ratio)} {bounds(ratio)}"
+    unresolved = outcome_of(ratio) is ComparisonOutcome.NOT_RESOLVED
+    return f"{found}, {precision(ratio)}" if unresolved else found
 
 
 def _versus_baseline(best: Row, second: Row) -> str:
@@ -75,7 +82,3 @@ def _versus_baseline(best: Row, second: Row) -> str:
 def _figure(row: Row, columns: Columns) -> str:
     metric = columns.metric
     return "" if row.median is None else f"{metric.heading} {shown(row.median, metric.unit)}"
-
-
-def _interval(ratio: Ratio) -> str:
-    return f" [{ratio.interval[0]:.2f}, {ratio.interval[1]:.2f}]" if ratio.interval else ""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.attempts.paired import paired_runs, paired_workers
+from agents.attempts.paired import PairedRunner, paired_runs, paired_workers
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.stacks.interpreter import stack_worker
@@ -217,6 +217,92 @@ async def test_the_real_worker_trains_in_turns(
         assert isinstance(facts.get(f"a.{name}", facts.get(name)), float)
     assert outcome.metrics["throughput_b"].unit is Unit.IMAGES_PER_SECOND
     assert os.path.getsize(tmp_path / "a" / "output.log") == 0  # noqa: PTH202
+
+
+# --- the time limit ----------------------------------------------------------------------------
+
+
+@dataclass
+class Clocked:
+    """A MeasuredSide whose set-up and turns take seconds of a clock that only they move."""
+
+    clock: list[float]
+    setup_s: float
+    turn_s: float
+    stuck_in: str = ""
+    rest_cpu_s: None = None
+    ended: int = 0
+
+    async def ready(self) -> None:
+        await self._spend("ready", self.setup_s)
+
+    async def run_batch(self, steps: int) -> tuple[float, ...]:
+        await self._spend("run_batch", self.turn_s)
+        return (self.turn_s * (1 + len(self.clock) % 7),) * steps
+
+    async def finish(self) -> Result:
+        metrics = {"step_time": Measurement(value=1.0, unit=Unit.SECONDS)}
+        return Result(validity=Validity.VALID, metrics=metrics, environment={})
+
+    async def end(self) -> None:
+        self.ended += 1
+
+    async def _spend(self, where: str, seconds: float) -> None:
+        if self.stuck_in == where:
+            await asyncio.Event().wait()
+        self.clock.append(self.clock[-1] + seconds)
+
+
+async def limited(folder: Path, limit_s: float, side: Clocked) -> Outcome:
+    """Compare a side with itself, its set-up and turns taken one after the other."""
+    spec = spec_of(folder)
+    assert spec.job.candidate
+    candidate = spec.job.candidate.model_copy(update={"time_limit_s": limit_s})
+    job = spec.job.model_copy(update={"candidate": candidate})
+    runner = PairedRunner(Phone(), lambda *_: side, 1.0, clock=lambda: side.clock[-1])
+    outcome = await runner.run(spec.model_copy(update={"job": job}), lambda _: None)
+    assert side.ended == 2
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "setup_s", "turn_s", "pairs"),
+    [(120.0, 20.0, 1.0, 40), (120.0, 30.0, 2.0, 15), (600.0, 50.0, 5.0, 50)],
+)
+async def test_pairs_get_what_the_set_up_leaves_of_the_limit(
+    tmp_path: Path, limit_s: float, setup_s: float, turn_s: float, pairs: int
+) -> None:
+    side = Clocked([0.0], setup_s, turn_s)
+    outcome = await limited(tmp_path, limit_s, side)
+    assert isinstance(outcome, Result)
+    assert len(outcome.pairs) == pairs
+    assert side.clock[-1] <= limit_s
+    facts = outcome.environment
+    assert (facts["setup_s"], facts["compared_s"]) == (2 * setup_s, pairs * 2 * turn_s)
+
+
+async def test_too_few_pairs_say_how_long_enough_would_take(tmp_path: Path) -> None:
+    outcome = await limited(tmp_path, 120.0, Clocked([0.0], 50.0, 2.0))
+    assert isinstance(outcome, Result)
+    assert (outcome.validity, len(outcome.pairs)) == (Validity.INVALID, 5)
+    (reason,) = outcome.reasons
+    steady = 5 - int(str(outcome.environment["warmup_pairs"]))
+    assert reason == (
+        f"{steady} steady pairs in 20 s, after 100 s in which both sides started: an interval takes"
+        f" 10, about {120 + 4 * (10 - steady)} s in all. Raise the time limit."
+    )
+
+
+@pytest.mark.parametrize(
+    ("stuck_in", "said"), [("ready", "never ready"), ("run_batch", "ready after 40 s")]
+)
+async def test_a_limit_that_holds_no_pair_is_kept_and_said(
+    tmp_path: Path, stuck_in: str, said: str
+) -> None:
+    failure = await limited(tmp_path, 0.01, Clocked([0.0], 20.0, 1.0, stuck_in))
+    assert isinstance(failure, Failure)
+    assert (failure.blame, failure.kind) == (Blame.USER, "time_limit")
+    assert f"within the time limit of 0.01 s: both sides were {said}, and" in failure.message
 
 
 # --- whole runs --------------------------------------------------------------------------------

@@ -51,6 +51,27 @@ def test_a_coin_decides_who_goes_first_and_both_take_as_many_steps() -> None:
     assert 0 < sum(firsts) < len(firsts)
 
 
+@pytest.mark.parametrize(
+    ("turn_s", "limit_s", "pairs"),
+    [(5.0, 35.0, 3), (5.0, 30.0, 3), (5.0, 29.9, 2), (20.0, 30.0, 1), (1.0, 19.0, 9)],
+)
+def test_no_pair_is_begun_that_would_not_end_in_time(
+    turn_s: float, limit_s: float, pairs: int
+) -> None:
+    now = 0.0
+
+    def step() -> float:
+        nonlocal now
+        now += turn_s
+        return 1 + now % 3  # never the same: the interval stays wide
+
+    a, b = Scripted("a", step), Scripted("b", step)
+    plan = Plan(width=1e-9, time_limit_s=limit_s, seed="1", batch_s=None)
+    state = asyncio.run(interleave(a, b, plan, clock=lambda: now))
+    assert [pair.ended_s for pair in state.pairs] == [2 * turn_s * (n + 1) for n in range(pairs)]
+    assert state.elapsed_s <= max(limit_s, 2 * turn_s), "one pair tells how long a pair takes"
+
+
 def test_the_same_seed_tosses_the_same_coins() -> None:
     orders = [[p.a_first for p in run(lambda: 1.0, lambda: 2.0).pairs] for _ in range(2)]
     assert orders[0] == orders[1]

@@ -14,9 +14,8 @@ from controller.contracts.result import Environment, Measurement, Validity
 from controller.contracts.sweep import PairedCandidate, Side
 from controller.contracts.units import Unit
 from controller.reports.comparability import difference
-from controller.reports.comparison import compare_pairs, compare_runs, verdict
+from controller.reports.comparison import compare_pairs, compare_runs
 from controller.reports.result_selection import Wanted, choose, stray_knob
-from controller.stats.bootstrap import Ratio
 
 HOST: Environment = {"cpu_model": "Xeon", "kernel": "6.1", "torch": "2.13.0", "threads": 2}
 
@@ -82,23 +81,6 @@ def wanted(
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("value", "interval", "said"),
-    [
-        (1.31, (1.27, 1.36), "B is 1.31× faster, 95 % [1.27, 1.36]"),
-        (0.5, (0.4, 0.625), "A is 2.00× faster, 95 % [1.60, 2.50]"),
-        (1.01, (0.99, 1.03), "no difference shown, 95 % [0.99, 1.03]"),
-        (1.004, (1.0012, 1.0071), "B is 1.004× faster, 95 % [1.001, 1.007]"),
-        (1.25, (1.25, 1.25), "B is 1.25× faster, 95 % [1.25, 1.25]"),
-        (1.3, None, "no verdict: 1.30×, and too little was measured for an interval"),
-    ],
-)
-def test_verdicts_are_plain(
-    value: float, interval: tuple[float, float] | None, said: str
-) -> None:  # fmt: skip
-    assert verdict(Ratio(value, interval)) == said
-
-
 def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
     found = compare_pairs([paired(1.5)], "step_time")
     assert (found.a, found.b) == ("torch:precision=fp32", "torch:precision=bf16")
@@ -107,6 +89,7 @@ def test_pairs_are_compared_with_what_both_sides_share_beside() -> None:
     assert found.ratio_high is not None
     assert found.ratio_low <= 1.5 <= found.ratio_high
     assert found.verdict.startswith("B is 1.50× faster")
+    assert (found.outcome, found.asked_width) == ("b_faster", 0.03)
     assert (found.pairs, found.metric, found.knobs) == (12, "step_time", {"size": 256})
     assert found.value_b == pytest.approx(found.value_a / 1.5)
     assert found.environment == HOST
@@ -139,6 +122,7 @@ def test_separate_runs_are_compared_by_their_medians() -> None:
     assert found.ratio == pytest.approx(2.0)
     assert (found.pairs, found.b) == (0, "torch:precision=bf16")
     assert found.verdict.startswith("B is 2.00× faster")
+    assert found.asked_width is None
     assert compare_runs(ours[:1], theirs, "step_time").ratio_low is None
 
 

@@ -5,10 +5,8 @@ import pytest
 from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.errors import NotFound
-from controller.contracts.pair import Pair
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Blame, Measurement, Validity
-from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
 from controller.reports.views.model import Ranking, ReportView
@@ -77,15 +75,24 @@ def test_no_difference_is_claimed_where_none_is_shown() -> None:
     far = ((9.0, 9.1), (9.0, 9.1))
     view = view_of([*repeats("a", *noisy), *repeats("b", *other), *repeats("c", *far)])
     (verdict,) = only(view).verdicts
-    assert verdict.startswith("No difference shown between a (step time 1.02")
-    assert "the next, b (1.0" in verdict
+    assert verdict.startswith("a (step time 1.02")
+    assert "and the next, b: not resolved, 1.02× [" in verdict
+    assert "needs 3 %" in verdict
     assert "more" not in verdict
 
 
 def test_a_tie_of_three_counts_the_third() -> None:
     same = ((0.9, 1.0, 1.2, 1.1), (1.1, 0.95, 1.0, 1.05))
     view = view_of([*repeats("a", *same), *repeats("b", *same), *repeats("c", *same)])
-    assert ", nor to 1 more" in only(view).verdicts[0]
+    assert "; 1 more can't be told from the first either" in only(view).verdicts[0]
+
+
+def test_rows_that_are_alike_are_equal_and_not_merely_undecided() -> None:
+    steady = (tuple(1 + n / 1000 for n in range(8)),) * 3
+    view = view_of([*repeats("a", *steady), *repeats("b", *steady)])
+    (verdict,) = only(view).verdicts
+    assert "and the next, b: equal within 0." in verdict
+    assert "equal within 0." in report_html(view)
 
 
 def test_one_sample_gives_a_ratio_without_an_interval() -> None:
@@ -305,27 +312,6 @@ def test_many_differing_facts_are_cut_into_tables_that_fit() -> None:
     (conditions,) = view_of(results).conditions
     assert [len(table.facts) for table in conditions.differing] == [6, 2]
     assert conditions.differing[1].title == "Differs between devices, 2 of 2"
-
-
-def test_paired_comparisons_are_told_and_not_ranked() -> None:
-    versus = PairedCandidate(stack="torch", knobs={"precision": "bf16"})
-    pairs = tuple(Pair(a=(2.0,), b=(1.0,), a_first=n % 2 == 0) for n in range(12))
-    metrics = {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)}
-    paired = result(device="v", virtual=True, metrics=metrics).model_copy(
-        update={"versus": versus, "pairs": pairs, "knobs": {"precision": "fp32"}}
-    )
-    broken = paired.model_copy(update={"validity": Validity.INVALID, "reasons": ("too hot",)})
-    view = view_of([paired, broken])
-    assert view.rankings == ()
-    (compared,) = view.compared
-    assert (str(compared.device), compared.pairs) == ("v (virtual)", 12)
-    assert (compared.a, compared.b) == ("torch:precision=fp32", "torch:precision=bf16")
-    assert compared.verdict == "B is 2.00× faster, 95 % [2.00, 2.00]"
-    (rejected,) = view.rejected
-    assert "torch:precision=fp32 vs torch:precision=bf16" in rejected.cell
-    html = report_html(view)
-    assert compared.verdict in html
-    assert "Nothing has been measured yet" not in html
 
 
 def asked(device: str, build: str, **changes: object) -> StoredResult:

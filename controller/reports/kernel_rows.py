@@ -1,0 +1,139 @@
+"""Rows of `kernels bench`: several measurements of one become draws of it, and the table. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from rich.table import Table
+
+from controller.contracts.errors import UserError
+from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.stats.pairs import sessions_interval
+
+_MEDIANS = (
+    *("gbps", "copy_gbps", "baseline_gbps", "matmul_gflops", "memory_share"),
+    *("p20_s", "p50_s", "p80_s", "baseline_p20_s", "baseline_p50_s", "baseline_p80_s"),
+)
+_SAME = (
+    "op",
+    "dtype",
+    "shape",
+    "variant",
+    "baseline",
+    "bytes",
+    "cpu",
+    "threads",
+    "torch",
+    "malloc",
+)
+"""What two measurements agree in that are draws of one row."""
+_HEADINGS = (
+    *("operator", "shape", "variant", "baseline", "speed-up", "ms p20/p50/p80"),
+    *("GB/s", "of copy", "copy GB/s", "matmul GFLOP/s", "memory", "measured (UTC)"),
+)
+
+
+def combined(rows: Iterable[KernelRow]) -> list[KernelRow]:
+    """Return a row for each operator and baseline, in order of appearance.
+
+    Measurements of one are draws: memory and neighbours are what they are at a minute, for all
+    pairs of it, so that the interval of several is that of `sessions_interval`. One given twice
+    counts once.
+    """
+    alike: dict[tuple[object, ...], list[KernelRow]] = defaultdict(list)
+    for row in rows:
+        alike[_identity(row)].append(row)
+    return [_combined(of) for of in alike.values()]
+
+
+def with_earlier(rows: Sequence[KernelRow], earlier: Iterable[KernelRow]) -> list[KernelRow]:
+    """Return rows as measured now, with what was measured earlier of each as further draws.
+
+    Raises UserError if nothing of what was measured earlier is what was measured now.
+    """
+    found = combined(rows)
+    now = {_identity(row) for row in found}
+    before = list(earlier)
+    fitting = [row for row in before if _identity(row) in now]
+    if before and not fitting:
+        seen = f"none has the operator, variant, torch, threads and CPU of this one ({_told(rows)})"
+        remedy = "Give what was measured on this machine with the same settings."
+        raise UserError("add earlier draws", seen, remedy)
+    return combined([*fitting, *found])
+
+
+def _identity(row: KernelRow) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in _SAME)
+
+
+def _told(rows: Sequence[KernelRow]) -> str:
+    return f"{rows[0].cpu}, {rows[0].threads} threads, torch {rows[0].torch}" if rows else "none"
+
+
+def _combined(rows: Sequence[KernelRow]) -> KernelRow:
+    known = {draw: None for row in rows for draw in row.draws}
+    if len(known) == 1:
+        return rows[0]
+    draws = tuple(sorted(known, key=lambda draw: draw.measured_at))
+    middle, low, high = sessions_interval([[*map(math.log, draw.ratios)] for draw in draws])
+    found = {name: median(getattr(row, name) for row in rows) for name in _MEDIANS}
+    memory = ("memory_bytes", "baseline_memory_bytes")
+    found |= {name: round(median(getattr(row, name) for row in rows)) for name in memory}
+    bounded = math.isfinite(high)
+    return rows[-1].model_copy(
+        update={
+            **found,
+            "ratio": math.exp(middle),
+            "ratio_low": math.exp(low) if bounded else None,
+            "ratio_high": math.exp(high) if bounded else None,
+            "pairs": sum(len(draw.ratios) for draw in draws),
+            "draws": draws,
+        }
+    )
+
+
+def kernel_table(rows: Iterable[KernelRow]) -> Table:
+    """Return one line a row; where it has several draws, their range, too."""
+    table = Table(*_HEADINGS)
+    for row in rows:
+        times = "/".join(f"{s * 1e3:.3g}" for s in (row.p20_s, row.p50_s, row.p80_s))
+        table.add_row(
+            f"{row.op} {row.dtype}",
+            row.shape,
+            row.variant,
+            row.baseline,
+            speed_up(row),
+            times,
+            f"{row.gbps:.3g}, baseline {row.baseline_gbps:.2g}",
+            f"{row.gbps / row.copy_gbps:.0%}, baseline {row.baseline_gbps / row.copy_gbps:.0%}",
+            _range([draw.copy_gbps for draw in row.draws]),
+            _range([draw.matmul_gflops for draw in row.draws]),
+            f"{row.memory_share:.2f}×",
+            _when(row.draws),
+        )
+    return table
+
+
+def speed_up(row: KernelRow) -> str:
+    """Return the ratio of a row with its interval, and the range of its draws."""
+    if row.ratio_low is None or row.ratio_high is None:
+        said = f"{row.ratio:.1f}×"
+    else:
+        said = f"{row.ratio:.1f}× [{row.ratio_low:.1f}, {row.ratio_high:.1f}]"
+    ratios = [draw.ratio for draw in row.draws]
+    if len(ratios) == 1:
+        return said
+    return f"{said}, {len(ratios)} draws: {min(ratios):.1f}× to {max(ratios):.1f}×"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _when(draws: Sequence[KernelDraw]) -> str:
+    first, last = (f"{draws[at].measured_at:%m-%d %H:%M}" for at in (0, -1))
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,58 @@
+"""Paired comparisons in a report: what each shows, and its pairs in order. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.records import StoredResult
+from controller.contracts.units import Unit
+from controller.reports.comparison import compare_pairs
+from controller.reports.views.model import Compared, DeviceName, PairPoint
+from controller.stats.bootstrap import Ratio
+from controller.stats.pairs import ratio_of_pairs
+
+
+def compared_of(
+    results: Sequence[StoredResult], names: Mapping[str, DeviceName], catalog: Catalog
+) -> tuple[Compared, ...]:
+    """Return what paired results show; repeats of one cell on one device are taken together."""
+    sessions: dict[tuple[str, str, str], list[StoredResult]] = defaultdict(list)
+    for result in results:
+        sessions[result.sweep_id, result.cell_key, result.device].append(result)
+    return tuple(
+        _compared(f"compared-{number}", of, names, catalog)
+        for number, of in enumerate(sessions.values(), start=1)
+    )
+
+
+def _compared(
+    anchor: str, results: Sequence[StoredResult], names: Mapping[str, DeviceName], catalog: Catalog
+) -> Compared:
+    first = results[0]
+    found = compare_pairs(results, catalog.scenarios[first.scenario].metric)
+    known = found.ratio_low is not None and found.ratio_high is not None
+    interval = (found.ratio_low or 0.0, found.ratio_high or 0.0) if known else None
+    points = tuple(point for result in results for point in _points(result, found.unit))
+    return Compared(
+        anchor=anchor,
+        device=names[first.device],
+        task=f"{first.workload} · {first.scenario}",
+        a=found.a,
+        b=found.b,
+        pairs=found.pairs,
+        sessions=len(results),
+        verdict=found.verdict,
+        ratio=Ratio(found.ratio, interval),
+        points=points,
+    )
+
+
+def _points(result: StoredResult, unit: Unit) -> Iterator[PairPoint]:
+    warmup = ratio_of_pairs(result.pairs).warmup_pairs
+    for number, pair in enumerate(result.pairs):
+        ratio = median(pair.b) / median(pair.a)
+        better = 1 / ratio if unit.lower_is_better else ratio
+        yield PairPoint(better, is_warmup=number < warmup, ended_s=pair.ended_s)

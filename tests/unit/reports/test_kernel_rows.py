@@ -1,0 +1,137 @@
+"""Measurements of one kernel at several minutes: draws of one ratio, told with their range."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from controller.contracts.errors import UserError
+from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.result import Measurement
+from controller.contracts.units import Unit
+from controller.reports.html.report import report_html
+from controller.reports.kernel_rows import combined, kernel_table, speed_up, with_earlier
+from controller.reports.summary import summarise
+from controller.reports.tables import summary_table
+from controller.reports.views.sweep import sweep_view
+from tests.support.measured_sweep import MADE, MeasuredSweep, catalog, result
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def measured(
+    ratio: float, hour: int = 0, copy_gbps: float = 10.0, changes: dict[str, object] | None = None
+) -> KernelRow:
+    """Return a row of twelve pairs that agree to 1 %, some hours after noon."""
+    ratios = tuple(ratio * (1 + (n % 3 - 1) / 100) for n in range(12))
+    draw = KernelDraw(
+        measured_at=NOON + timedelta(hours=hour),
+        ratios=ratios,
+        ratio=ratio,
+        copy_gbps=copy_gbps,
+        matmul_gflops=80.0,
+    )
+    own: dict[str, object] = {
+        "op": "focal",
+        "dtype": "bf16",
+        "shape": "s",
+        "variant": "avx512",
+        "baseline": "eager",
+        "ratio": ratio,
+        "ratio_low": 0.99 * ratio,
+        "ratio_high": 1.01 * ratio,
+        "pairs": 12,
+        "bytes": 10**9,
+        "gbps": 8.0,
+        "copy_gbps": copy_gbps,
+        "baseline_gbps": 0.3,
+        "matmul_gflops": 80.0,
+        "p20_s": 0.1,
+        "p50_s": 0.2,
+        "p80_s": 0.3,
+        "baseline_p20_s": 3.0,
+        "baseline_p50_s": 4.0,
+        "baseline_p80_s": 5.0,
+        "memory_bytes": 5,
+        "baseline_memory_bytes": 50,
+        "memory_share": 0.5,
+        "threads": 2,
+        "torch": "2.13",
+        "malloc": "",
+        "cpu": "Xeon",
+        "draws": (draw,),
+    }
+    return KernelRow.model_validate(own | (changes or {}))
+
+
+def test_a_ratio_of_three_hours_is_as_uncertain_as_the_hours_make_it() -> None:
+    rows = [measured(31.0, 0, 14.0), measured(28.0, 5, 12.0), measured(20.0, 9, 8.0)]
+    (row,) = combined(rows)
+    assert row.ratio == pytest.approx((31 * 28 * 20) ** (1 / 3), rel=0.01)
+    assert row.ratio_low is not None
+    assert row.ratio_high is not None
+    assert row.ratio_low < 20, "each draw alone is certain to 1 %"
+    assert row.ratio_high > 31
+    assert (row.pairs, len(row.draws), row.copy_gbps) == (36, 3, 12.0)
+    assert "3 draws: 20.0× to 31.0×" in speed_up(row)
+    table = StringIO()
+    Console(file=table, width=400).print(kernel_table([row]))
+    for said in ("8.0 to 14.0", "03-02 12:00 to 03-02 21:00", "67%, baseline 2%"):
+        assert said in table.getvalue()
+
+
+def test_one_draw_stays_what_it_is_with_the_conditions_of_its_minute() -> None:
+    assert combined([measured(31.0)]) == [measured(31.0)]
+    assert speed_up(measured(31.0)) == "31.0× [30.7, 31.3]"
+    assert speed_up(measured(31.0, changes={"ratio_low": None, "ratio_high": None})) == "31.0×"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"cpu": "EPYC"},
+        {"threads": 1},
+        {"torch": "2.8"},
+        {"variant": "avx2"},
+        {"dtype": "fp32"},
+        {"shape": "t"},
+        {"bytes": 7},
+        {"malloc": "LD_PRELOAD"},
+        {"baseline": "compile"},
+        {"op": "nms"},
+    ],
+)
+def test_only_measurements_of_the_same_are_draws_of_one(other: dict[str, object]) -> None:
+    assert len(combined([measured(31.0), measured(20.0, 5, changes=other)])) == 2
+    with pytest.raises(UserError, match="Give what was measured on this machine"):
+        with_earlier([measured(31.0)], [measured(20.0, 5, changes=other)])
+
+
+def test_earlier_draws_are_added_and_none_counts_twice() -> None:
+    now, before = measured(31.0, 9), measured(20.0, 0)
+    (row,) = with_earlier([now], [before, measured(5.0, changes={"variant": "avx2"})])
+    assert [draw.ratio for draw in row.draws] == [20.0, 31.0]
+    (again,) = with_earlier([now], [row, before])
+    assert again.draws == row.draws
+    assert with_earlier([now], []) == [now]
+
+
+def test_stored_ratios_of_several_runs_are_told_with_their_range() -> None:
+    step = Measurement(value=1.0, unit=Unit.SECONDS)
+    runs = []
+    for n, ratio in enumerate((31.0, 28.0, 20.0)):
+        found = Measurement(value=ratio, unit=Unit.RATIO, samples=(ratio, ratio, 9 * ratio))
+        runs.append(result(repeat=n, metrics={"step_time": step, "eager_ratio": found}))
+    said = "20.000× to 31.000× in 3 draws"
+    lines = summarise(runs, [], {}, {"training": "step_time"})
+    assert lines[0].metrics["eager_ratio"].spread.median == 28.0
+    table = StringIO()
+    Console(file=table, width=400).print(summary_table(lines, "t"))
+    assert f"28.000× ({said})" in table.getvalue()
+    view = sweep_view(MeasuredSweep().data(runs), catalog(), MADE)
+    assert said in report_html(view)
+    one = sweep_view(MeasuredSweep().data(runs[:1]), catalog(), MADE)
+    assert "draws" not in report_html(one)

@@ -1,0 +1,123 @@
+"""Paired comparisons in a report: the verdict on top, the chart of pairs, when it was measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contracts.pair import Pair
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Measurement, Validity
+from controller.contracts.sweep import PairedCandidate
+from controller.contracts.units import Unit
+from controller.reports.html.pairs_chart import pairs_chart
+from controller.reports.html.report import report_html
+from controller.reports.views.common import moment
+from controller.reports.views.model import ReportView
+from controller.reports.views.sweep import sweep_view
+from tests.support.measured_sweep import MADE, MeasuredSweep, catalog, repeats, result
+
+
+def view_of(results: list[StoredResult]) -> ReportView:
+    return sweep_view(MeasuredSweep().data(results), catalog(), MADE)
+
+
+def paired(ratios: tuple[float, ...] = (2.0,) * 12, **changes: object) -> StoredResult:
+    """Return a comparison of fp32 with bf16 whose pairs have these ratios, one in 2 s."""
+    pairs = tuple(
+        Pair(a=(ratio,), b=(1.0,), a_first=n % 2 == 0, ended_s=2.0 * (n + 1))
+        for n, ratio in enumerate(ratios)
+    )
+    own: dict[str, object] = {
+        "metrics": {"step_time_a": Measurement(value=2.0, unit=Unit.SECONDS)},
+        "versus": PairedCandidate(stack="torch", knobs={"precision": "bf16"}),
+        "environment": {"setup_s": 40.0, "compared_s": 2.0 * len(pairs), "cpu_model": "Xeon"},
+    }
+    found = result(**(own | changes))
+    return found.model_copy(update={"pairs": pairs, "knobs": {"precision": "fp32"}})
+
+
+def test_paired_comparisons_are_told_and_not_ranked() -> None:
+    alone = paired(device="v", virtual=True)
+    broken = alone.model_copy(update={"validity": Validity.INVALID, "reasons": ("too hot",)})
+    view = view_of([alone, broken])
+    assert view.rankings == ()
+    (compared,) = view.compared
+    assert (str(compared.device), compared.pairs) == ("v (virtual)", 12)
+    assert (compared.a, compared.b) == ("torch:precision=fp32", "torch:precision=bf16")
+    assert compared.verdict == "B is 2.00× faster, 95 % [2.00, 2.00]"
+    (rejected,) = view.rejected
+    assert "torch:precision=fp32 vs torch:precision=bf16" in rejected.cell
+    html = report_html(view)
+    assert "Nothing has been measured yet" not in html
+    top = html[html.index('<h2 id="verdict-title">') : html.index('<dl class="facts">')]
+    assert compared.verdict in top
+    (conditions,) = view.conditions
+    assert ("cpu_model", "Xeon") in conditions.same
+
+
+def test_a_report_of_invalid_comparisons_alone_says_so() -> None:
+    html = report_html(view_of([paired(validity=Validity.INVALID, reasons=("too hot",))]))
+    assert "Nothing VALID was measured." in html
+
+
+WARM = (3.0, 2.8, *(2.0 + 0.01 * (n % 3) for n in range(14)))
+
+
+@pytest.mark.parametrize(
+    ("results", "heading", "places", "warmup"),
+    [
+        ([paired(WARM)], "seconds since the first batch", [2.0 * n for n in range(1, 17)], 2),
+        # Of an earlier release: when its pairs ended is not known.
+        (
+            [
+                paired(WARM).model_copy(
+                    update={
+                        "pairs": tuple(
+                            pair.model_copy(update={"ended_s": None}) for pair in paired(WARM).pairs
+                        )
+                    }
+                )
+            ],
+            "pair",
+            list(range(1, 17)),
+            2,
+        ),
+        # Two draws, one after the other.
+        ([paired(WARM), paired(WARM, repeat=1)], "pair", list(range(1, 33)), 4),
+        ([paired((2.0, 1.9))], "seconds since the first batch", [2.0, 4.0], 1),
+    ],
+)
+def test_pairs_are_drawn_with_the_interval_one_and_the_warm_up(
+    results: list[StoredResult], heading: str, places: list[float], warmup: int
+) -> None:
+    (compared,) = view_of(results).compared
+    chart = pairs_chart(compared)
+    points, layout = chart.figure["data"][-1], chart.figure["layout"]
+    assert layout["xaxis"]["title"]["text"] == heading
+    assert list(points["x"]) == places
+    assert points["y"][0] == pytest.approx(results[0].pairs[0].a[0])
+    assert [symbol == "circle-open" for symbol in points["marker"]["symbol"]].count(True) == warmup
+    assert ("warm-up" in chart.caption) == (warmup > 0)
+    band = [(s["y0"], s["y1"]) for s in layout["shapes"] if s["type"] == "rect"]
+    assert band == ([compared.ratio.interval] if compared.ratio.interval else [])
+    assert [s["y0"] for s in layout["shapes"] if s["type"] == "line"] == [compared.ratio.value, 1]
+    assert chart.anchor in report_html(view_of(results))
+
+
+def test_comparisons_of_the_same_two_are_draws_of_one_verdict() -> None:
+    (compared,) = view_of([paired((2.0,) * 12), paired((2.2,) * 12, repeat=1)]).compared
+    assert (compared.sessions, compared.pairs) == (2, 24)
+    low, high = compared.ratio.interval or (0, 0)
+    assert low < 1.5, "two draws say little, however many pairs each has"
+    assert high > 3
+
+
+def test_measured_is_when_the_measuring_began_and_ended() -> None:
+    began = 1_799_995_000.0
+    compared = dict(view_of([paired()]).facts)["Measured"]
+    assert compared == f"{moment(began + 40)} to {moment(began + 64)}"
+    alone = repeats("a", (1.0, 1.0), started_at=began, recorded_at=began + 30)
+    assert dict(view_of(alone).facts)["Measured"] == f"{moment(began)} to {moment(began + 30)}"
+    # Clocks that were set, and results without either time.
+    early = repeats("a", (1.0, 1.0), started_at=began, recorded_at=began - 30)
+    assert dict(view_of(early).facts)["Measured"] == f"{moment(began)} to {moment(began)}"
