@@ -19,9 +19,11 @@ from typing import BinaryIO
 
 import numpy as np
 
+from controller.profiles.repeating import Order
 from controller.profiles.verbose_columns import Executions, executions_of
 
 CHUNK_BYTES = 2**21
+HEAD_BYTES = 2**16
 MAX_EXAMPLE = 160
 """Characters of a skipped line that are kept to be shown."""
 
@@ -34,6 +36,24 @@ _STARTED = re.compile(rb",(\d{6,}\.?\d*)(?:,|$)")
 _LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]+)")
 _ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]+)")
 _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d+))?")
+_CREATED = re.compile(
+    rb"[^,]*,(?:v\d+,)?(?:\d+\.?\d*,)?(?:primitive,)?create(?::(\w{1,40}))?,[cg]pu.*,"
+    rb"(\d{1,9}\.?\d{0,12}(?:e-\d\d?)?)\s*$"
+)
+"""A creation, with the cache's part in it: how it went, and milliseconds."""
+_BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}\.?\d*),")
+MOST_KINDS = 16
+"""Of creations: a log that names more is damaged."""
+
+
+@dataclass(slots=True)
+class Total:
+    """All executions of one body, or all creations of a kind: how many, and seconds."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    least: float = float("inf")
+    most: float = 0.0
 
 
 @dataclass(slots=True)
@@ -50,6 +70,18 @@ class LogFacts:
     skipped: int = 0
     example: str | None = None
     """The first line that was skipped."""
+    created: dict[str, Total] = field(default_factory=dict)
+    """How creations went (`cache_miss`, `cache_hit` …) → how many, and seconds."""
+    began_s: float | None = None
+    """When its first line with a timestamp was written, in seconds since the epoch."""
+    torn: bool = False
+    """It ends in the middle of a line."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what makes the figures less sure."""
+        said = "the log ends in the middle of a line: its last line is cut off, and maybe its time"
+        return (said,) if self.torn else ()
 
     def skip(self, line: bytes) -> None:
         """Count a line that says nothing we know."""
@@ -74,20 +106,15 @@ def started_s(head: bytes) -> float | None:
     return float(found[1]) * 1e-3 if found else None
 
 
-@dataclass(slots=True)
-class Total:
-    """All executions of one body: how many, and seconds."""
+def totals(file: BinaryIO, facts: LogFacts, order: Order | None = None) -> dict[bytes, Total]:
+    """Add up the executions of each body: the way through a log of any size.
 
-    calls: int = 0
-    seconds: float = 0.0
-    least: float = float("inf")
-    most: float = 0.0
-
-
-def totals(file: BinaryIO, facts: LogFacts) -> dict[bytes, Total]:
-    """Add up the executions of each body: the way through a log of any size."""
+    order: keeps which body each has.
+    """
     found: dict[bytes, Total] = {}
     for chunk in _by_chunk(file, facts):
+        if order is not None:
+            order.add(chunk.bodies, chunk.which)
         many = len(chunk.bodies)
         least, most = np.full(many, np.inf), np.zeros(many)
         np.minimum.at(least, chunk.which, chunk.seconds)
@@ -105,6 +132,9 @@ def totals(file: BinaryIO, facts: LogFacts) -> dict[bytes, Total]:
 
 def _by_chunk(file: BinaryIO, facts: LogFacts) -> Iterator[Executions]:
     for chunk in _whole_lines(file):
+        facts.torn = not chunk.endswith(b"\n")
+        if facts.began_s is None and (began := _BEGAN.search(chunk, 0, HEAD_BYTES)):
+            facts.began_s = float(began[1]) * 1e-3
         found = executions_of(chunk)
         for line in found.others():
             _note_other(line, facts)
@@ -116,6 +146,8 @@ def _note_other(line: bytes, facts: LogFacts) -> None:
         facts.told += 1
         if b",info," in line:
             _note_header(line, facts)
+        elif created := _CREATED.match(line):
+            _note_creation((created[1] or b"").decode(), float(created[2]) * 1e-3, facts)
     elif line.strip():
         facts.skip(line)
 
@@ -129,6 +161,14 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
     elif threads := _THREADS.search(line):
         facts.runtime = threads[1].decode()
         facts.threads = int(threads[2]) if threads[2] else None
+
+
+def _note_creation(kind: str, seconds: float, facts: LogFacts) -> None:
+    known = kind in facts.created or len(facts.created) < MOST_KINDS
+    total = facts.created.setdefault(kind if known else "other", Total())
+    total.calls += 1
+    total.seconds += seconds
+    total.least, total.most = min(total.least, seconds), max(total.most, seconds)
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
