@@ -134,7 +134,7 @@ class _Folding:
             self.result.disordered += 1
             self.result.example = self.result.example or event.name
             return
-        self._end_before(stack, event.start_s)
+        self._make_way(stack, event)
         if event.name.startswith(STEP):
             self._begin_step()
         parent = stack[-1] if stack else None
@@ -232,6 +232,15 @@ class _Folding:
             return self._modules.get(event.sequence, place.module)
         self._modules[event.sequence] = place.module
         return place.module
+
+    def _make_way(self, stack: list[_Frame], event: Event) -> None:
+        """End what an event is not in: it is in what runs at its middle, as clocks are rounded."""
+        middle_s = event.start_s + event.seconds / 2
+        while stack and stack[-1].end_s <= middle_s:
+            frame = stack[-1]
+            frame.seconds -= max(0.0, frame.end_s - event.start_s)
+            frame.end_s = min(frame.end_s, event.start_s)
+            self._end_before(stack, event.start_s)
 
     def _end_before(self, stack: list[_Frame], now_s: float) -> None:
         while stack and stack[-1].end_s <= now_s:
