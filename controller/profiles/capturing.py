@@ -13,7 +13,7 @@ from controller.profiles.attribution import PRIMITIVE
 from controller.profiles.model import Profile
 from controller.profiles.reading import TraceRead, read_trace
 from controller.profiles.trace import Event
-from controller.profiles.validity import judged, objections
+from controller.profiles.validity import drift, judged, objections
 from controller.profiles.verbose import LogFacts, executions, started_s
 
 NOISE = 0.1
@@ -82,7 +82,8 @@ def _objections(captured: Captured, traced: TraceRead, verbose: TraceRead) -> It
     }
     _, *watched = medians
     found = (traced.found.steps, verbose.found.steps)
-    return objections(medians, dict(zip(watched, found, strict=True)))
+    yield from objections(medians, dict(zip(watched, found, strict=True)))
+    yield from drift(traced.found, verbose.found)
 
 
 def _notes(captured: Captured, cut_s: float) -> Iterator[str]:

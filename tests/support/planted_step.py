@@ -36,6 +36,7 @@ class Watched:
 
     slower: tuple[float, ...]
     verbose: bool
+    relu_s: float = RELU_S
 
     def write(self, folder: Path) -> Path:
         """Write trace.json, and verbose.log if it is a verbose run."""
@@ -66,8 +67,8 @@ class Watched:
         self._primitive(REORDER, now, REORDER_S * slower)
         self._primitive(CONVOLUTION, now + REORDER_S * slower, CONVOLUTION_S * slower)
         now += convolving
-        self._event("user_annotation", f"{MODULE}{BODY}", now, RELU_S * slower)
-        self._event("cpu_op", "aten::relu", now, RELU_S * slower)
+        self._event("user_annotation", f"{MODULE}{BODY}", now, self.relu_s * slower)
+        self._event("cpu_op", "aten::relu", now, self.relu_s * slower)
         return start + total
 
     def _event(self, category: str, name: str, start: float, seconds: float) -> None:
@@ -86,10 +87,14 @@ def planted(
     *,
     traced: tuple[float, ...] = (1.05,) * 3,
     verbose: tuple[float, ...] = (1.1,) * 3,
+    relu_s: float = RELU_S,
 ) -> Captured:
-    """Return files and medians of a plain step, and of steps so many times slower."""
+    """Return files and medians of a plain step, and of steps so many times slower.
+
+    relu_s: what the op outside oneDNN takes of the verbose step.
+    """
     of_trace = Watched(traced, verbose=False).write(folder / "trace")
-    of_verbose = Watched(verbose, verbose=True).write(folder / "verbose")
+    of_verbose = Watched(verbose, verbose=True, relu_s=relu_s).write(folder / "verbose")
     return Captured(
         trace=of_trace,
         verbose=folder / "verbose" / "verbose.log",

@@ -84,6 +84,21 @@ def test_a_profile_is_of_the_plain_step_or_invalid(
         assert summary_lines(summary)[0] == f"INVALID: {summary.reasons[0]}"
 
 
+@pytest.mark.parametrize(("points", "is_valid"), [(3.0, True), (5.0, False)])
+def test_watched_runs_agree_where_the_time_goes(
+    tmp_path: Path, points: float, is_valid: bool
+) -> None:
+    files = planted(tmp_path, relu_s=RELU_S - points / 100 * STEP_S)
+    reasons = profile_of(files).summary.reasons
+    if is_valid:
+        assert reasons == ()
+    else:
+        (reason,) = reasons
+        # Of two that differ alike either may be named.
+        assert reason.endswith("under oneDNN's verbose mode: more than 4 points apart")
+        assert reason.startswith(("aten::relu took 16.7% of the step", "(in no op) took 6.7%"))
+
+
 def test_a_module_s_headroom_has_that_of_its_primitives(tmp_path: Path) -> None:
     found = scaled(tmp_path, (1.0,), (1.0,))
     modules = {line.key[0]: line for line in module_lines(found).lines}
