@@ -15,7 +15,7 @@ from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.model import Profile
 from controller.profiles.reading import open_file, read_trace
 from controller.profiles.repeating import Order, Repeats
-from controller.profiles.verbose import LogFacts, totals
+from controller.profiles.verbose import MAX_EXAMPLE, LogFacts, totals
 
 
 def import_file(path: Path, steps: int | None = None) -> Profile:
@@ -104,8 +104,8 @@ def _origin_of_log(path: Path, facts: LogFacts) -> ProfileOrigin:
 
 def _creations(facts: LogFacts) -> tuple[Creation, ...]:
     found = [
-        Creation(kind=kind, calls=total.calls, seconds=total.seconds)
-        for kind, total in facts.created.items()
+        Creation(kind=how.decode(errors="replace")[:MAX_EXAMPLE], calls=calls, seconds=seconds)
+        for how, (calls, seconds) in facts.created.items()
     ]
     return tuple(sorted(found, key=lambda creation: -creation.seconds))
 

@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from controller.profiles.repeating import Order
-from controller.profiles.verbose_columns import Executions, executions_of
+from controller.profiles.verbose_columns import MOST_S, Executions, executions_of
 
 CHUNK_BYTES = 2**21
 HEAD_BYTES = 2**16
@@ -36,19 +36,18 @@ _STARTED = re.compile(rb",(\d{6,}\.?\d*)(?:,|$)")
 _LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]+)")
 _ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]+)")
 _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d+))?")
-_CREATED = re.compile(
-    rb"[^,]*,(?:v\d+,)?(?:\d+\.?\d*,)?(?:primitive,)?create(?::(\w{1,40}))?,[cg]pu.*,"
-    rb"(\d{1,9}\.?\d{0,12}(?:e-\d\d?)?)\s*$"
-)
-"""A creation, with the cache's part in it: how it went, and milliseconds."""
 _BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}\.?\d*),")
+_CREATE = b",create"
+_ENGINES = (b"cpu", b"gpu")
+LONGEST_HEAD = 80
+"""Bytes of a line before its body, at most."""
 MOST_KINDS = 16
 """Of creations: a log that names more is damaged."""
 
 
 @dataclass(slots=True)
 class Total:
-    """All executions of one body, or all creations of a kind: how many, and seconds."""
+    """All executions of one body: how many, and seconds."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -70,7 +69,7 @@ class LogFacts:
     skipped: int = 0
     example: str | None = None
     """The first line that was skipped."""
-    created: dict[str, Total] = field(default_factory=dict)
+    created: dict[bytes, tuple[int, float]] = field(default_factory=dict)
     """How creations went (`cache_miss`, `cache_hit` …) → how many, and seconds."""
     began_s: float | None = None
     """When its first line with a timestamp was written, in seconds since the epoch."""
@@ -144,10 +143,10 @@ def _by_chunk(file: BinaryIO, facts: LogFacts) -> Iterator[Executions]:
 def _note_other(line: bytes, facts: LogFacts) -> None:
     if _OTHER.match(line):
         facts.told += 1
-        if b",info," in line:
+        if (at := line.find(_CREATE, 0, LONGEST_HEAD)) >= 0:
+            _note_creation(line, at + len(_CREATE), facts)
+        elif b",info," in line:
             _note_header(line, facts)
-        elif created := _CREATED.match(line):
-            _note_creation((created[1] or b"").decode(), float(created[2]) * 1e-3, facts)
     elif line.strip():
         facts.skip(line)
 
@@ -163,12 +162,21 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
         facts.threads = int(threads[2]) if threads[2] else None
 
 
-def _note_creation(kind: str, seconds: float, facts: LogFacts) -> None:
-    known = kind in facts.created or len(facts.created) < MOST_KINDS
-    total = facts.created.setdefault(kind if known else "other", Total())
-    total.calls += 1
-    total.seconds += seconds
-    total.least, total.most = min(total.least, seconds), max(total.most, seconds)
+def _note_creation(line: bytes, start: int, facts: LogFacts) -> None:
+    """Count a creation; of `…,create:HOW,ENGINE,…,MILLISECONDS`, start is where `:HOW` begins."""
+    end = line.find(b",", start)
+    if not line.startswith(_ENGINES, end + 1):
+        return  # why an implementation was not chosen: no time is told
+    try:
+        seconds = float(line[line.rfind(b",") + 1 :]) * 1e-3
+    except ValueError:
+        return
+    if 0 <= seconds < MOST_S:
+        how = line[start + 1 : end]
+        if how not in facts.created and len(facts.created) >= MOST_KINDS:
+            how = b"other"
+        calls, total = facts.created.get(how, (0, 0.0))
+        facts.created[how] = calls + 1, total + seconds
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
