@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,19 +18,28 @@ from agents.profiling.names import LOG, TASKS
 from controller.contracts.base import digest
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
-from controller.contracts.profile import Peaks, ProfileSummary
+from controller.contracts.profile import Peaks, ProfileOrigin, ProfileSummary
 from controller.contracts.replay import Replayed
-from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result
+from controller.contracts.result import (
+    Blame,
+    Failure,
+    Measurement,
+    Outcome,
+    Result,
+    Validity,
+)
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import ProfilePass, Progress, WorkerSpec
 from controller.platform.atomic import write_private
 from controller.profiles.assembling import under_roofline
 from controller.profiles.capturing import Captured, profile_of
+from controller.profiles.dates import date_of
 from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import write
 from controller.profiles.model import Profile
 from controller.profiles.projecting import projected, replays_of, samples_of
+from controller.profiles.validity import judged
 
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
 MAX_REPLAYED_BYTES = 2**26
@@ -43,14 +53,17 @@ class ProfiledRunner:
     workers: WorkerProcess
     peaks: Path
     """Folder of the machine's peaks, by stack and launch settings."""
+    now: Callable[[], float] = time.time
+    """Seconds since the epoch."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
+        started_s = self.now()
         outcome = await self.timed.run(spec, on_progress)
         if not spec.job.profiled or isinstance(outcome, Failure):
             return outcome
         try:
-            return await self._profile(spec, outcome, on_progress)
+            return await self._profile(spec, outcome, started_s, on_progress)
         except WorkerFault as fault:
             return fault.failure
         except ProfileUnreadable as unreadable:
@@ -61,7 +74,11 @@ class ProfiledRunner:
         return await self.timed.clean()
 
     async def _profile(
-        self, spec: WorkerSpec, plain: Result, on_progress: Callable[[Progress], None]
+        self,
+        spec: WorkerSpec,
+        plain: Result,
+        started_s: float,
+        on_progress: Callable[[Progress], None],
     ) -> Result:
         folder = Path(spec.artefact_dir)
         traced = await self._watch(spec, "trace", on_progress)
@@ -76,6 +93,8 @@ class ProfiledRunner:
         )
         # In a thread, so that the agent's event loop keeps renewing its leases.
         profile = await asyncio.to_thread(profile_of, captured)
+        profile = judged(profile, objections_of(plain, {"trace": traced, "verbose": verbose}))
+        profile = with_origin(profile, spec, plain, started_s)
         profile = with_allocators(profile, plain, traced)
         profile = await self._replay(spec, profile, on_progress)
         profile = under_roofline(profile, await self.machine_peaks(spec))
@@ -132,6 +151,36 @@ class ProfiledRunner:
         return outcome
 
 
+PLAIN = "plain run: "
+
+
+def objections_of(plain: Result, watched: Mapping[str, Result]) -> tuple[str, ...]:
+    """Return why runs of a profile are not VALID themselves: then it isn't, either."""
+    runs = {PLAIN: plain, **{f"{name} run: ": result for name, result in watched.items()}}
+    return tuple(
+        f"{name}{reason}"
+        for name, result in runs.items()
+        if result.validity is not Validity.VALID
+        for reason in result.reasons or (f"it is {result.validity}",)
+    )
+
+
+def with_origin(profile: Profile, spec: WorkerSpec, plain: Result, started_s: float) -> Profile:
+    """Return a profile that says what it is of: the cell, the device, the timed run's worker."""
+    threads = plain.environment.get("threads")
+    origin = ProfileOrigin(
+        workload=spec.job.workload,
+        stack=spec.job.stack,
+        device=spec.job.device_id,
+        date=date_of(started_s),
+        threads=threads if isinstance(threads, int) else None,
+        knobs=spec.job.knobs,
+        environment={**spec.device.facts, **plain.environment},
+    )
+    summary = profile.summary.model_copy(update={"origin": origin})
+    return replace(profile, summary=summary)
+
+
 def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
     """Note in a profile that its steps ran with another malloc than the timed ones."""
     timed, watched = (result.environment.get("malloc") for result in (plain, traced))
@@ -143,7 +192,14 @@ def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
 
 
 def with_profile(plain: Result, summary: ProfileSummary, folder: Path) -> Result:
-    """Return the timed result with its profile's summary and files."""
+    """Return the timed result with what its profile says beside.
+
+    It is INVALID if the profile is, for another reason than the timed run's own.
+    """
+    objections = [
+        f"profile: {reason}" for reason in summary.reasons if not reason.startswith(PLAIN)
+    ]
+    validity = Validity.INVALID if objections else plain.validity
     said = {
         "explained": (summary.explained, Unit.FRACTION),
         "matched": (summary.matched, Unit.FRACTION),
@@ -159,6 +215,8 @@ def with_profile(plain: Result, summary: ProfileSummary, folder: Path) -> Result
     }
     return plain.model_copy(
         update={
+            "validity": validity,
+            "reasons": (*plain.reasons, *objections),
             "metrics": {**plain.metrics, **metrics},
             "artefacts": {**plain.artefacts, "profile": str(folder)},
             "profile": summary,

@@ -12,6 +12,7 @@ from agents.backends.protocol import TrainingBackend
 from agents.profiling.names import PEAKS
 from controller.contracts.profile import Peaks
 from controller.contracts.result import Result, Validity
+from controller.profiles.dates import date_of
 
 SIZES = (1024, 1536, 2048)
 """Sizes of square matrices: large enough to use every core, small enough for caches."""
@@ -25,6 +26,7 @@ def run(backend: TrainingBackend, folder: Path, _: Path) -> Result:
     found = Peaks(
         gemm_flops={name: gemm_flops(dtype) for name, dtype in DTYPES.items()},
         copy_bytes=copy_bytes(),
+        measured_at=date_of(time.time()),
     )
     path = folder / PEAKS
     path.write_text(found.model_dump_json())

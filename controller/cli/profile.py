@@ -21,7 +21,8 @@ from controller.profiles.exports import chrome_trace, collapsed_stacks
 from controller.profiles.files import read, write
 from controller.profiles.importing import import_file
 from controller.profiles.model import Profile
-from controller.reports.profile_lines import kind_lines, module_lines, op_lines, primitive_lines
+from controller.reports.profile_lines import tables_of
+from controller.reports.profile_origin import identity_lines
 from controller.reports.profile_tables import lines_table, summary_lines
 
 app = typer.Typer(no_args_is_help=True)
@@ -39,15 +40,20 @@ Out = Annotated[
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Log or trace, plain or gzip.")],
     output: Out = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps that FILE holds. [default: those that FILE tells of]"),
+    ] = None,
     top: Top = 12,
     json: Json = False,
 ) -> None:
     """Import a oneDNN verbose log or a torch.profiler trace.
 
-    Reads logs of oneDNN 1.x to 3.x and CPU traces, of any size.
+    Reads logs of oneDNN 1.x to 3.x and the CPU's part of traces, of any size. If steps are not
+    known, times are those in all.
     """
     wall, core = time.perf_counter(), time.process_time()
-    profile = import_file(file)
+    profile = import_file(file, steps)
     wall, core = time.perf_counter() - wall, time.process_time() - core
     if output:
         _write(profile, output)
@@ -115,6 +121,8 @@ def export(
     collapsed is for flamegraph.pl and speedscope, chrome for Perfetto, benchdnn for benchdnn.
     """
     profile = read(folder)
+    for reason in profile.summary.reasons:
+        say(f"the profile is INVALID: {reason}", err=True)
     if form is Form.BENCHDNN:
         _export_batches(profile, output)
         return
@@ -182,8 +190,9 @@ def _show(profile: Profile, top: int, *, json: bool) -> None:
     if json:
         show_json(profile.summary)
         return
-    for lines_of in (op_lines, kind_lines, primitive_lines, module_lines):
-        if (found := lines_of(profile)).lines:
-            show_table(lines_table(found, top))
+    for line in identity_lines(profile.summary):
+        say(line)
+    for found in tables_of(profile):
+        show_table(lines_table(found, top))
     for line in summary_lines(profile.summary):
         say(line)

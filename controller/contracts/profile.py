@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from controller.contracts.base import Contract, Scalar
 
@@ -40,21 +43,63 @@ class Peaks(Contract):
     """Data type → floating-point operations a second of the fastest matrix product found."""
     copy_bytes: float
     """Bytes a second, read and written, of a copy larger than the caches."""
+    measured_at: str | None = None
+    """Date (ISO 8601, UTC); None in those of earlier releases."""
+
+
+class Creation(Contract):
+    """Creations of primitives that a log tells of: of all of it, not of a step."""
+
+    kind: str
+    """`cache_miss`, `cache_hit` …; empty in logs of early releases."""
+    calls: int
+    seconds: float
+
+
+class ProfileOrigin(Contract):
+    """What was profiled, where, when and under which conditions; None: nothing tells."""
+
+    file: str | None = None
+    """Name of the file it was imported from; None if it was measured here."""
+    workload: str | None = None
+    stack: str | None = None
+    device: str | None = None
+    date: str | None = None
+    """When its steps were timed, or its trace or log began; ISO 8601, UTC."""
+    threads: int | None = None
+    knobs: dict[str, Scalar] | None = None
+    """All of the cell's."""
+    environment: dict[str, Scalar | tuple[Scalar, ...] | None] = {}
+    """Facts of the device and of the worker that timed the steps: CPU, versions, malloc …"""
 
 
 class ProfileSummary(Contract):
-    """The summary of a profile; times are seconds of one training step."""
+    """What a profile comes to; seconds are those of one training step, if steps are known."""
 
-    steps: int
-    """Number of profiled steps."""
+    validity: Literal["VALID", "INVALID"] = "VALID"
+    reasons: tuple[str, ...] = ()
+    """Why it is INVALID; none if it is VALID."""
+    origin: ProfileOrigin | None = None
+    """None in those of earlier releases."""
+    steps: int | None
+    """How many were profiled; None if nothing tells steps apart: figures are those of all."""
     step_s: float | None = None
     """Median of the plain run, the reference for time."""
     traced_step_s: float | None = None
-    """Median under torch.profiler."""
+    """Median under torch.profiler, as measured; of an imported trace, the mean."""
     verbose_step_s: float | None = None
-    """Median under oneDNN's verbose mode, while ops are recorded."""
+    """Median under oneDNN's verbose mode, with ops recorded beside, as measured."""
+    scale: float | None = None
+    """What all times of ops, kernels and primitives are multiplied by: the plain step over the
+    mean of the steps they were watched in. None: they are as they were watched."""
+    threads: int = 1
+    """On which ops ran; of more than one, times are sums over threads, which may exceed a step."""
     explained: float | None = None
-    """Share of the traced steps' time that is spent in named operations."""
+    """Share of the watched steps' time that named operations spent."""
+    waiting_s: float | None = None
+    """Spent in calls that wait, for a GPU or another thread; in no op."""
+    load_s: float | None = None
+    """Loading a batch, where that is no part of the timed step; as watched."""
     onednn_s: float | None = None
     matched: float | None = None
     """Share of the primitives' time that is matched to an op and a module."""
@@ -68,6 +113,10 @@ class ProfileSummary(Contract):
     libraries: tuple[str, ...] = ()
     """Versions of oneDNN."""
     isa: str | None = None
+    created: tuple[Creation, ...] = ()
+    """Largest first; their time is in no other figure."""
+    left_out: dict[str, int] = {}
+    """Category → events of a trace that are not CPU ops, such as a GPU's kernels."""
     skipped: int = 0
     """Lines or events that could not be read."""
     example: str | None = None
@@ -75,3 +124,9 @@ class ProfileSummary(Contract):
     notes: tuple[str, ...] = ()
     top: tuple[TopPrimitive, ...] = ()
     """The largest first."""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if (self.validity == "INVALID") != bool(self.reasons):
+            raise ValueError("a profile is INVALID if, and only if, it says why")
+        return self

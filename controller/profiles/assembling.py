@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from controller.contracts.profile import Peaks, ProfileSummary, TopPrimitive
 from controller.profiles import operations
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
+from controller.profiles.parts import headroom_of, parts_of
 from controller.profiles.primitive import primitive_of
 from controller.profiles.verbose import Total
 
@@ -17,6 +18,8 @@ TOP = 12
 ABOVE = 1.1
 """Tolerated factor above a peak: a convolution may be slightly faster than the best matrix
 product."""
+ROUNDING = 1e-9
+"""Share by which sums of many floats may differ."""
 Primitives = Mapping[tuple[Place, str], Spent]
 
 
@@ -33,19 +36,14 @@ def from_totals(totals: Mapping[bytes, Total]) -> Primitives:
     }
 
 
-def kernel_rows(found: Attribution, primitives: Iterable[PrimitiveRow] = ()) -> list[KernelRow]:
-    """Return the kernels of a trace, largest first, with the seconds of their primitives."""
-    steps = max(1, len(found.steps))
-    inside: dict[Place, float] = {}
-    for row in primitives:
-        inside[row.place] = inside.get(row.place, 0.0) + row.seconds
+def kernel_rows(found: Attribution, steps: int = 1, scale: float = 1.0) -> list[KernelRow]:
+    """Return the kernels of a trace of some steps, largest first, their times scaled."""
     rows = [
         KernelRow(
             place=place,
             calls=spent.calls / steps,
-            self_s=spent.self_s / steps,
-            total_s=spent.total_s / steps,
-            primitive_s=inside.get(place, 0.0),
+            self_s=spent.self_s / steps * scale,
+            total_s=spent.total_s / steps * scale,
             flops=operations.flops(place.kernel, place.dims, place.values),
             bytes=operations.input_bytes(place.kernel, place.dims, place.dtypes),
         )
@@ -54,9 +52,39 @@ def kernel_rows(found: Attribution, primitives: Iterable[PrimitiveRow] = ()) -> 
     return sorted(rows, key=lambda row: -row.self_s)
 
 
-def primitive_rows(found: Primitives, steps: int) -> tuple[list[PrimitiveRow], int]:
-    """Return the primitives, largest first, and the number of executions that could not be
-    parsed."""
+def nested(
+    kernels: Iterable[KernelRow], primitives: Iterable[PrimitiveRow]
+) -> tuple[list[KernelRow], list[PrimitiveRow], float]:
+    """Return kernels that know the time of their primitives, primitives, and seconds cut off.
+
+    A primitive takes no more than the kernel that it ran in: what is above (clocks differ, or it
+    ran beside others) is cut off, so that parts come to the time of the whole.
+    """
+    own = {row.place: row.self_s for row in kernels}
+    told: dict[Place, float] = {}
+    for primitive in primitives:
+        told[primitive.place] = told.get(primitive.place, 0.0) + primitive.seconds
+    inside = {place: min(seconds, own.get(place, 0.0)) for place, seconds in told.items()}
+    shares = {place: inside[place] / seconds if seconds else 1.0 for place, seconds in told.items()}
+    fitting = [
+        row
+        if shares[row.place] == 1.0
+        else replace(
+            row, seconds=row.seconds * shares[row.place], least_s=row.least_s * shares[row.place]
+        )
+        for row in primitives
+    ]
+    with_inside = [replace(row, primitive_s=inside.get(row.place, 0.0)) for row in kernels]
+    return with_inside, fitting, sum(told.values()) - sum(inside.values())
+
+
+def primitive_rows(
+    found: Primitives, steps: int, scale: float = 1.0
+) -> tuple[list[PrimitiveRow], int]:
+    """Return the primitives, largest first, and how many executions could not be understood.
+
+    scale: what their times are multiplied by.
+    """
     rows, strange = [], 0
     for (place, body), spent in found.items():
         primitive = primitive_of(body)
@@ -80,8 +108,8 @@ def primitive_rows(found: Primitives, steps: int) -> tuple[list[PrimitiveRow], i
                 parameters=primitive.parameters,
                 body=body,
                 calls=spent.calls / steps,
-                seconds=spent.total_s / steps,
-                least_s=spent.least_s,
+                seconds=spent.total_s / steps * scale,
+                least_s=spent.least_s * scale,
                 flops=primitive.flops(),
                 bytes=primitive.bytes(),
             )
@@ -90,14 +118,16 @@ def primitive_rows(found: Primitives, steps: int) -> tuple[list[PrimitiveRow], i
 
 
 def summarised(
-    summary: ProfileSummary, kernels: list[KernelRow], primitives: list[PrimitiveRow]
+    summary: ProfileSummary, kernels: Sequence[KernelRow], primitives: Sequence[PrimitiveRow]
 ) -> Profile:
     """Return the profile with a summary of its rows."""
+    waiting_s = sum(row.self_s for row in kernels if row.place.waits)
     onednn_s = sum(row.seconds for row in primitives)
     matched_s = sum(row.seconds for row in primitives if row.place.op and row.place.module)
     has_places = any(row.place.op for row in primitives)
     told = summary.model_copy(
         update={
+            "waiting_s": waiting_s or None,
             "onednn_s": onednn_s if primitives else None,
             "matched": matched_s / onednn_s if onednn_s and has_places else None,
             "top": tuple(top_primitives(primitives)),
@@ -157,23 +187,31 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
         )
         for row in profile.kernels
     ]
-    spare = [(r.seconds, r.calls, r.attainable_s) for r in primitives]
-    spare += [(r.self_s, r.calls, r.attainable_s) for r in kernels]
-    headroom_s = sum(max(0.0, s - calls * best) for s, calls, best in spare if best is not None)
-    notes = (*profile.summary.notes, *_above_roof(primitives, peaks))
-    summary = profile.summary.model_copy(
-        update={"headroom_s": headroom_s, "peaks": peaks, "notes": notes}
-    )
-    return Profile(summary, tuple(kernels), tuple(primitives))
+    whole = replace(profile, kernels=tuple(kernels), primitives=tuple(primitives))
+    headroom_s = headroom_of(parts_of(whole))
+    notes = [*profile.summary.notes, *_above_roof(primitives, profile.summary.scale, peaks)]
+    step_s = profile.summary.step_s
+    if headroom_s is not None and step_s is not None:
+        if headroom_s > step_s * (1 + ROUNDING):
+            notes.append("headroom is left out: as a sum over threads it is more than the step")
+            headroom_s = None
+        else:
+            headroom_s = min(headroom_s, step_s)
+    told = {"headroom_s": headroom_s, "peaks": peaks, "notes": tuple(notes)}
+    return replace(whole, summary=profile.summary.model_copy(update=told))
 
 
-def _above_roof(primitives: Iterable[PrimitiveRow], peaks: Peaks) -> Iterator[str]:
-    """Yield a note if primitives are faster than the measured peaks, which may then be
-    disturbed."""
+def _above_roof(
+    primitives: Iterable[PrimitiveRow], scale: float | None, peaks: Peaks
+) -> Iterator[str]:
+    """Yield a note if primitives are faster than peaks that were measured, maybe in the noise.
+
+    scale: of their times, which are judged as they were watched.
+    """
     best: dict[str, float] = {}
     for row in primitives:
         if row.flops and row.seconds:
-            rate = row.flops * row.calls / row.seconds
+            rate = row.flops * row.calls / row.seconds * (scale or 1.0)
             best[row.dtype] = max(best.get(row.dtype, 0.0), rate)
     for dtype, rate in best.items():
         if (peak := peaks.gemm_flops.get(dtype)) and rate > ABOVE * peak:

@@ -4,9 +4,10 @@ An *op* is the outermost named operation of the framework, a *kernel* each opera
 its own time. Annotations, Python functions, autograd's engine and compiled regions are not ops:
 time that is only in them stays unexplained.
 
-A backward op belongs to the module of the forward op that created its autograd node; torch gives
-both the same sequence number. Executions of primitives may come as events of category `onednn`,
-each placed at the middle of its time: it belongs to the kernel that runs then.
+The module of a backward op is that of the forward op whose autograd node it runs: torch numbers
+both alike. A call that waits (waiting.py) is in no op, whatever it was called by: its time is no
+work. Executions of primitives may come as events of category `onednn`, each at the time of
+its middle: it belongs to the kernel that runs then.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from controller.profiles.marks import MODULE, PHASE, STEP
-from controller.profiles.model import Place
+from controller.profiles.model import LOAD, Place
 from controller.profiles.trace import Event
+from controller.profiles.waiting import is_wait
 
 ENGINE = "autograd::engine::evaluate_function: "
 PRIMITIVE = "onednn"
@@ -25,7 +27,7 @@ PRIMITIVE = "onednn"
 _PHASE_OF = {
     ENGINE: "backward",
     "Optimizer.": "optimizer",
-    "enumerate(DataLoader": "load",
+    "enumerate(DataLoader": LOAD,
 }
 _TORCH_MODULE = "nn.Module: "
 _COMPILED = ("Torch-Compiled Region", "CompiledFunction")
@@ -61,6 +63,17 @@ class Attribution:
 
     named: dict[int, float] = field(default_factory=dict)
     """Thread → own seconds of its named operations."""
+    marked: bool = True
+    """The trace tells steps apart."""
+    began_s: float = 0.0
+    """When its first event did."""
+    load_s: float = 0.0
+    """Loading batches, where that is no part of the steps."""
+
+    @property
+    def threads(self) -> int:
+        """Return on how many threads named operations ran; at least one."""
+        return max(1, len(self.named))
 
     @property
     def explained(self) -> float:
@@ -78,15 +91,20 @@ class _Frame:
 
     event: Event
     end_s: float
+    seconds: float
+    """Those before the end of what it is in, which are all unless clocks differ."""
     place: Place
     in_step: bool
     inside_s: float = 0.0
     """Seconds of the events directly inside it."""
 
 
-def attribute(found: Iterable[Event]) -> Attribution:
-    """Return the attribution of events, given in the order of their starts."""
-    folding = _Folding()
+def attribute(found: Iterable[Event], *, load_apart: bool = False) -> Attribution:
+    """Fold events into what they come to, in the order of their starts.
+
+    load_apart: loading a batch is no part of a step, and left out of all but `load_s`.
+    """
+    folding = _Folding(load_apart=load_apart)
     for event in found:
         folding.take(event)
     return folding.finish()
@@ -95,8 +113,11 @@ def attribute(found: Iterable[Event]) -> Attribution:
 class _Folding:
     """The stacks of open events of all threads, and the attribution so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, load_apart: bool) -> None:
         self.result = Attribution()
+        self._load_apart = load_apart
+        self._load_s = 0.0
+        """In the step that is under way."""
         self._stacks: dict[int, list[_Frame]] = {}
         self._modules: dict[int, str] = {}
         """Sequence number → module of the forward op that created the node."""
@@ -113,13 +134,16 @@ class _Folding:
             self.result.disordered += 1
             self.result.example = self.result.example or event.name
             return
-        self._end_before(stack, event.start_s)
+        self._make_way(stack, event)
         if event.name.startswith(STEP):
             self._begin_step()
         parent = stack[-1] if stack else None
+        end_s = event.start_s + event.seconds
+        left_s = parent.end_s - event.start_s if parent else event.seconds
         frame = _Frame(
             event,
-            event.start_s + event.seconds,
+            min(end_s, parent.end_s) if parent else end_s,
+            min(event.seconds, left_s),
             self._place(event, parent.place if parent else Place()),
             in_step=event.name.startswith(STEP)
             or (parent.in_step if parent else self._in_step(event)),
@@ -137,14 +161,17 @@ class _Folding:
             self.result.outside += sum(spent.calls for spent in self.result.kernels.values())
             self.result.kernels.clear()
             self.result.named.clear()
+            self.result.load_s = self._load_s = 0.0
 
     def finish(self) -> Attribution:
         """Return the attribution of all events."""
         for stack in self._stacks.values():
             self._end_before(stack, float("inf"))
+        self.result.marked = self._step is not None
+        self.result.began_s = self._first_s
         if self._step is None and self._last_s:
             # The trace doesn't mark steps: it counts as one step.
-            self.result.steps.append(self._last_s - self._first_s)
+            self.result.steps.append(self._last_s - self._first_s - self.result.load_s)
         return self.result
 
     def _in_step(self, event: Event) -> bool:
@@ -158,13 +185,18 @@ class _Folding:
             return
         stack = self._stacks[self._step.event.thread]
         self._end_before(stack, middle)
-        kernel = stack[-1] if stack else self._step
-        spent = self.result.primitives.setdefault((kernel.place, event.name), Spent())
+        place = _spent_at(stack[-1] if stack else self._step)
+        if self._is_apart(place):
+            self.result.outside += 1
+            return
+        spent = self.result.primitives.setdefault((place, event.name), Spent())
         _add(spent, event.seconds, event.seconds)
 
     def _place(self, event: Event, parent: Place) -> Place:
         """Return the place of an event inside `parent`."""
         place = replace(parent, kernel="", dims="", strides="", dtypes="", values="")
+        if is_wait(event.category, event.name):
+            return replace(place, op="", kernel=_without_address(event.name))
         if event.category != "cpu_op" or _is_catch_all(event.name):
             return self._annotated(event, place)
         return replace(
@@ -201,26 +233,53 @@ class _Folding:
         self._modules[event.sequence] = place.module
         return place.module
 
+    def _make_way(self, stack: list[_Frame], event: Event) -> None:
+        """End what an event is not in: it is in what runs at its middle, as clocks are rounded."""
+        middle_s = event.start_s + event.seconds / 2
+        while stack and stack[-1].end_s <= middle_s:
+            frame = stack[-1]
+            frame.seconds -= max(0.0, frame.end_s - event.start_s)
+            frame.end_s = min(frame.end_s, event.start_s)
+            self._end_before(stack, event.start_s)
+
     def _end_before(self, stack: list[_Frame], now_s: float) -> None:
         while stack and stack[-1].end_s <= now_s:
             frame = stack.pop()
             if stack:
-                stack[-1].inside_s += frame.event.seconds
+                stack[-1].inside_s += frame.seconds
             self._ended(frame)
 
     def _ended(self, frame: _Frame) -> None:
         if not frame.in_step:
             self.result.outside += 1
             return
+        place = _spent_at(frame)
+        own_s = max(0.0, frame.seconds - frame.inside_s)
+        if self._is_apart(place):
+            self.result.load_s += own_s
+            self._load_s += own_s
+            return
         if frame.event.name.startswith(STEP):
-            self.result.steps.append(frame.event.seconds)
-        place = frame.place if frame.place.kernel else replace(frame.place, op="")
+            self.result.steps.append(frame.seconds - self._load_s)
+            self._load_s = 0.0
         spent = self.result.kernels.setdefault(place, Spent())
-        own_s = max(0.0, frame.event.seconds - frame.inside_s)
-        _add(spent, own_s, frame.event.seconds)
+        _add(spent, own_s, frame.seconds)
         if place.op:
             thread = frame.event.thread
             self.result.named[thread] = self.result.named.get(thread, 0.0) + own_s
+
+    def _is_apart(self, place: Place) -> bool:
+        return self._load_apart and place.phase == LOAD
+
+
+def _spent_at(frame: _Frame) -> Place:
+    """Return where a frame's own time is: in its op only while a kernel of it runs."""
+    return frame.place if frame.place.kernel else replace(frame.place, op="")
+
+
+def _without_address(name: str) -> str:
+    """Return a call's name without the object of Python's that it was made on."""
+    return name.partition(" object at ")[0]
 
 
 def _is_catch_all(name: str) -> bool:

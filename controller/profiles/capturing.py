@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.assembling import kernel_rows, primitive_rows, summarised
+from controller.profiles.assembling import kernel_rows, nested, primitive_rows, summarised
 from controller.profiles.attribution import PRIMITIVE
 from controller.profiles.model import Profile
-from controller.profiles.reading import read_trace
+from controller.profiles.reading import TraceRead, read_trace
 from controller.profiles.trace import Event
+from controller.profiles.validity import drift, judged, objections
 from controller.profiles.verbose import LogFacts, executions, started_s
 
 NOISE = 0.1
 """Share by which medians of a few steps may differ on a quiet machine."""
+MOST_CUT = 0.01
+"""Share of a step by which clocks of oneDNN and torch.profiler may differ in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,35 +38,69 @@ class Captured:
 
 
 def profile_of(captured: Captured) -> Profile:
-    """Return the profile from all files; raises ProfileUnreadable."""
-    traced = read_trace(captured.trace)
+    """Read all and bring it together; raises ProfileUnreadable.
+
+    Ops, kernels and primitives are those of one run, the verbose one, so that their times are parts
+    of one another. They are scaled so that the watched steps take as long as the plain one. The
+    trace without oneDNN's verbose mode says whether that mode changed the step.
+    """
+    traced = read_trace(captured.trace, load_apart=True)
     facts = LogFacts()
     with captured.verbose.open("rb") as log:
-        verbose = read_trace(captured.verbose_trace, beside=_executions(log, facts))
-    found = verbose.found
-    primitives, strange = primitive_rows(found.primitives, max(1, len(found.steps)))
+        verbose = read_trace(
+            captured.verbose_trace, beside=_executions(log, facts), load_apart=True
+        )
+    found, count = verbose.found, len(verbose.found.steps)
+    scale = captured.step_s * count / total if (total := sum(found.steps)) else 1.0
+    primitives, strange = primitive_rows(found.primitives, count, scale)
+    kernels, primitives, cut_s = nested(kernel_rows(found, count, scale), primitives)
     summary = ProfileSummary(
-        steps=len(traced.found.steps),
+        steps=count,
         step_s=captured.step_s,
         traced_step_s=captured.traced_step_s,
         verbose_step_s=captured.verbose_step_s,
-        explained=traced.found.explained,
+        scale=scale,
+        threads=found.threads,
+        explained=found.explained,
+        load_s=found.load_s / count or None,
         libraries=tuple(facts.libraries),
         isa=facts.isa,
+        left_out=dict(verbose.facts.left_out),
         skipped=facts.skipped + strange + traced.skipped + verbose.skipped,
         example=facts.example or traced.example or verbose.example,
-        notes=(*_notes(captured), *traced.notes, *verbose.notes),
+        notes=(*_notes(captured, cut_s), *traced.notes, *verbose.notes, *facts.notes),
     )
-    return summarised(summary, kernel_rows(traced.found, primitives), primitives)
+    profile = summarised(summary, kernels, primitives)
+    return judged(profile, tuple(_objections(captured, traced, verbose)))
 
 
-def _notes(captured: Captured) -> Iterator[str]:
-    """Yield notes on doubtful figures, such as a traced step that is faster than a timed one."""
+def _objections(captured: Captured, traced: TraceRead, verbose: TraceRead) -> Iterator[str]:
+    medians = {
+        "alone": captured.step_s,
+        "under torch.profiler": captured.traced_step_s,
+        "under oneDNN's verbose mode": captured.verbose_step_s,
+    }
+    _, *watched = medians
+    found = (traced.found.steps, verbose.found.steps)
+    yield from objections(medians, dict(zip(watched, found, strict=True)))
+    yield from drift(traced.found, verbose.found)
+
+
+def _notes(captured: Captured, cut_s: float) -> Iterator[str]:
+    """Yield what makes the figures less sure: watching a step never makes it faster.
+
+    cut_s: of primitives, beyond the kernels around them.
+    """
     quickest_s = min(captured.traced_step_s, captured.verbose_step_s)
     if quickest_s < (1 - NOISE) * captured.step_s:
         yield (
             f"the machine was not quiet: a watched step took {quickest_s:.4g} s, a timed one "
             f"{captured.step_s:.4g} s; efficiency and overhead are off by as much"
+        )
+    if cut_s > MOST_CUT * captured.step_s:
+        yield (
+            f"{cut_s * 1e3:.4g} ms of primitives are left out: they took longer than the kernels "
+            "that they ran in, as when they run beside each other"
         )
 
 

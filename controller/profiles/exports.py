@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from controller.profiles.model import PHASES, Place, Profile
+from controller.profiles.model import PHASES, Place, PrimitiveRow, Profile
+from controller.profiles.parts import UNEXPLAINED, WAITING, parts_of
 
-UNEXPLAINED = "(in no op)"
 GRID_US = 1 / 8
 """Times of a trace are multiples of this, because viewers nest frames by comparing sums: Perfetto
 in whole nanoseconds, speedscope in floats, and both sums are exact. A frame ends one unit before
@@ -54,19 +54,20 @@ def chrome_trace(profile: Profile) -> str:
 
 
 def _stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
-    """Yield every stack with its seconds in a step; a kernel's time is without its primitives'."""
-    for kernel in profile.kernels:
-        own_s = max(0.0, kernel.self_s - kernel.primitive_s)
-        yield _frames(kernel.place), own_s
-    for row in profile.primitives:
-        name = " ".join(filter(None, (row.primitive, row.direction, row.implementation)))
-        yield [*_frames(row.place), name, row.problem], row.seconds
+    """Yield every stack with its seconds in a step."""
+    for part in parts_of(profile):
+        frames = _frames(part.row.place)
+        if isinstance(row := part.row, PrimitiveRow):
+            name = " ".join(filter(None, (row.primitive, row.direction, row.implementation)))
+            frames += [name, row.problem]
+        yield frames, part.seconds
 
 
 def _frames(place: Place) -> list[str]:
     modules = place.module.split(".") if place.module else []
     kernel = [place.kernel] if place.kernel and place.kernel != place.op else []
-    return [place.phase or "step", *modules, place.op or UNEXPLAINED, *kernel]
+    op = WAITING if place.waits else place.op or UNEXPLAINED
+    return [place.phase or "step", *modules, op, *kernel]
 
 
 def _phase_number(phase: str) -> int:

@@ -1,4 +1,7 @@
-"""The files of a profile: `kernels.parquet`, `primitives.parquet` and `profile.json`."""
+"""A profile in a folder: `kernels.parquet`, `primitives.parquet` and `profile.json`.
+
+Each table carries the summary, too, under METADATA: what it is of, and whether it is VALID.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ from controller.profiles.model import (
 
 Found = TypeVar("Found")
 MAX_SUMMARY_BYTES = 2**24
+METADATA = b"benchfarm.profile"
+"""Key of the summary in the metadata of a table."""
 KERNELS, PRIMITIVES, SUMMARY = "kernels.parquet", "primitives.parquet", "profile.json"
 
 _PLACE = [(field.name, pa.string()) for field in fields(Place)]
@@ -60,6 +65,7 @@ PRIMITIVE_SCHEMA = pa.schema(
 def write(profile: Profile, folder: Path) -> None:
     """Write a profile into a new or existing folder; raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
+    said = {METADATA: profile.summary.model_dump_json().encode()}
     kernels = [_flat(row, _KERNEL) for row in profile.kernels]
     primitives = [
         _flat(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE)) | {n: row.parameters.get(n) for n in PARAMETERS}
@@ -69,7 +75,7 @@ def write(profile: Profile, folder: Path) -> None:
         (KERNELS, kernels, KERNEL_SCHEMA),
         (PRIMITIVES, primitives, PRIMITIVE_SCHEMA),
     ):
-        table = pa.Table.from_pylist(rows, schema=schema)
+        table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(said)
         pq.write_table(table, folder / name, write_page_checksum=True)
     (folder / SUMMARY).write_text(profile.summary.model_dump_json(indent=2) + "\n")
 

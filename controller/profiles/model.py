@@ -12,7 +12,8 @@ PARAMETERS = (
 )
 """Numbers of a problem with a column of their own, by oneDNN's names."""
 
-PHASES = ("load", "forward", "loss", "backward", "optimizer")
+LOAD = "load"
+PHASES = (LOAD, "forward", "loss", "backward", "optimizer")
 """Phases of a training step, in their order."""
 
 
@@ -24,15 +25,20 @@ class Place:
     """One of PHASES; empty between them."""
     module: str = ""
     op: str = ""
-    """The outermost operation of the framework; empty outside any."""
+    """The outermost operation of the framework; empty outside any, and while it waits."""
     kernel: str = ""
-    """The operation that ran, which may be the op itself."""
+    """The operation that ran, which may be the outermost itself; without an op, what waits."""
     dims: str = ""
     """Sizes of its inputs as JSON; the next three are JSON, too."""
     strides: str = ""
     dtypes: str = ""
     values: str = ""
     """Inputs that are not tensors."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the time here is spent waiting, for a GPU or another thread."""
+        return bool(self.kernel) and not self.op
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +62,7 @@ class KernelRow:
     self_s: float
     total_s: float
     primitive_s: float = 0.0
-    """Seconds of its primitives, in the verbose run."""
+    """Of its primitives: a part of `self_s`."""
     flops: float | None = None
     """FLOPs of one call, if the kernel is a matrix product or a convolution."""
     bytes: float | None = None

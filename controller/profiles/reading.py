@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from heapq import merge
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from controller.profiles.attribution import Attribution, attribute
-from controller.profiles.trace import OPS, PYTHON, Event, TraceFacts, events
+from controller.profiles.trace import OPS, PYTHON, RUNTIME, Event, TraceFacts, events
 
 _GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 2**20
@@ -39,25 +39,34 @@ class TraceRead:
     def notes(self) -> tuple[str, ...]:
         """Return notes on doubtful figures."""
         late = self.found.disordered
+        counts = sorted(self.facts.left_out.items(), key=lambda item: -item[1])
+        left_out = ", ".join(f"{count:,} {category}" for category, count in counts)
         told = {
+            f"left out of {self.name}, which is read for what ran on CPUs: {left_out}": left_out,
             f"{self.name} ends in the middle of the trace": self.facts.torn,
             f"{late} events of {self.name} are out of order, and left out": late,
         }
         return tuple(note for note, is_so in told.items() if is_so)
 
 
-def read_trace(path: Path, beside: Iterable[Event] = ()) -> TraceRead:
+def read_trace(path: Path, beside: Iterable[Event] = (), *, load_apart: bool = False) -> TraceRead:
     """Read a trace as a stream, merged with other events; raises ProfileUnreadable and OSError.
 
     torch writes Python functions after all ops, so the file is then read at two places at a time.
+    Calls of a GPU's runtime are in no order: those that wait are read before, and sorted.
+    load_apart: loading a batch is no part of a step.
     """
     facts = TraceFacts()
-    kinds = [OPS, PYTHON] if _has(path, b'"python_function"') else [OPS]
+    seen = _words_in(path, [f'"{kind}"'.encode() for kind in (*PYTHON, *RUNTIME)])
+    kinds = [OPS, PYTHON] if f'"{PYTHON[0]}"'.encode() in seen else [OPS]
     with ExitStack() as files:
-        streams = [
+        streams: list[Iterable[Event]] = [
             events(files.enter_context(open_file(path)), facts, str(path), kind) for kind in kinds
         ]
-        found = attribute(merge(*streams, beside, key=_order))
+        if any(f'"{kind}"'.encode() in seen for kind in RUNTIME):
+            with open_file(path) as file:
+                streams.append(sorted(events(file, facts, str(path), RUNTIME), key=_order))
+        found = attribute(merge(*streams, beside, key=_order), load_apart=load_apart)
     return TraceRead(path.name, found, facts)
 
 
@@ -74,11 +83,13 @@ def _order(event: Event) -> tuple[float, float]:
     return event.start_s, -event.seconds
 
 
-def _has(path: Path, word: bytes) -> bool:
-    rest = b""
+def _words_in(path: Path, words: Sequence[bytes]) -> frozenset[bytes]:
+    """Return which of some words a file holds."""
+    rest, missing = b"", set(words)
+    longest = max(map(len, words))
     with open_file(path) as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            if word in (seen := rest + chunk):
-                return True
-            rest = seen[-len(word) :]
-    return False
+        while missing and (chunk := file.read(_CHUNK_BYTES)):
+            seen = rest + chunk
+            missing = {word for word in missing if word not in seen}
+            rest = seen[-longest:]
+    return frozenset(words) - missing

@@ -1,17 +1,19 @@
-"""Chrome traces of torch.profiler on CPUs, read as a stream."""
+"""Chrome traces of torch.profiler, read as a stream: what ran on CPUs."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import ijson
 
 from controller.contracts.documents import DocumentRefused, JsonGuard, shown_json
+from controller.profiles import waiting
 from controller.profiles.errors import ProfileUnreadable
 
 HEAD_BYTES = 64 * 2**10
@@ -22,8 +24,13 @@ Kind = tuple[str | None, ...]
 """Categories of events."""
 OPS: Kind = ("cpu_op", "user_annotation", None)
 """None: events without a category, which are broken."""
-PYTHON: Kind = ("python_function",)
+PYTHON: Kind = (waiting.PYTHON,)
 """Only with `with_stack=True`; written after all other events."""
+RUNTIME: Kind = waiting.RUNTIME
+"""There with a GPU, after all ops and in any order; only those that wait are read."""
+MOST_CATEGORIES = 32
+RECORDING = "Trace"
+"""Category of the profiler's own span, which is no event of the program."""
 NO_SEQUENCE = 2**63
 """Sequence numbers from here on belong to nodes without a forward op, such as AccumulateGrad."""
 
@@ -55,10 +62,18 @@ class TraceFacts:
     """Facts about a trace besides its events; complete once the last event is read."""
 
     events: int = 0
+    """Of ops, annotations and Python."""
     skipped: int = 0
     example: str | None = None
     torn: bool = False
     """Whether the file is truncated."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Category → events that lasted, and that nothing here reads: a GPU's kernels and copies."""
+
+    def leave_out(self, category: str) -> None:
+        """Count an event that is left out, by its category or, of very many, together."""
+        known = category in self.left_out or len(self.left_out) < MOST_CATEGORIES
+        self.left_out[category if known else "other"] += 1
 
 
 class GuardedJson:
@@ -89,18 +104,20 @@ def events(file: BinaryIO, facts: TraceFacts, source: str, kind: Kind) -> Iterat
         for record in found:
             event = _event(record, base_s, kind)
             if event:
-                facts.events += 1
+                facts.events += kind != RUNTIME
                 yield event
             elif _should_be_one(record, kind):
                 facts.skipped += 1
                 facts.example = facts.example or shown_json(record, MAX_EXAMPLE)
+            elif category := _left_out(record, kind):
+                facts.leave_out(category)
     except DocumentRefused as error:
         raise _unreadable(source, str(error)) from error
     except ijson.JSONError as error:
-        if not facts.events:
+        if not facts.events and kind != RUNTIME:
             raise _unreadable(source, f"broken JSON: {error}") from error
         facts.torn = True
-    if not facts.events:
+    if not facts.events and kind != RUNTIME:
         raise _unreadable(source, "it has no events of torch.profiler's CPU ops")
 
 
@@ -131,6 +148,8 @@ def _event(
     try:
         if record["cat"] is None or record["cat"] not in kind:
             return None
+        if kind == RUNTIME and not waiting.is_wait(record["cat"], str(record["name"])):
+            return None
         sequence = args.get("Sequence number")
         return Event(
             name=str(record["name"]),
@@ -160,7 +179,20 @@ def _should_be_one(record: Any, kind: Kind) -> bool:  # noqa: ANN401 - any JSON
     kind."""
     if not isinstance(record, dict):
         return None in kind
+    if kind == RUNTIME and not waiting.is_wait(str(record.get("cat")), str(record.get("name"))):
+        return False
     return record.get("ph") == "X" and record.get("cat") in kind
+
+
+def _left_out(record: Any, kind: Kind) -> str | None:  # noqa: ANN401 - any JSON
+    """Return the category of what lasted and is no event of any kind; of a runtime's, in turn."""
+    if not isinstance(record, dict) or record.get("ph") != "X":
+        return None
+    category = str(record.get("cat"))[:40]
+    if category in RUNTIME:
+        return category if kind == RUNTIME else None
+    read = (*PYTHON, RECORDING)
+    return category if kind == OPS and category not in read else None
 
 
 def _text(args: dict[str, Any], name: str) -> str:

@@ -19,9 +19,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from controller.profiles.verbose_columns import Executions, executions_of
+from controller.profiles.repeating import Order
+from controller.profiles.verbose_columns import MOST_S, Executions, executions_of
 
 CHUNK_BYTES = 2**21
+HEAD_BYTES = 2**16
 MAX_EXAMPLE = 160
 """Characters kept of a skipped line."""
 
@@ -34,6 +36,23 @@ _STARTED = re.compile(rb",(\d{6,}\.?\d*)(?:,|$)")
 _LIBRARY = re.compile(rb",info,(?:oneDNN|DNNL|Intel MKL-DNN) v([\w.]+)")
 _ISA = re.compile(rb",info,(?:cpu,isa:|Detected ISA is )([^\r\n]+)")
 _THREADS = re.compile(rb",info,cpu,runtime:(\w+)(?:,nthr:(\d+))?")
+_BEGAN = re.compile(rb"_verbose,(?:v\d+,)?(\d{9,16}\.?\d*),")
+_CREATE = b",create"
+_ENGINES = (b"cpu", b"gpu")
+LONGEST_HEAD = 80
+"""Bytes of a line before its body, at most."""
+MOST_KINDS = 16
+"""Of creations: a log that names more is damaged."""
+
+
+@dataclass(slots=True)
+class Total:
+    """The number and the seconds of all executions of one body."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    least: float = float("inf")
+    most: float = 0.0
 
 
 @dataclass(slots=True)
@@ -50,6 +69,18 @@ class LogFacts:
     skipped: int = 0
     example: str | None = None
     """The first line that was skipped."""
+    created: dict[bytes, tuple[int, float]] = field(default_factory=dict)
+    """How creations went (`cache_miss`, `cache_hit` …) → how many, and seconds."""
+    began_s: float | None = None
+    """When its first line with a timestamp was written, in seconds since the epoch."""
+    torn: bool = False
+    """It ends in the middle of a line."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what makes the figures less sure."""
+        said = "the log ends in the middle of a line: its last line is cut off, and maybe its time"
+        return (said,) if self.torn else ()
 
     def skip(self, line: bytes) -> None:
         """Count a line that is not understood."""
@@ -74,20 +105,20 @@ def started_s(head: bytes) -> float | None:
     return float(found[1]) * 1e-3 if found else None
 
 
-@dataclass(slots=True)
-class Total:
-    """The number and the seconds of all executions of one body."""
+def totals(
+    file: BinaryIO,
+    facts: LogFacts,
+    order: Order | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> dict[bytes, Total]:
+    """Add up the executions of each body: the way through a log of any size.
 
-    calls: int = 0
-    seconds: float = 0.0
-    least: float = float("inf")
-    most: float = 0.0
-
-
-def totals(file: BinaryIO, facts: LogFacts, chunk_bytes: int = CHUNK_BYTES) -> dict[bytes, Total]:
-    """Return the total of each body; works for logs of any size."""
+    order: keeps which body each has.
+    """
     found: dict[bytes, Total] = {}
     for chunk in _by_chunk(file, facts, chunk_bytes):
+        if order is not None:
+            order.add(chunk.bodies, chunk.which)
         many = len(chunk.bodies)
         least, most = np.full(many, np.inf), np.zeros(many)
         np.minimum.at(least, chunk.which, chunk.seconds)
@@ -107,6 +138,9 @@ def _by_chunk(
     file: BinaryIO, facts: LogFacts, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Executions]:
     for chunk in _whole_lines(file, chunk_bytes):
+        facts.torn = not chunk.endswith(b"\n")
+        if facts.began_s is None and (began := _BEGAN.search(chunk, 0, HEAD_BYTES)):
+            facts.began_s = float(began[1]) * 1e-3
         found = executions_of(chunk)
         for line in found.others():
             _note_other(line, facts)
@@ -116,7 +150,9 @@ def _by_chunk(
 def _note_other(line: bytes, facts: LogFacts) -> None:
     if _OTHER.match(line):
         facts.told += 1
-        if b",info," in line:
+        if (at := line.find(_CREATE, 0, LONGEST_HEAD)) >= 0:
+            _note_creation(line, at + len(_CREATE), facts)
+        elif b",info," in line:
             _note_header(line, facts)
     elif line.strip():
         facts.skip(line)
@@ -131,6 +167,23 @@ def _note_header(line: bytes, facts: LogFacts) -> None:
     elif threads := _THREADS.search(line):
         facts.runtime = threads[1].decode()
         facts.threads = int(threads[2]) if threads[2] else None
+
+
+def _note_creation(line: bytes, start: int, facts: LogFacts) -> None:
+    """Count a creation; of `…,create:HOW,ENGINE,…,MILLISECONDS`, start is where `:HOW` begins."""
+    end = line.find(b",", start)
+    if not line.startswith(_ENGINES, end + 1):
+        return  # why an implementation was not chosen: no time is told
+    try:
+        seconds = float(line[line.rfind(b",") + 1 :]) * 1e-3
+    except ValueError:
+        return
+    if 0 <= seconds < MOST_S:
+        how = line[start + 1 : end]
+        if how not in facts.created and len(facts.created) >= MOST_KINDS:
+            how = b"other"
+        calls, total = facts.created.get(how, (0, 0.0))
+        facts.created[how] = calls + 1, total + seconds
 
 
 def _whole_lines(file: BinaryIO, chunk_bytes: int) -> Iterator[bytes]:

@@ -1,28 +1,37 @@
-"""Sums over a profile's rows: by op, by primitive, by module. Pure."""
+"""A profile's rows added up for people: by op, by primitive, by module. Pure.
+
+Every table adds up the same parts of a step, so that all of them come to the same time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import KernelRow, PrimitiveRow, Profile
+from controller.profiles.parts import (
+    UNEXPLAINED,
+    WAITING,
+    Part,
+    Row,
+    headroom_of,
+    parts_of,
+)
 
-UNEXPLAINED = "(in no op)"
 NO_MODULE = "(in no module)"
-Row = KernelRow | PrimitiveRow
-RowType = TypeVar("RowType", KernelRow, PrimitiveRow, Row)
+OUTSIDE = "(outside oneDNN)"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sum over rows; times are seconds of a step."""
+    """Some parts together; seconds are those of a step, if steps are known."""
 
     key: tuple[str, ...]
     calls: float
     seconds: float
     share: float
-    """Share of the time of all lines."""
+    """Of the seconds of all parts of the profile."""
     efficiency: float | None
     """Time when replayed alone / measured time."""
     headroom_s: float | None
@@ -33,46 +42,80 @@ class Line:
 class Lines:
     """A table: the headings of its keys, and its lines, largest first."""
 
+    name: str
     title: str
     headings: tuple[str, ...]
     lines: Sequence[Line]
 
 
+def tables_of(profile: Profile) -> list[Lines]:
+    """Return all tables of a profile that have lines."""
+    made = (op_lines, kind_lines, primitive_lines, module_lines)
+    return [found for lines_of in made if (found := lines_of(profile)).lines]
+
+
 def op_lines(profile: Profile) -> Lines:
-    """Sum the kernels by framework op, over all modules."""
-    lines = _added(
-        profile.kernels,
-        lambda row: (row.place.op or UNEXPLAINED, row.place.kernel, row.place.phase),
-    )
-    return Lines("ops: time of their own, a step", ("op", "kernel", "phase"), lines)
+    """Add up ops and the kernels in them, whatever module they ran in; none without a trace."""
+    parts = parts_of(profile)
+    chosen = parts if profile.kernels else ()
+    lines = _added(chosen, parts, lambda row: (_op_of(row), row.place.kernel, row.place.phase))
+    return Lines("ops", f"ops: {_own(profile.summary)}", ("op", "kernel", "phase"), lines)
 
 
 def primitive_lines(profile: Profile) -> Lines:
     """Sum the primitives by kind and implementation."""
-    lines = _added(profile.primitives, _primitive_key)
+    parts = parts_of(profile)
+    chosen = [part for part in parts if isinstance(part.row, PrimitiveRow)]
     headings = ("primitive", "direction", "implementation", "type", "problem")
-    return Lines("primitives: time in oneDNN, a step", headings, lines)
+    title = f"primitives: time in oneDNN, {per(profile.summary)}"
+    return Lines("primitives", title, headings, _added(chosen, parts, _primitive_key))
 
 
 def kind_lines(profile: Profile) -> Lines:
-    """Sum the primitives by kind, over all implementations."""
-    lines = _added(profile.primitives, lambda row: (row.primitive, row.direction))
-    return Lines("kinds of primitives: time in oneDNN, a step", ("primitive", "direction"), lines)
+    """Add up all parts: primitives by what they are, and the rest; none without primitives."""
+    parts = parts_of(profile)
+    lines = _added(parts if profile.primitives else (), parts, _kind_key)
+    title = f"kinds of primitives, and the rest: {_own(profile.summary)}"
+    return Lines("kinds", title, ("primitive", "direction"), lines)
 
 
 def module_lines(profile: Profile) -> Lines:
     """Sum the modules by phase, each without its submodules; empty if no module is known."""
-    rows: Sequence[Row] = profile.kernels or profile.primitives
-    known = any(row.place.module for row in rows)
-    lines = _added(
-        rows if known else (), lambda row: (row.place.module or NO_MODULE, row.place.phase)
-    )
-    return Lines("modules: time of their own ops, a step", ("module", "phase"), lines)
+    parts = parts_of(profile)
+    known = any(part.row.place.module for part in parts)
+    lines = _added(parts if known else (), parts, lambda row: (_module_of(row), row.place.phase))
+    title = f"modules: {_own(profile.summary)}, without modules inside"
+    return Lines("modules", title, ("module", "phase"), lines)
 
 
-def seconds_of(row: Row) -> float:
-    """Return a row's own seconds of a step."""
-    return row.self_s if isinstance(row, KernelRow) else row.seconds
+def per(summary: ProfileSummary) -> str:
+    """Return what times are those of: a step, all there is, and of how many threads."""
+    of = "in all" if summary.steps is None else "a step"
+    return f"{of}, sum over {summary.threads} threads" if summary.threads > 1 else of
+
+
+def _own(summary: ProfileSummary) -> str:
+    return f"time of their own, {per(summary)}"
+
+
+def _op_of(row: Row) -> str:
+    return WAITING if row.place.waits else row.place.op or UNEXPLAINED
+
+
+def _module_of(row: Row) -> str:
+    return WAITING if row.place.waits else row.place.module or NO_MODULE
+
+
+def _kind_key(row: Row) -> tuple[str, ...]:
+    if isinstance(row, PrimitiveRow):
+        return (row.primitive, row.direction)
+    return (OUTSIDE if row.place.op else _op_of(row), "")
+
+
+def _primitive_key(row: Row) -> tuple[str, ...]:
+    if isinstance(row, KernelRow):
+        return ()
+    return (row.primitive, row.direction, row.implementation, row.data_types, row.problem)
 
 
 def _replayed_s(row: Row) -> float:
@@ -81,29 +124,29 @@ def _replayed_s(row: Row) -> float:
     return row.total_s if isinstance(row, KernelRow) else row.seconds
 
 
-def _primitive_key(row: PrimitiveRow) -> tuple[str, ...]:
-    return (row.primitive, row.direction, row.implementation, row.data_types, row.problem)
-
-
-def _added(rows: Iterable[RowType], key_of: Callable[[RowType], tuple[str, ...]]) -> list[Line]:
-    groups: dict[tuple[str, ...], list[RowType]] = {}
-    for row in rows:
-        groups.setdefault(key_of(row), []).append(row)
-    total = sum(seconds_of(row) for group in groups.values() for row in group)
+def _added(
+    parts: Iterable[Part], whole: Iterable[Part], key_of: Callable[[Row], tuple[str, ...]]
+) -> list[Line]:
+    groups: dict[tuple[str, ...], list[Part]] = {}
+    for part in parts:
+        groups.setdefault(key_of(part.row), []).append(part)
+    total = sum(part.seconds for part in whole)
     lines = [_line(key, group, total) for key, group in groups.items()]
     return sorted(lines, key=lambda line: -line.seconds)
 
 
-def _line(key: tuple[str, ...], rows: Sequence[Row], total: float) -> Line:
-    seconds = sum(map(seconds_of, rows))
+def _line(key: tuple[str, ...], parts: Sequence[Part], total: float) -> Line:
+    rows = [part.row for part in parts]
+    kernels = [row for row in rows if isinstance(row, KernelRow)]
+    seconds = sum(part.seconds for part in parts)
     replayed = [(_replayed_s(r), r.calls * r.replay.seconds) for r in rows if r.replay]
     replayed_s = sum(measured for measured, _ in replayed)
-    above = [seconds_of(r) - r.calls * r.attainable_s for r in rows if r.attainable_s is not None]
     return Line(
         key=key,
-        calls=sum(row.calls for row in rows),
+        # A primitive is called by a kernel: of what holds both, kernels are what is called.
+        calls=sum(row.calls for row in kernels or rows),
         seconds=seconds,
         share=seconds / total if total else 0.0,
         efficiency=sum(alone for _, alone in replayed) / replayed_s if replayed_s else None,
-        headroom_s=sum(max(0.0, spare) for spare in above) if above else None,
+        headroom_s=headroom_of(parts),
     )

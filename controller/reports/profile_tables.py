@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.table import Table
 
 from controller.contracts.profile import ProfileSummary
-from controller.reports.profile_lines import Line, Lines
+from controller.reports.profile_lines import Line, Lines, per
 
 NUMBERS = ("calls", "time", "share", "efficiency", "headroom")
 
@@ -38,39 +40,66 @@ def numbers_of(line: Line) -> tuple[str, ...]:
 
 def summary_lines(summary: ProfileSummary) -> list[str]:
     """Return a profile's summary in a few lines."""
-    lines = []
+    return [
+        *(f"INVALID: {reason}" for reason in summary.reasons),
+        *_time_lines(summary),
+        *_onednn_lines(summary),
+        *([f"skipped {summary.skipped}, the first: {summary.example}"] if summary.skipped else []),
+        *(f"note: {note}" for note in summary.notes),
+    ]
+
+
+def _time_lines(summary: ProfileSummary) -> Iterator[str]:
     if summary.step_s:
-        lines.append(f"step {duration(summary.step_s)}" + _overheads(summary))
+        yield f"step {duration(summary.step_s)}{_overheads(summary)}"
+    elif summary.traced_step_s and summary.steps:
+        yield f"{summary.steps} steps of {duration(summary.traced_step_s)} as traced"
     elif summary.traced_step_s:
-        lines.append(f"{summary.steps} steps of {duration(summary.traced_step_s)} as traced")
+        yield f"{duration(summary.traced_step_s)} traced in all"
+    if summary.steps is None:
+        yield "nothing tells steps apart: times are those in all; if you know, give --steps"
     if summary.explained is not None:
-        lines.append(f"explained: {summary.explained:.1%} of the traced time is in named ops")
+        yield f"explained: {summary.explained:.1%} of the watched time is in named ops"
+    if summary.waiting_s:
+        yield f"waiting: {duration(summary.waiting_s)} {per(summary)}, which is no work"
+    if summary.load_s:
+        yield f"loading a batch: {duration(summary.load_s)} as watched, beside the step"
+
+
+def _onednn_lines(summary: ProfileSummary) -> Iterator[str]:
     if summary.onednn_s is not None:
         release = f" {', '.join(summary.libraries)}" if summary.libraries else ""
-        lines.append(
-            f"oneDNN{release}: {duration(summary.onednn_s)} in primitives" + _matched(summary)
-        )
+        of = "in all" if summary.steps is None else "a step"
+        spent = f"{duration(summary.onednn_s)} {of} in primitives"
+        yield f"oneDNN{release}: {spent}{_matched(summary)}"
+    if summary.created:
+        yield f"creating primitives, in all and in no figure above: {_created(summary)}"
     if summary.efficiency is not None:
         share = f" ({summary.replayed:.1%} of their time was replayed)" if summary.replayed else ""
-        lines.append(f"efficiency {summary.efficiency:.1%}: replayed alone over measured{share}")
+        yield f"efficiency {summary.efficiency:.1%}: replayed alone over measured{share}"
     if summary.headroom_s is not None:
-        lines.append(f"headroom {duration(summary.headroom_s)} a step above the roofline")
-    if summary.skipped:
-        lines.append(f"skipped {summary.skipped}, the first: {summary.example}")
-    return lines + [f"note: {note}" for note in summary.notes]
+        yield f"headroom {duration(summary.headroom_s)} {per(summary)} above the roofline"
 
 
 def _overheads(summary: ProfileSummary) -> str:
     step_s = summary.step_s or 1.0
     named = (("torch.profiler", summary.traced_step_s), ("verbose", summary.verbose_step_s))
     found = [f"{name} {seconds / step_s - 1:+.1%}" for name, seconds in named if seconds]
-    return f"; overhead: {', '.join(found)}" if found else ""
+    scaled = "; times below a step are scaled to it" if summary.scale else ""
+    return f"; overhead: {', '.join(found)}{scaled}" if found else ""
 
 
 def _matched(summary: ProfileSummary) -> str:
     if summary.matched is None:
         return ""
     return f", {summary.matched:.2%} of it matched to an op and a module"
+
+
+def _created(summary: ProfileSummary) -> str:
+    return ", ".join(
+        f"{one.calls:,} {one.kind or 'creations'} {duration(one.seconds)}"
+        for one in summary.created
+    )
 
 
 def duration(seconds: float) -> str:

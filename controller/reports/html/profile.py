@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import plotly.graph_objects as go
 
-from controller.contracts.profile import Peaks
+from controller.contracts.profile import Peaks, ProfileSummary
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.reports.html.charts import Chart, theme_layout
 from controller.reports.html.page import Page, render
 from controller.reports.html.text import escape
-from controller.reports.profile_lines import module_lines, op_lines, primitive_lines
+from controller.reports.profile_lines import per, tables_of
+from controller.reports.profile_origin import origin_facts
 from controller.reports.profile_tables import NUMBERS, duration, numbers_of, summary_lines
 
 HEIGHT = 420
@@ -21,23 +22,24 @@ TOP = 25
 
 def profile_html(profile: Profile, title: str) -> str:
     """Return a profile as one self-contained HTML file."""
-    tables = [found for found in (op_lines(profile), primitive_lines(profile)) if found.lines]
-    tables += [found for found in (module_lines(profile),) if found.lines]
-    anchors = [found.title.partition(":")[0] for found in tables]
+    tables = tables_of(profile)
+    anchors = [found.name for found in tables]
     charts = list(_charts(profile))
     return render(
         Page(
             title=title,
-            description=f"{profile.summary.steps} profiled steps; times are those of one.",
+            description=_description(profile.summary),
             template="profile.html",
             contents=[
                 ("summary", "Summary"),
                 *((chart.anchor, chart.title) for chart in charts),
                 *((anchor, anchor.capitalize()) for anchor in anchors),
+                ("conditions", "Conditions"),
             ],
             charts=charts,
             context={
                 "summary": summary_lines(profile.summary),
+                "facts": origin_facts(profile.summary),
                 "anchors": [chart.anchor for chart in charts],
                 "tables": list(zip(anchors, tables, strict=True)),
                 "numbers": NUMBERS,
@@ -46,6 +48,14 @@ def profile_html(profile: Profile, title: str) -> str:
             },
         )
     )
+
+
+def _description(summary: ProfileSummary) -> str:
+    if summary.steps is None:
+        told = "Steps are not told apart: times are those in all."
+    else:
+        told = f"{summary.steps} profiled steps; times are those of one."
+    return f"INVALID. {told}" if summary.reasons else told
 
 
 def _charts(profile: Profile) -> Iterator[Chart]:
@@ -65,7 +75,9 @@ def _donut(profile: Profile) -> Chart:
         textinfo="percent",
         textposition="inside",
         insidetextorientation="horizontal",
-        hovertemplate="%{label}<br>%{value:.4g} ms a step<br>%{percent}<extra></extra>",
+        hovertemplate=(
+            f"%{{label}}<br>%{{value:.4g}} ms {per(profile.summary)}<br>%{{percent}}<extra></extra>"
+        ),
         marker={"line": {"color": "var(--surface)", "width": 1}},
     )
     layout = theme_layout()
@@ -89,7 +101,7 @@ def _roofline(profile: Profile, peaks: Peaks) -> Chart:
         y=[_rate(row) * 1e-9 for row in found],
         mode="markers",
         marker={"size": 9, "color": "var(--accent)", "opacity": 0.7},
-        hovertext=[_hover(row) for row in found],
+        hovertext=[_hover(row, profile.summary) for row in found],
         hoverinfo="text",
     )
     roofs = [_roof(name, peak, peaks.copy_bytes) for name, peak in peaks.gemm_flops.items()]
@@ -127,12 +139,12 @@ def _rate(row: PrimitiveRow) -> float:
     return (row.flops or 0.0) * row.calls / row.seconds
 
 
-def _hover(row: PrimitiveRow) -> str:
+def _hover(row: PrimitiveRow, summary: ProfileSummary) -> str:
     lines = (
         f"{row.primitive} {row.direction} {row.data_types}",
         row.implementation,
         row.problem,
-        f"{_rate(row) * 1e-9:.4g} GFLOP/s, {duration(row.seconds)} a step",
+        f"{_rate(row) * 1e-9:.4g} GFLOP/s, {duration(row.seconds)} {per(summary)}",
         row.place.module,
     )
     return "<br>".join(escape(line) for line in lines if line)

@@ -10,6 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.cli.profile import app
+from controller.profiles.capturing import profile_of
+from controller.profiles.files import write
+from tests.support.planted_step import planted
 
 LOG = Path(__file__).parents[1] / "profiles" / "logs" / "onednn-3.12.log"
 
@@ -60,3 +63,28 @@ def test_a_page_is_written(imported: Path, tmp_path: Path) -> None:
     page = tmp_path / "p.html"
     assert said("report", str(imported), "-o", str(page)) == f"report written to {page}\n"
     assert "<title>Profile log – benchfarm</title>" in page.read_text()
+
+
+def test_a_log_names_what_it_does_not_know(imported: Path) -> None:
+    shown = said("show", str(imported))
+    assert shown.startswith("file onednn-3.12.log, threads 2, onednn 3.12.0, date 2026-11-21T")
+    assert "\nnot known: workload, stack, device, cpu_model, malloc, torch, knobs\n" in shown
+    assert "time in oneDNN, in all" in shown
+
+
+def test_steps_can_be_given(tmp_path: Path) -> None:
+    out = said("import", str(LOG), "--steps", "2", "-o", str(tmp_path / "log"))
+    assert "time in oneDNN, a step" in out
+    assert "note: 2 steps, as given with --steps" in out
+    assert json.loads(said("show", str(tmp_path / "log"), "--json"))["steps"] == 2
+
+
+def test_what_is_invalid_is_shown_and_exported_so(tmp_path: Path) -> None:
+    folder = tmp_path / "profile"
+    write(profile_of(planted(tmp_path, verbose=(3.79,) * 3)), folder)
+    assert "INVALID: a step took 1.137 s under oneDNN's verbose mode" in said("show", str(folder))
+    assert json.loads(said("show", str(folder), "--json"))["validity"] == "INVALID"
+    arguments = ("export", str(folder), "collapsed", "-o", str(tmp_path / "stacks"))
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.stderr.startswith("the profile is INVALID: a step took 1.137 s under oneDNN's")

@@ -108,3 +108,33 @@ def test_events_out_of_order_are_left_out_and_counted() -> None:
     assert found.disordered == 1
     assert found.steps == [10]
     assert list(found.kernels) == [Place(op="aten::a", kernel="aten::a")]
+
+
+def test_an_event_is_in_what_runs_at_its_middle_and_no_time_counts_twice() -> None:
+    found = attribute(
+        [
+            mark(f"{STEP}0", 0, 10),
+            event("aten::a", 1, 3),
+            event("aten::b", 3.5, 4),  # begins before the end of a
+            event("aten::c", 7, 0.6),  # ends after the end of b
+            event("aten::d", 9, 3),  # is after the step
+        ]
+    )
+    assert found.steps == [9]
+    assert found.outside == 1
+    assert {place.kernel: spent.self_s for place, spent in found.kernels.items()} == pytest.approx(
+        {"": 2.5, "aten::a": 2.5, "aten::b": 3.5, "aten::c": 0.5}
+    )
+
+
+def test_loading_a_batch_is_apart_where_the_step_leaves_it_out() -> None:
+    events = [
+        mark(f"{STEP}0", 0, 10),
+        mark(f"{PHASE}load", 0, 4),
+        event("aten::randn", 1, 2),
+        event("aten::mm", 5, 3),
+    ]
+    apart, within = attribute(events, load_apart=True), attribute(events)
+    assert (apart.steps, apart.load_s, apart.explained) == ([6], 4, 0.5)
+    assert places(apart) == {("", "", "", ""): 3, ("", "", "aten::mm", "aten::mm"): 3}
+    assert (within.steps, within.load_s, within.explained) == ([10], 0, 0.5)

@@ -11,9 +11,10 @@ import pytest
 
 from controller.contracts.profile import ProfileSummary
 from controller.profiles.benchdnn import DRIVERS, benchdnn_batches
-from controller.profiles.exports import GRID_US, UNEXPLAINED, chrome_trace, collapsed_stacks
+from controller.profiles.exports import GRID_US, chrome_trace, collapsed_stacks
 from controller.profiles.importing import import_file
 from controller.profiles.model import KernelRow, Place, Profile
+from controller.profiles.parts import UNEXPLAINED
 
 LOGS = Path(__file__).with_name("logs")
 

@@ -9,19 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+import pyarrow.parquet as pq
 import pytest
 
 from agents.attempts.profiled import ProfiledRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.profiling.names import LOG, TASKS, TIMES
 from controller.contracts.profile import Peaks
-from controller.contracts.result import Failure, Outcome, Result
+from controller.contracts.result import Failure, Outcome, Result, Validity
 from controller.contracts.wire import Progress, WorkerSpec
-from controller.profiles.files import read
+from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
 from controller.profiles.marks import REPLAY
+from controller.reports.html.profile import profile_html
+from controller.reports.profile_origin import identity_lines
 from tests.support import builders
+from tests.support.planted_step import STEP_S, planted
 
-PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10)
+PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10, measured_at="2026-11-20T08:00:00+00:00")
 ALONE_S = 1e-3
 BODY = "cpu,reorder,jit:uni,undef,src:f32::blocked:ab::f0 dst:f32::blocked:ba::f0,,,8x8"
 
@@ -47,6 +51,9 @@ class Watching:
 
     recorded: Path
     failing: str | None = None
+    step_s: float = 0.5
+    disturbed: str | None = None
+    """A part that is INVALID."""
     parts: list[str] = field(default_factory=list)
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
@@ -55,7 +62,10 @@ class Watching:
         if spec.profile_pass == self.failing:
             return builders.failure()
         folder = Path(spec.artefact_dir)
-        result = builders.result(step_s=0.5)
+        result = builders.result(self.step_s)
+        if spec.profile_pass == self.disturbed:
+            invalid = {"validity": Validity.INVALID, "reasons": ("others were busy",)}
+            result = result.model_copy(update=invalid)
         return result.model_copy(
             update={"artefacts": getattr(self, f"_{spec.profile_pass}")(folder)}
         )
@@ -82,7 +92,9 @@ class Watching:
 
 
 def profiled_by(timed: Timed, workers: Watching, folder: Path) -> ProfiledRunner:
-    return ProfiledRunner(timed, cast("WorkerProcess", workers), folder / "peaks")
+    return ProfiledRunner(
+        timed, cast("WorkerProcess", workers), folder / "peaks", now=lambda: 1_795_253_000.0
+    )
 
 
 def spec_in(folder: Path, *, profiled: bool = True) -> WorkerSpec:
@@ -117,6 +129,88 @@ async def test_another_malloc_of_the_watched_steps_is_noted(profiled: Path, tmp_
     assert isinstance(result, Result)
     assert result.profile
     assert any("timed with glibc 2.36, and watched" in note for note in result.profile.notes)
+
+
+@pytest.mark.parametrize(
+    ("watched_s", "disturbed", "plain", "reasons"),
+    [
+        pytest.param(STEP_S, None, (), (), id="alike"),
+        pytest.param(
+            2 * STEP_S,
+            None,
+            (),
+            (
+                *(
+                    f"a step took 0.6 s under {how}, and 0.3 s alone: more than 30% apart"
+                    for how in ("torch.profiler", "oneDNN's verbose mode")
+                ),
+            ),
+            id="apart",
+        ),
+        pytest.param(STEP_S, "verbose", (), ("verbose run: others were busy",), id="disturbed"),
+        pytest.param(STEP_S, None, ("too busy",), ("plain run: too busy",), id="plain"),
+    ],
+)
+async def test_a_profile_that_is_invalid_says_so_everywhere(
+    tmp_path: Path,
+    watched_s: float,
+    disturbed: str | None,
+    plain: tuple[str, ...],
+    reasons: tuple[str, ...],
+) -> None:
+    recorded = planted(tmp_path / "planted").verbose.parent
+    validity = Validity.INVALID if plain else Validity.VALID
+    timed = builders.result(STEP_S).model_copy(update={"validity": validity, "reasons": plain})
+    runner = profiled_by(
+        Timed(timed), Watching(recorded, step_s=watched_s, disturbed=disturbed), tmp_path
+    )
+    result = await runner.run(spec_in(tmp_path), lambda _: None)
+    assert isinstance(result, Result)
+    assert result.profile
+    assert result.profile.reasons == reasons
+    assert result.profile.validity == ("INVALID" if reasons else "VALID")
+    assert result.validity is (Validity.INVALID if reasons else Validity.VALID)
+    added = tuple(f"profile: {reason}" for reason in reasons if not plain)
+    assert result.reasons == (*plain, *added)
+    folder = Path(result.artefacts["profile"])
+    assert read(folder).summary == result.profile
+    for table in (KERNELS, PRIMITIVES):
+        told = json.loads(pq.read_schema(folder / table).metadata[METADATA])
+        assert told["validity"] == result.profile.validity
+        assert told["origin"]["workload"] == "resnet"
+    page = profile_html(read(folder), "Profile")
+    assert ("<li>INVALID: " in page) == bool(reasons)
+
+
+async def test_a_profile_says_what_it_is_of(tmp_path: Path) -> None:
+    recorded = planted(tmp_path / "planted").verbose.parent
+    environment = {"malloc": "glibc 2.36", "threads": 2, "torch": "2.7.1", "onednn": "3.7.1"}
+    timed = builders.result(STEP_S).model_copy(update={"environment": environment})
+    runner = profiled_by(Timed(timed), Watching(recorded, step_s=STEP_S), tmp_path)
+    spec = spec_in(tmp_path)
+    device = spec.device.model_copy(update={"facts": {"cpu_model": "AMD EPYC"}})
+    result = await runner.run(spec.model_copy(update={"device": device}), lambda _: None)
+    assert isinstance(result, Result)
+    assert result.profile
+    origin = result.profile.origin
+    assert origin
+    assert (origin.workload, origin.stack) == (spec.job.workload, spec.job.stack)
+    assert origin.knobs == spec.job.knobs
+    lines = identity_lines(result.profile)
+    assert lines[0] == (
+        f"workload {spec.job.workload}, stack {spec.job.stack}, device {spec.job.device_id}, "
+        "threads 2, cpu_model AMD EPYC, malloc glibc 2.36, torch 2.7.1, onednn 3.7.1, "
+        "date 2026-11-21T09:23:20+00:00"
+    )
+    knobs = " ".join(f"{name}={value}" for name, value in spec.job.knobs.items())
+    assert lines[1] == f"knobs: {knobs}"
+    assert lines[2] == (
+        "peaks: f32 100 GFLOP/s, copy 10.0 GB/s; measured 2026-11-20T08:00:00+00:00"
+    )
+    assert len(lines) == 3
+    page = profile_html(read(Path(result.artefacts["profile"])), "Profile")
+    for text in ("AMD EPYC", "glibc 2.36", "2026-11-20T08:00:00+00:00", spec.job.workload):
+        assert text in page
 
 
 async def test_peaks_are_measured_once_for_the_same_settings(

@@ -11,6 +11,7 @@ import pytest
 
 from controller.profiles.capturing import profile_of
 from controller.profiles.importing import import_file
+from controller.profiles.trace import MOST_CATEGORIES
 from tests.support.recorded_profiles import captured
 
 VERBOSE = (
@@ -61,6 +62,14 @@ def test_what_is_broken_is_counted_once(tmp_path: Path) -> None:
     broken = event("python_function", "f", 0, 1) | {"dur": "long"}
     path = written(tmp_path / "trace.json", [*WITH_STACK, broken, {"ph": "X", "name": "no kind"}])
     assert import_file(path).summary.skipped == 2
+
+
+def test_categories_without_end_are_counted_together(tmp_path: Path) -> None:
+    others = [event(f"made up {number}", "x", 30, 1) for number in range(1000)]
+    path = written(tmp_path / "trace.json", [*WITH_STACK, *others])
+    left_out = import_file(path).summary.left_out
+    assert len(left_out) == MOST_CATEGORIES + 1
+    assert sum(left_out.values()) == 1000
 
 
 def test_an_event_out_of_order_is_shown(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_torn_logs_are_read_as_line_by_line(chunk_bytes: int) -> None:
         chosen = [torn(line, random) for line in random.choices(lines, k=60)]
         log = random.choice([b"\n", b"\r\n"]).join(chosen) + random.choice([b"", b"\n"])
         facts = LogFacts()
-        found = totals(io.BytesIO(log), facts, chunk_bytes)
+        found = totals(io.BytesIO(log), facts, chunk_bytes=chunk_bytes)
         expected, others = line_by_line(log)
         assert {body: total.calls for body, total in found.items()} == {
             body: len(times) for body, times in expected.items()

@@ -17,7 +17,7 @@ from controller.reports.kernel_rows import combined, kernel_table, speed_up, wit
 from controller.reports.summary import summarise
 from controller.reports.tables import summary_table
 from controller.reports.views.sweep import sweep_view
-from tests.support.measured_sweep import MADE, MeasuredSweep, catalog, result
+from tests.support.sweep_examples import MADE, SweepExample, catalog, result
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -131,7 +131,7 @@ def test_stored_ratios_of_several_runs_are_told_with_their_range() -> None:
     table = StringIO()
     Console(file=table, width=400).print(summary_table(lines, "t"))
     assert f"28.000× ({said})" in table.getvalue()
-    view = sweep_view(MeasuredSweep().data(runs), catalog(), MADE)
+    view = sweep_view(SweepExample().data(runs), catalog(), MADE)
     assert said in report_html(view)
-    one = sweep_view(MeasuredSweep().data(runs[:1]), catalog(), MADE)
+    one = sweep_view(SweepExample().data(runs[:1]), catalog(), MADE)
     assert "draws" not in report_html(one)

@@ -14,11 +14,11 @@ from controller.reports.html.report import report_html
 from controller.reports.views.common import moment
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
-from tests.support.measured_sweep import MADE, MeasuredSweep, catalog, repeats, result
+from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result
 
 
 def view_of(results: list[StoredResult]) -> ReportView:
-    return sweep_view(MeasuredSweep().data(results), catalog(), MADE)
+    return sweep_view(SweepExample().data(results), catalog(), MADE)
 
 
 def paired(ratios: tuple[float, ...] = (2.0,) * 12, **changes: object) -> StoredResult:

@@ -11,7 +11,7 @@ from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedCandidate, Side
 from controller.reports.result_selection import Wanted
 from controller.reports.time_plan import Expected, expected_of, plan_text
-from tests.support.measured_sweep import result
+from tests.support.sweep_examples import result
 
 WANTED = Wanted(
     Side.model_validate("torch"), Side.model_validate("torch:precision=bf16"), "w0", "training",

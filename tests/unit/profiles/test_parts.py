@@ -1,0 +1,127 @@
+"""Any step: its modules, ops and kinds are the same parts, and come to the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.profile import Peaks, ProfileSummary
+from controller.profiles.assembling import (
+    kernel_rows,
+    nested,
+    primitive_rows,
+    summarised,
+    under_roofline,
+)
+from controller.profiles.attribution import PRIMITIVE, attribute
+from controller.profiles.marks import MODULE, PHASE, STEP
+from controller.profiles.model import Profile
+from controller.profiles.trace import Event
+from controller.reports.profile_lines import Lines, kind_lines, module_lines, op_lines
+from tests.support.planted_step import CONVOLUTION, REORDER
+
+STEP_S = 0.25
+PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e9)
+NAMES = {
+    "cpu_op": ("aten::conv2d", "aten::mkldnn_convolution", "aten::mm", "aten::relu"),
+    "user_annotation": (f"{MODULE}head", f"{MODULE}body.0", f"{PHASE}loss", "mine"),
+    "cuda_runtime": ("cudaStreamSynchronize",),
+}
+Tree = tuple[str, str, int, list["Tree"], bool]
+"""Category, name, milliseconds before what follows in it, what is in it, and whether oneDNN is."""
+
+
+def trees() -> st.SearchStrategy[list[Tree]]:
+    """Return forests of events; a primitive may take longer than the kernel it runs in."""
+    kinds = st.sampled_from(sorted((kind, name) for kind, of in NAMES.items() for name in of))
+    leaf = st.builds(_node, kinds, st.integers(0, 40), st.just([]), st.booleans())
+    return st.lists(
+        st.recursive(
+            leaf,
+            lambda inner: st.builds(
+                _node, kinds, st.integers(0, 40), st.lists(inner, max_size=4), st.booleans()
+            ),
+            max_leaves=12,
+        ),
+        max_size=6,
+    )
+
+
+def _node(kind: tuple[str, str], own_ms: int, inside: list[Tree], runs_onednn: bool) -> Tree:
+    return (*kind, own_ms, [] if kind[0] == "cuda_runtime" else inside, runs_onednn)
+
+
+def laid_out(forest: list[Tree], start: float, thread: int) -> Iterator[Event]:
+    """Yield the events of a forest, one after the other from a start on."""
+    for category, name, own_ms, inside, runs_onednn in forest:
+        events = list(laid_out(inside, start + own_ms / 2e3, thread))
+        end = max([start, *(one.start_s + one.seconds for one in events)]) + own_ms / 1e3
+        inputs = "[[16, 16], [16, 16]]", '["float", "float"]'
+        of_op = dict(zip(("dims", "dtypes"), inputs, strict=True)) if category == "cpu_op" else {}
+        yield Event(name, category, thread, start, end - start, **of_op)  # type: ignore[arg-type]
+        if runs_onednn and own_ms:
+            body = CONVOLUTION if own_ms % 2 else REORDER
+            yield Event(body, PRIMITIVE, 0, start + own_ms / 4e3, own_ms / 1e3)
+        yield from events
+        start = end
+
+
+def profile_of(threads: list[list[Tree]], steps: int) -> Profile:
+    """Return the profile of some steps that are alike; beside the first thread run others."""
+    events: list[Event] = []
+    start = 1.0
+    for number in range(steps):
+        inside = [list(laid_out(of, start, n)) for n, of in enumerate(threads, 1)]
+        ends = [one.start_s + one.seconds for one in inside[0] if one.category != PRIMITIVE]
+        end = max([start + 0.001, *ends]) + 0.001
+        events.append(Event(f"{STEP}{number}", "user_annotation", 1, start, end - start))
+        beside = [one for of in inside[1:] for one in of if one.category != PRIMITIVE]
+        events += [*inside[0], *beside]
+        start = end + 1
+    found = attribute(sorted(events, key=lambda one: (one.start_s, -one.seconds)))
+    scale = STEP_S * steps / sum(found.steps)
+    primitives, strange = primitive_rows(found.primitives, steps, scale)
+    assert strange == 0
+    kernels, primitives, _ = nested(kernel_rows(found, steps, scale), primitives)
+    summary = ProfileSummary(steps=steps, step_s=STEP_S, scale=scale, threads=found.threads)
+    return under_roofline(summarised(summary, kernels, primitives), PEAKS)
+
+
+def totals(table: Lines) -> tuple[float, float, float]:
+    lines = table.lines
+    return (
+        sum(line.seconds for line in lines),
+        sum(line.headroom_s or 0.0 for line in lines),
+        sum(line.share for line in lines),
+    )
+
+
+@given(trees(), st.integers(1, 3))
+def test_all_tables_of_a_step_come_to_the_step(forest: list[Tree], steps: int) -> None:
+    profile = profile_of([forest], steps)
+    headroom_s = profile.summary.headroom_s or 0.0
+    expected = (STEP_S, headroom_s, 1.0)
+    assert headroom_s <= STEP_S
+    assert totals(op_lines(profile)) == pytest.approx(expected)
+    for table in (module_lines(profile), kind_lines(profile)):
+        assert not table.lines or totals(table) == pytest.approx(expected)
+    assert (profile.summary.onednn_s or 0.0) <= STEP_S * (1 + 1e-9)
+    assert (profile.summary.waiting_s or 0.0) <= STEP_S * (1 + 1e-9)
+
+
+@given(trees(), trees())
+def test_sums_over_threads_agree_and_no_headroom_is_above_the_step(
+    forest: list[Tree], beside: list[Tree]
+) -> None:
+    profile = profile_of([forest, beside], 1)
+    ops = op_lines(profile)
+    for table in (module_lines(profile), kind_lines(profile)):
+        assert not table.lines or totals(table) == pytest.approx(totals(ops))
+        assert ("sum over 2 threads" in table.title) == (profile.summary.threads == 2)
+    assert (profile.summary.headroom_s or 0.0) <= STEP_S
+    if totals(ops)[1] > STEP_S * (1 + 1e-6):
+        assert profile.summary.headroom_s is None
+        assert "more than the step" in profile.summary.notes[-1]
