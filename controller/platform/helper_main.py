@@ -96,12 +96,14 @@ def _request(kind: type[Request]) -> Request:
 
 def _end_with_caller() -> None:
     """Wait for the end of standard input, which is that of the caller; then end this process."""
+    # Signals shall interrupt what the main thread waits for; here they would only be noted.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     # Not by sys.stdin: its lock, held by a waiting thread, would stop the interpreter's own end.
     while os.read(sys.stdin.fileno(), 4096):
         pass
     number = main_thread().ident
     assert number is not None
-    signal.pthread_kill(number, signal.SIGTERM)  # interrupts what the main thread waits for
+    signal.pthread_kill(number, signal.SIGTERM)
 
 
 def _end_once_by_signals() -> None:

@@ -137,15 +137,15 @@ def test_it_ends_however_its_caller_does(tmp_path: Path, number: signal.Signals)
 
 
 @pytest.mark.parametrize(
-    ("numbers", "status"),
+    ("numbers", "statuses"),
     [
-        ([signal.SIGTERM], -signal.SIGTERM),
-        ([signal.SIGINT], 130),
-        ([signal.SIGINT, signal.SIGTERM], 130),
+        ([signal.SIGTERM], {-signal.SIGTERM}),
+        ([signal.SIGINT], {130}),
+        ([signal.SIGINT, signal.SIGTERM], {130, -signal.SIGTERM}),  # whichever is heeded first
     ],
 )
 def test_a_signal_ends_it_without_a_message_once_it_has_cleared_up(
-    tmp_path: Path, numbers: list[signal.Signals], status: int
+    tmp_path: Path, numbers: list[signal.Signals], statuses: set[int]
 ) -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(python_module(MODULE), stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -157,7 +157,7 @@ def test_a_signal_ends_it_without_a_message_once_it_has_cleared_up(
         process.stdout.readline()
         for number in numbers:
             process.send_signal(number)
-        assert process.wait(PATIENCE_S) == status
+        assert process.wait(PATIENCE_S) in statuses
         assert process.stderr
         assert process.stderr.read() == b""
     assert (tmp_path / "cleared up").exists()
