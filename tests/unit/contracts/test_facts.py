@@ -23,10 +23,13 @@ from controller.contracts.errors import SweepInvalid
 from controller.contracts.facts import (
     Equal,
     FactDeclaration,
+    FactKind,
+    OwnFact,
     compared_facts,
     declaration_of,
     declared_facts,
     undeclared,
+    unit_of,
 )
 from controller.contracts.manifests import ScenarioManifest, StackManifest
 from controller.contracts.units import Unit
@@ -184,6 +187,12 @@ def test_what_is_said_of_a_device_is_declared(said: dict[str, object], least: in
 def test_names_that_nobody_declares() -> None:
     names = ["llama_build", "cores_during", "a.torch", "c.torch", "load", "b.llama_build"]
     assert undeclared(names, load_catalog().own_facts) == ["cores_during", "c.torch", "load"]
+
+
+def test_units_of_both_sides_are_known() -> None:
+    own = {"clock": OwnFact(kind=FactKind.SETTING, means="the clock", unit="MHz")}
+    names = ("clock", "a.clock", "timed_s", "b.idle_watts", "celsius_skin_before", "cores", "other")
+    assert [unit_of(n, own) for n in names] == ["MHz", "MHz", "s", "W", "°C", None, None]
 
 
 @pytest.mark.parametrize("name", ["cpu_model", "meets_run_rules", "charging_before", "torch"])
