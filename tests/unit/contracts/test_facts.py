@@ -18,17 +18,18 @@ from agents.host.facts import host_facts
 from agents.inference.throttling import summary
 from agents.phones.conditions import battery_facts, environment_of, other_facts, thermal_facts
 from agents.remotes.adb.facts import device_of
-from controller.contracts.catalog import _require_one_meaning, load_catalog
-from controller.contracts.errors import SweepInvalid
+from controller.contracts.catalog import load_catalog
 from controller.contracts.facts import (
     Equal,
     FactDeclaration,
+    FactKind,
+    OwnFact,
     compared_facts,
     declaration_of,
     declared_facts,
     undeclared,
+    unit_of,
 )
-from controller.contracts.manifests import ScenarioManifest, StackManifest
 from controller.contracts.units import Unit
 
 ROOT = Path(__file__).parents[3]
@@ -186,6 +187,12 @@ def test_names_that_nobody_declares() -> None:
     assert undeclared(names, load_catalog().own_facts) == ["cores_during", "c.torch", "load"]
 
 
+def test_units_of_both_sides_are_known() -> None:
+    own = {"clock": OwnFact(kind=FactKind.SETTING, means="the clock", unit="MHz")}
+    names = ("clock", "a.clock", "timed_s", "b.idle_watts", "celsius_skin_before", "cores", "other")
+    assert [unit_of(n, own) for n in names] == ["MHz", "MHz", "s", "W", "°C", None, None]
+
+
 @pytest.mark.parametrize("name", ["cpu_model", "meets_run_rules", "charging_before", "torch"])
 def test_a_program_does_not_write_what_benchfarm_writes(name: str) -> None:
     command = load_catalog().stacks["llama-bench"].command
@@ -195,70 +202,6 @@ def test_a_program_does_not_write_what_benchfarm_writes(name: str) -> None:
     type(command).model_validate(accepted)
     with pytest.raises(ValueError, match=rf"facts\.{name}: benchfarm writes this fact"):
         type(command).model_validate({**fields, "facts": {name: "is (?P<value>.)"}})
-
-
-GOOD: dict[str, object] = {"kind": "setting", "means": "the clock mode"}
-
-
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"cpu_model": GOOD}, "benchfarm writes a fact of this name"),
-        ({"celsius_skin_before": GOOD}, "benchfarm writes a fact of this name"),
-        ({"delegate": GOOD}, "benchfarm writes a fact of this name"),
-        ({"a.clock": GOOD}, "String should match"),
-        ({"Clock": GOOD}, "String should match"),
-        ({"clock": {"means": "the clock mode"}}, "kind"),
-        ({"clock": {"kind": "setting"}}, "means"),
-        ({"clock": {**GOOD, "kind": "guess"}}, "identity"),
-        ({"clock": {**GOOD, "means": ""}}, "String should match"),
-        ({"clock": {**GOOD, "means": "two\nlines"}}, "String should match"),
-        ({"clock": {**GOOD, "unit": "kilo hertz"}}, "String should match"),
-        ({"clock": {**GOOD, "equal": "results"}}, "stack"),
-        ({"clock": {**GOOD, "equal": "maybe"}}, "stack"),
-        ({"clock": {**GOOD, "except": "kernel"}}, "Extra inputs"),
-        ({"clock": {**GOOD, "programs": True}}, "Extra inputs"),
-    ],
-)
-def test_a_manifest_declares_facts_strictly(facts: dict[str, object], said: str) -> None:
-    for owner in (load_catalog().stacks["torch"], load_catalog().scenarios["training"]):
-        fields = owner.model_dump()
-        type(owner).model_validate({**fields, "facts": {"clock": {**GOOD, "equal": "side"}}})
-        with pytest.raises(ValueError, match=said):
-            type(owner).model_validate({**fields, "facts": facts})
-
-
-@pytest.mark.parametrize(
-    ("read", "declared", "said"),
-    [
-        (("clock",), (), r"command\.facts\.clock is not declared"),
-        (("clock",), ("clock", "mode_used"), r"facts\.mode_used: no pattern of command\.facts"),
-        (("delegate",), (), None),
-        (("clock",), ("clock",), None),
-    ],
-)
-def test_a_program_writes_what_its_stack_declares_and_no_less(
-    read: tuple[str, ...], declared: tuple[str, ...], said: str | None
-) -> None:
-    fields = load_catalog().stacks["llama-bench"].model_dump()
-    command = {**fields["command"], "facts": dict.fromkeys(read, "is (?P<value>.)")}
-    changed = {**fields, "command": command, "facts": dict.fromkeys(declared, GOOD)}
-    if said is None:
-        StackManifest.model_validate(changed)
-        return
-    with pytest.raises(ValueError, match=said):
-        StackManifest.model_validate(changed)
-
-
-def test_a_fact_means_the_same_in_all_manifests() -> None:
-    def owner(name: str, **fact: str) -> ScenarioManifest:
-        facts = {"clock": {**GOOD, **fact}}
-        document = {"name": name, "title": "t", "metric": "m", "facts": facts}
-        return ScenarioManifest.model_validate(document)
-
-    _require_one_meaning([owner("one"), owner("two")])
-    with pytest.raises(SweepInvalid, match="one declares the fact clock in another way"):
-        _require_one_meaning([owner("one"), owner("two", unit="kHz")])
 
 
 def test_shipped_programs_say_what_they_may() -> None:
