@@ -80,6 +80,11 @@ class TestFarm:
         (own,) = (d for d in known if d["device"]["kind"] == DeviceKind.CPU_HOST)
         return own
 
+    def ready(self) -> set[str]:
+        """Return the ids of the devices that take runs now: a busy machine may lose a phone."""
+        known = self.cli("device", "list", "--json").json
+        return {d["device"]["id"] for d in known if d["state"] in ("ready", "busy")}
+
     def submit(self, sweep: Mapping[str, object]) -> str:
         """Submit a sweep and return its id."""
         said = self.cli("sweep", "submit", "-", stdin=json.dumps(sweep))

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]
 import psutil
+from grpc import _channel  # noqa: F401 - at its first call grpc imports it: too late for another user
 
 from agents.virtual_phone import wire
 from agents.virtual_phone.wire import Command, Message, encode
