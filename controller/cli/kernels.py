@@ -93,8 +93,9 @@ def bench(
     Times include forward and backward; both sides have the same threads and malloc.
     """
     before = [row for path in earlier or () for row in _earlier(path)]
-    wanted = _wanted("bench", op, dtype, variant, width, time_limit / draws)
-    found = [row for _ in range(draws) for row in run_kernels(wanted) if isinstance(row, KernelRow)]
+    wanted = _wanted("bench", op, dtype, variant, width, time_limit)
+    draw = wanted.model_copy(update={"time_limit_s": wanted.time_limit_s / draws})
+    found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
     rows = with_earlier(found, before)
     if json:
         show_json(rows)
