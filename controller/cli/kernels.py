@@ -96,7 +96,10 @@ def bench(
     wanted = _wanted("bench", op, dtype, variant, width, time_limit)
     draw = wanted.model_copy(update={"time_limit_s": wanted.time_limit_s / draws})
     found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
-    rows = with_earlier(found, before)
+    rows, unlike = with_earlier(found, before)
+    if unlike:
+        said = "another operator, shape, dtype, variant, baseline, CPU, torch or other settings"
+        say(f"not added: {unlike} of {len(before)} earlier rows, of {said}", err=True)
     if json:
         show_json(rows)
         return
