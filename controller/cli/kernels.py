@@ -104,9 +104,13 @@ def bench(
     Times include forward and backward; both sides have the same threads and malloc.
     """
     before = [row for path in earlier or () for row in _earlier(path)]
-    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit, draws)
-    found = [row for _ in range(draws) for row in run_kernels(wanted) if isinstance(row, KernelRow)]
-    rows = with_earlier(found, before)
+    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit)
+    draw = wanted.model_copy(update={"time_limit_s": wanted.time_limit_s / draws})
+    found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
+    rows, unlike = with_earlier(found, before)
+    if unlike:
+        said = "another operator, shape, dtype, variant, baseline, CPU, torch or other settings"
+        say(f"not added: {unlike} of {len(before)} earlier rows, of {said}", err=True)
     if json:
         show_json(rows)
         return
@@ -170,12 +174,10 @@ def _wanted(
     variant: str | None = None,
     width: float | None = None,
     time_limit_s: float | None = None,
-    draws: int = 1,
 ) -> KernelBench:
     """Return what is asked for; raises UserError for names that don't exist.
 
-    width, time_limit_s: those of the scenario's knobs if they aren't given. draws: how many share
-    the time.
+    width, time_limit_s: those of the scenario's knobs if they aren't given.
     """
     catalog = load_catalog()
     knobs, stopping = (m.knobs for m in (catalog.workloads["kernels"], catalog.scenarios["kernel"]))
@@ -190,5 +192,5 @@ def _wanted(
         dtypes=(dtype,) if dtype else (),
         variants=(variant,) if variant else (),
         width=float(width or stopping["kernel_width"].default),
-        time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default) / draws,
+        time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default),
     )

@@ -9,7 +9,6 @@ from statistics import median
 
 from rich.table import Table
 
-from controller.contracts.errors import UserError
 from controller.contracts.kernels import KernelDraw, KernelRow
 from controller.stats.pairs import sessions_interval
 
@@ -49,28 +48,21 @@ def combined(rows: Iterable[KernelRow]) -> list[KernelRow]:
     return [_combined(of) for of in alike.values()]
 
 
-def with_earlier(rows: Sequence[KernelRow], earlier: Iterable[KernelRow]) -> list[KernelRow]:
+def with_earlier(
+    rows: Sequence[KernelRow], earlier: Sequence[KernelRow]
+) -> tuple[list[KernelRow], int]:
     """Return rows as measured now, with what was measured earlier of each as further draws.
 
-    Raises UserError if nothing of what was measured earlier is what was measured now.
+    And how many of the earlier rows are of something else, on another CPU, or with other settings.
     """
     found = combined(rows)
     now = {_identity(row) for row in found}
-    before = list(earlier)
-    fitting = [row for row in before if _identity(row) in now]
-    if before and not fitting:
-        seen = f"none has the operator, variant, torch, threads and CPU of this one ({_told(rows)})"
-        remedy = "Give what was measured on this machine with the same settings."
-        raise UserError("add earlier draws", seen, remedy)
-    return combined([*fitting, *found])
+    fitting = [row for row in earlier if _identity(row) in now]
+    return combined([*fitting, *found]), len(earlier) - len(fitting)
 
 
 def _identity(row: KernelRow) -> tuple[object, ...]:
     return tuple(getattr(row, name) for name in _SAME)
-
-
-def _told(rows: Sequence[KernelRow]) -> str:
-    return f"{rows[0].cpu}, {rows[0].threads} threads, torch {rows[0].torch}" if rows else "none"
 
 
 def _combined(rows: Sequence[KernelRow]) -> KernelRow:
