@@ -22,6 +22,7 @@ from controller.platform.terminal import say
 Request = TypeVar("Request", bound=Contract)
 MAX_REQUEST: Final = 2**24
 """Bytes of a request."""
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ def serve(kind: type[Request], handler: Callable[[Request, Replies], None]) -> i
     and is on standard error. ^C ends it without a message; so does the end of the caller.
     """
     _end_once_by_signals()
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as stream:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no reply
+    with os.fdopen(os.dup(_STDOUT), "w") as stream:
+        os.dup2(_STDERR, _STDOUT)  # what a library prints is no reply
         try:
             return _handled(kind, handler, Replies(stream))
         except KeyboardInterrupt:
@@ -99,7 +100,7 @@ def _end_with_caller() -> None:
     # Signals shall interrupt what the main thread waits for; here they would only be noted.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
     # Not by sys.stdin: its lock, held by a waiting thread, would stop the interpreter's own end.
-    while os.read(sys.stdin.fileno(), 4096):
+    while os.read(_STDIN, 4096):
         pass
     number = main_thread().ident
     assert number is not None
