@@ -19,7 +19,7 @@ Order = TypeVar("Order", bound=tuple[object, ...])
 def baseline_devices(
     keys: Collection[ResultKey], devices: Mapping[str, Device]
 ) -> Iterator[ResultKey]:
-    """Yield, of each workload, stack, scenario and precision, the key of the baseline device.
+    """Yield, of each work, stack and precision, the key of the baseline device.
 
     Nothing for what only one device has a result of. The baseline is the device its owner labelled
     `baseline`, else a real one, else the first by name.
@@ -35,7 +35,7 @@ def baseline_devices(
 def baseline_stacks(
     keys: Collection[ResultKey], stacks: Mapping[str, StackManifest]
 ) -> Iterator[ResultKey]:
-    """Yield, of each device, workload and scenario, the key of the baseline stack and precision.
+    """Yield, of each device and work, the key of the baseline stack and precision.
 
     Nothing where there is only one. The baseline is a stack whose manifest says so, else the first
     by name; in fp32, else the first by name.
@@ -46,7 +46,11 @@ def baseline_stacks(
         is_baseline = known is not None and known.baseline
         return not is_baseline, key.stack, key.precision != PLAIN_PRECISION, key.precision
 
-    return _first_of_each(keys, lambda key: (key.device, key.workload, key.scenario), order)
+    return _first_of_each(keys, _device_and_work, order)
+
+
+def _device_and_work(key: ResultKey) -> tuple[str, ...]:
+    return key.device, key.workload, key.scenario, key.work
 
 
 def _first_of_each(
