@@ -6,9 +6,10 @@ import pytest
 
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.command import Command
+from controller.contracts.command import Command, Figure
 from controller.contracts.device import DeviceKind
 from controller.contracts.manifests import Knob, StackManifest
+from controller.contracts.units import Unit
 from controller.contracts.work import work_of
 from tests.support import builders
 
@@ -98,18 +99,12 @@ def test_every_knob_counts_of_a_workload_that_the_catalogue_no_longer_has() -> N
 
 def with_program() -> Catalog:
     known = builders.catalog()
-    told = {
-        "reads": "stdout",
-        "figures": {"rate": {"unit": "samples/s", "pattern": "(?P<value>1)"}},
-    }
-    command = Command.model_validate(
-        {
-            "files": {"tool": {}},
-            "arguments": ["{file:tool}"],
-            **told,
-            "result": "rate",
-            "rules": "x",
-        }
+    command = Command(
+        arguments=("tool", "{tokens}"),
+        timeout_s=60,
+        figures={"rate": Figure(unit=Unit.SAMPLES_PER_SECOND, pattern="rate (?P<value>[0-9]+)")},
+        result="rate",
+        rules="its own",
     )
     knobs = {
         "tokens": Knob(type="int", default=128, description=""),
