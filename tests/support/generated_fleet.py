@@ -34,6 +34,7 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 from controller.contracts.manifests import (
+    Knob,
     QualityTarget,
     ScenarioManifest,
     StackManifest,
@@ -300,6 +301,7 @@ def _workload(name: str) -> WorkloadManifest:
         reference="",
         scenarios=("training",) if name == TRAINING else ("single_stream", "offline"),
         quality_target=target,
+        knobs={"size": Knob(type="int", default=1, description="")},
     )
 
 
