@@ -76,13 +76,13 @@ def overall() -> dashboard.Panel:
     return tables.columns(
         "Overall, against the device $baseline_device",
         "Geometric mean of how many times better a device is than the baseline device, over all "
-        "works that the baseline has a result of; without devices that lack one. Not resolved: "
-        "1 is inside the 95 % interval, or not every result was repeated in its sweep.",
+        "works that the baseline has a result of; without devices that lack one. Low and high are "
+        "the ends of the 95 % interval, empty if not every result was repeated in its sweep; they "
+        "are coloured only if 1 is outside.",
         WHO,
-        tables.Column("times better", named(means.settled), steps=tables.BETTER),
-        tables.Column(tables.UNSETTLED, named(means.unsettled)),
-        tables.Column("low", named(means.low)),
-        tables.Column("high", named(means.high)),
+        tables.Column("times better", named(means.mean)),
+        tables.Column("low", named(means.low), steps=tables.LOW),
+        tables.Column("high", named(means.high), steps=tables.HIGH),
         tables.Column("works", named(means.works)),
     )
 

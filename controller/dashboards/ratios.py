@@ -35,12 +35,6 @@ class Judged:
     settled: Expr
     """Those whose 95 % interval is known and leaves 1 out."""
 
-    @property
-    def unsettled(self) -> Expr:
-        """The others."""
-        text = f"({self.every.text} unless {self.settled.text})"
-        return replace(self.every, text=text)
-
 
 @dataclass(frozen=True, slots=True)
 class Ratios(Judged):
@@ -51,9 +45,10 @@ class Ratios(Judged):
 
 
 @dataclass(frozen=True, slots=True)
-class Overall(Judged):
+class Overall:
     """Geometric means of ratios over all works that the baseline was measured at."""
 
+    mean: Expr
     low: Expr
     high: Expr
     works: Expr
@@ -91,7 +86,8 @@ def times_better(results: Pick, base: Pick, *on: str) -> Ratios:
     )
     both = matched(of_result, "+", of_base, same, grouped=())
     off = Expr(f"sqrt({both})", result.labels, COUNT)
-    return Ratios(every, _beyond(every, off), off)
+    settled = f"({every.text} and (abs(ln({every.text})) > {off.text}))"
+    return Ratios(every, replace(every, text=settled), off)
 
 
 def of_groups(ratios: Judged, *by: str) -> Judged:
@@ -118,13 +114,7 @@ def overall(ratios: Ratios, base: Expr, *by: str) -> Overall:
     means = Expr(mean, frozenset(by), TIMES_BETTER)
     return Overall(
         means,
-        _beyond(means, Expr(width, frozenset(by), COUNT)),
         low=replace(means, text=f"({mean} / exp({width}))"),
         high=replace(means, text=f"({mean} * exp({width}))"),
         works=replace(works, text=whole),
     )
-
-
-def _beyond(ratio: Expr, off: Expr) -> Expr:
-    """Return the ratios whose logarithm is farther from 0 than half their interval."""
-    return replace(ratio, text=f"({ratio.text} and (abs(ln({ratio.text})) > {off.text}))")

@@ -36,6 +36,10 @@ BETTER: Steps = (
 )
 """Times better than a baseline; within 5 % counts as the same at a glance."""
 
+LOW: Steps = ((None, "text"), (1, "green"))
+HIGH: Steps = ((None, "red"), (1, "text"))
+"""The ends of an interval: only where both are on one side of 1, one of them has a colour."""
+
 PLAIN: Steps = ((None, "text"),)
 
 
@@ -128,20 +132,20 @@ def heat_map(
     solid = options.TableCellBackgroundDisplayMode.BASIC
     look.cell_options(options.TableColoredBackgroundCellOptions(solid, apply_to_row=False))
     grey = [dashboard.DynamicConfigValue("custom.cellOptions", options.TableAutoCellOptions())]
-    look.override_by_regexp(f"/, {UNSETTLED}$/", grey)
+    look.override_by_regexp(f"/ {UNSETTLED}$/", grey)
     panel = finished(look, title, about, named.unit, Size(24, 10))
     panel.targets = [as_table(named, "A")]
     return coloured(panel, BETTER)
 
 
 def _in_columns(ratios: Judged, rows: Sequence[str], across: Sequence[str]) -> Expr:
-    settled, every = (
-        joined(joined(expr, "row", *rows), "column", *across)
-        for expr in (ratios.settled, ratios.every)
-    )
-    apart = f'label_replace({every.text}, "column", "$1, {UNSETTLED}", "column", "(.*)")'
-    labels = ", ".join(sorted(ratios.every.labels))
-    return replace(settled, text=f"({settled.text} or on ({labels}) {apart})")
+    every, settled = ratios.every, ratios.settled
+    apart = f'label_replace({every.text}, "known", "{UNSETTLED}", "", "")'
+    others = replace(every, text=apart, labels=every.labels | {"known"})
+    coloured_ones = joined(joined(settled, "row", *rows), "column", *across)
+    grey_ones = joined(joined(others, "row", *rows), "column", *across, "known")
+    same = ", ".join(sorted(every.labels))
+    return replace(coloured_ones, text=f"({coloured_ones.text} or on ({same}) {grey_ones.text})")
 
 
 def _organised(

@@ -128,6 +128,11 @@ def by_precision() -> dashboard.Panel:
     )
 
 
+def primitives() -> dashboard.Panel:
+    """Return in which primitives the profiles of the chosen work spend most."""
+    return profiles.primitives(PROFILED | {"work": WORK.wanted})
+
+
 def step_time_over_time() -> dashboard.Panel:
     """Return how step times have changed."""
     about = "Median step time at one work, of the 20 fastest, as newest results replace each other."
