@@ -23,7 +23,7 @@ from controller.dashboards.board import Json
 from controller.dashboards.files import built_dashboards
 from controller.dashboards.probing import Probe
 from controller.dashboards.queries import Question, panels_of, questions_of
-from controller.dashboards.units import TIMES_BETTER
+from controller.dashboards.units import COUNT, TIMES_BETTER
 from controller.metrics import names
 from controller.metrics.newest import NewestResults
 from controller.metrics.rules import RECORDED
@@ -167,6 +167,8 @@ class Answer:
         """Whether it divides unlike results, or puts them on one axis without saying so."""
         if self.unit == TIMES_BETTER:
             return not all(map(is_one, self.values))
+        if self.unit == COUNT:
+            return False
         named = self.panel["type"] == "table" or "work" in self.question.labels
         if named:
             return not all("work" in one["metric"] for one in self.series)
