@@ -23,7 +23,7 @@ import pytest
 
 from agents.inference.content import cache_folder
 from tests.support.processes import is_dead
-from tests.support.waiting import COMMAND_S
+from tests.support.waiting import COMMAND_S, eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HOME = Path("/root")
@@ -146,6 +146,8 @@ class Host:
         _signal(self._entrances(), signal.SIGCONT)
         for program in self._programs:
             program.wait()
+        # The kernel ends a namespace's init last, when nothing else is left in it.
+        eventually(lambda: is_dead(self.init), "the host's end")
 
     def cut_power(self) -> None:
         """End all it runs at once, and no packet leaves to tell; its disk stays as it is.
