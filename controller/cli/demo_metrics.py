@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from controller.cli.common import home, reading
-from controller.contracts.records import NewestResult
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.metrics.collector import Results, of_devices
 from controller.metrics.names import RESULT, RUN_PROGRESS, RUN_QUERIES, RUN_STEPS
 from controller.metrics.newest import NewestResults
 from controller.metrics.prometheus_config import Intervals
@@ -20,12 +21,13 @@ from controller.runtime.prometheus import (
     running_beside,
     start_beside,
 )
+from controller.store.protocol import StoreReader
 
 PATIENCE_S = 30.0
 """For Prometheus's next scrape of the controller; on a farm that was up it may be 15 s away."""
 RETRY_S = 0.2
 Values = Mapping[tuple[str, ...], float]
-"""Results by device, workload, stack, scenario, precision and metric."""
+"""Results by device, workload, stack, scenario, precision, work and metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,18 @@ def values_of(found: Sequence[Series]) -> Values:
     }
 
 
-def stored_values(newest: Iterable[NewestResult]) -> Values:
-    """Return results as the store has them."""
+def stored_results(store: StoreReader, catalog: Catalog) -> Results:
+    """Return the newest results of the store, as they are exported."""
+    devices = {known.device.id: known.device for known in store.fleet()[1]}
+    newest = NewestResults(catalog, store.newest_results(catalog))
+    return of_devices(newest.snapshot(), devices)
+
+
+def stored_values(results: Results) -> Values:
+    """Return results as Prometheus should show them."""
     return {
         (*key, metric): measured.value
-        for key, it in NewestResults(newest).snapshot().items()
+        for key, it in results.items()
         if it.valid
         for metric, measured in it.valid.metrics.items()
     }
@@ -106,10 +115,10 @@ def stored_values(newest: Iterable[NewestResult]) -> Values:
 
 def _await_results(server: Prometheus) -> Values | None:
     """Return the newest results once Prometheus shows those stored and no run that is over."""
-    give_up = time.monotonic() + PATIENCE_S
+    catalog, give_up = load_catalog(), time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         with reading() as store:
-            stored = stored_values(store.newest_results())
+            stored = stored_values(stored_results(store, catalog))
             busy = {run.lease.device_id for run in store.runs(open_only=True) if run.lease}
         live = {series["metric"]["device"] for series in server.query(RUN_PROGRESS.name)}
         if live <= busy and stored and values_of(server.query(RESULT.name)) == stored:

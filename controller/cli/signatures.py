@@ -72,9 +72,10 @@ SIGNATURES: Final[dict[str, str]] = {
     "bench compare": "--trials= --effect=* --loads= --width= --seed= --time-limit= --json",
     "bench api": "--seconds= --json",
     "kernels check": "op=op --dtype=dtype --variant=variant --json",
-    "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit= --json",
+    "kernels bench": "op=op --dtype=dtype --variant=variant --width= --time-limit="
+    " --draws= --with=* --json",
     "kernels sweep": "--compiled/--no-compiled",
-    "profile import": "file= --output/-o= --top= --json",
+    "profile import": "file= --output/-o= --steps= --top= --json",
     "profile show": "folder= --top= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",

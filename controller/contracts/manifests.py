@@ -30,6 +30,8 @@ class Knob(Contract):
     max: float | None = None
     multiple_of: int | None = None
     choices: tuple[Scalar, ...] | None = None
+    work: bool | None = None
+    """Whether another value is other work, never compared; None: as its manifest's kind has it."""
 
     def objection(self, value: Scalar) -> str | None:
         """Return what to give instead, as a sentence, or None if the value is allowed."""

@@ -117,16 +117,27 @@ class NewestResult(Contract):
     """A counted result without its samples, where only the newest of its kind matters."""
 
     device: str
+    sweep_id: str
+    cell_key: str
     workload: str
     stack: str
     scenario: str
-    precision: str | None
-    """The number format, see `precision_of`."""
+    knobs: dict[str, Scalar]
+    profiled: bool = False
+    """Whether its run was profiled: then its speed is compared with nothing."""
     validity: Validity
     recorded_at: float
     metrics: dict[str, Measurement]
     profile: ProfileSummary | None = None
 
+    @property
+    def precision(self) -> str | None:
+        """The number format, see `precision_of`."""
+        return precision_of(self.knobs)
+
+
+REPEATS_KEPT: Final = 20
+"""Repeats of a newest result that its interval is made from, at most."""
 
 PRECISION_KNOBS = ("precision", "numerics")
 """Knobs that name the number format: the first of stacks that train, the second of model files."""

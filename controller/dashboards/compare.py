@@ -4,13 +4,15 @@ side."""
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, thresholds
+from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import HALF, POINTS_OF_RESULTS, WIDE, Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
+from controller.dashboards.ratios import Ratios
 from controller.dashboards.variables import (
     PRECISION,
     SCENARIO,
@@ -19,16 +21,20 @@ from controller.dashboards.variables import (
     WORKLOAD,
     Choice,
     having_results,
+    work,
 )
 from controller.metrics import names
+from controller.metrics.names import Metric
 
 DEVICE = Choice(
     "device", "Device", names.RESULT_TIME, "device", among=having_results(workload=WORKLOAD.wanted)
 )
 BASE_DEVICE = replace(DEVICE, name="baseline_device", title="Baseline device", many=False)
 BASE_STACK = replace(STACK, name="baseline_stack", title="Baseline stack", many=False)
-CHOICES = (VIRTUAL, WORKLOAD, DEVICE, STACK, SCENARIO, PRECISION, BASE_DEVICE, BASE_STACK)
+OF_WORK = ("workload", "scenario", "work")
+WHO = ("model", "device", "stack", "precision")
 
+LEGEND = "{{model}} {{device}} {{stack}} {{precision}}"
 SHOWN = 30
 """Bars in a panel."""
 MANY = 20
@@ -41,11 +47,15 @@ def compare() -> Board:
         links.COMPARE,
         "Compare hardware",
         "Newest valid results of any devices, stacks and workloads: how many times better than a "
-        "baseline, in absolute numbers, and with the accuracy beside the speed. Real and virtual "
-        "devices are never compared with each other. For intervals and significance see the "
-        "report of a sweep.",
-        CHOICES,
+        "baseline at the same work, in absolute numbers, and with the accuracy beside the speed. "
+        "Real and virtual devices are never compared with each other. For verdicts see the report "
+        "of a sweep.",
         (
+            *(VIRTUAL, WORKLOAD, DEVICE, STACK, SCENARIO, PRECISION),
+            *(BASE_DEVICE, BASE_STACK, LATENCY_WORK, THROUGHPUT_WORK),
+        ),
+        (
+            Row("Overall", (overall(), tables.works())),
             Row("Times better", (by_device(), by_stack(), by_model())),
             Row("Side by side", (latency(), throughput(), speed_and_accuracy())),
             Row("Over time", (latency_over_time(), throughput_over_time())),
@@ -56,41 +66,71 @@ def compare() -> Board:
     )
 
 
+def overall() -> dashboard.Panel:
+    """Return how many times better each device is over all works."""
+    base = last(names.RESULT, **_chosen(device=BASE_DEVICE.wanted, metric=RANKING))
+    means = ratios.overall(_against_device(), base, *WHO[1:])
+
+    def named(expr: Expr) -> Expr:
+        return promql.with_info(expr, "model")
+
+    return tables.columns(
+        "Overall, against the device $baseline_device",
+        "Geometric mean of how many times better a device is than the baseline device, over all "
+        "works that the baseline has a result of; without devices that lack one. Low and high are "
+        "the ends of the 95 % interval, empty if not every result was repeated in its sweep; they "
+        "are coloured only if 1 is outside.",
+        WHO,
+        tables.Column("times better", named(means.mean)),
+        tables.Column("low", named(means.low), steps=tables.LOW),
+        tables.Column("high", named(means.high), steps=tables.HIGH),
+        tables.Column("works", named(means.works)),
+    )
+
+
 def by_device() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline device."""
     return tables.heat_map(
         "Against the device $baseline_device",
-        "How many times better each newest result is than the baseline device's, same workload, "
-        "stack, scenario and precision, in the metric that ranks the scenario. Above 1 is better.",
+        "How many times better each newest result is than the baseline device's, same work, stack "
+        "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
+        "is inside the 95 % interval, or a side was not repeated in its sweep.",
         _against_device(),
         ("device", "stack", "precision"),
-        ("workload", "scenario"),
+        OF_WORK,
     )
 
 
 def by_stack() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline stack on the same device."""
-    base = last(names.RESULT, **_chosen(stack=BASE_STACK.wanted, metric=RANKING))
     same = ("device", "workload", "scenario", "precision")
+
+    def base(metric: Metric) -> Expr:
+        return last(metric, **_chosen(stack=BASE_STACK.wanted, metric=RANKING))
+
     return tables.heat_map(
         "Against the stack $baseline_stack, on the same device",
         "How many times better each newest result is than the baseline stack's on the same device, "
-        "same workload, scenario and precision. Above 1 is better.",
-        promql.times_better(_results(metric=RANKING), base, *same),
+        "same work and precision. Above 1 is better. Not resolved: as above.",
+        ratios.times_better(_ranking, base, *same),
         ("device", "stack", "precision"),
-        ("workload", "scenario"),
+        OF_WORK,
     )
 
 
 def by_model() -> dashboard.Panel:
     """Return the table of medians of each device model relative to the baseline device."""
-    named = promql.with_info(_against_device(), "model")
-    labels = ("model", "stack", "precision", "workload", "scenario")
+    against = _against_device()
+    named = ratios.Judged(
+        promql.with_info(against.every, "model"), promql.with_info(against.settled, "model")
+    )
+    labels = ("model", "stack", "precision", *OF_WORK)
     return tables.heat_map(
         "By model, against the device $baseline_device",
         "The median over all chosen devices of a model. Devices of one model differ: see how much "
-        "in the heat-map of devices.",
-        promql.median(named, *labels),
+        "in the heat-map of devices. Not resolved: one of its devices is not, or they are on both "
+        "sides of 1.",
+        ratios.of_groups(named, *labels),
         labels[:3],
         labels[3:],
     )
@@ -98,18 +138,18 @@ def by_model() -> dashboard.Panel:
 
 def latency() -> dashboard.Panel:
     """Return the panel of the lowest latencies."""
-    lowest = promql.extreme("bottomk", SHOWN, _results(metric="latency_p90"))
-    about = f"90th percentile of latency of the {SHOWN} fastest; shorter is better."
-    query = Query(lowest, "{{device}} {{stack}} {{precision}} {{workload}}")
-    return panels.gauges("Latency", about, query, size=HALF)
+    about = f"90th percentile of latency at one work, of the {SHOWN} fastest; shorter is better."
+    query = Query(_fastest("bottomk", SHOWN, "latency_p90", LATENCY_WORK), LEGEND)
+    title = "Latency: ${latency_work:text}"
+    return panels.gauges(title, about, query, size=HALF)
 
 
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
-    highest = promql.extreme("topk", SHOWN, _results(metric="throughput"))
-    about = f"Samples (images) a second of the {SHOWN} fastest; longer is better."
-    query = Query(highest, "{{device}} {{stack}} {{precision}} {{workload}} {{scenario}}")
-    return panels.gauges("Throughput", about, query, size=HALF)
+    about = f"Samples (images) a second at one work, of the {SHOWN} fastest; longer is better."
+    query = Query(_fastest("topk", SHOWN, "throughput", THROUGHPUT_WORK), LEGEND)
+    title = "Throughput: ${throughput_work:text}"
+    return panels.gauges(title, about, query, size=HALF)
 
 
 def speed_and_accuracy() -> dashboard.Panel:
@@ -137,27 +177,41 @@ def speed_and_accuracy() -> dashboard.Panel:
 
 def latency_over_time() -> dashboard.Panel:
     """Return the chart of latencies over time."""
-    lowest = promql.extreme("bottomk", MANY, _results(metric="latency_p90"))
     about = (
-        f"90th percentile of latency of the {MANY} fastest, as newest results replace each other."
+        f"90th percentile of latency of the {MANY} fastest at one work, as newest results replace "
+        "each other."
     )
-    query = Query(lowest, "{{device}} {{stack}} {{precision}} {{workload}}")
-    return panels.lines("Latency over time", about, query, points=POINTS_OF_RESULTS)
+    query = Query(_fastest("bottomk", MANY, "latency_p90", LATENCY_WORK), LEGEND)
+    title = "Latency over time: ${latency_work:text}"
+    return panels.lines(title, about, query, points=POINTS_OF_RESULTS)
 
 
 def throughput_over_time() -> dashboard.Panel:
     """Return the chart of throughputs over time."""
-    highest = promql.extreme("topk", MANY, _results(metric="throughput"))
-    about = f"Samples a second of the {MANY} fastest, as newest results replace each other."
-    query = Query(highest, "{{device}} {{stack}} {{precision}} {{workload}} {{scenario}}")
-    return panels.lines("Throughput over time", about, query, points=POINTS_OF_RESULTS)
-
-
-def _against_device() -> Expr:
-    base = last(names.RESULT, **_chosen(device=BASE_DEVICE.wanted, metric=RANKING))
-    return promql.times_better(
-        _results(metric=RANKING), base, "workload", "stack", "scenario", "precision"
+    about = (
+        f"Samples a second of the {MANY} fastest at one work, as newest results replace each other."
     )
+    query = Query(_fastest("topk", MANY, "throughput", THROUGHPUT_WORK), LEGEND)
+    title = "Throughput over time: ${throughput_work:text}"
+    return panels.lines(title, about, query, points=POINTS_OF_RESULTS)
+
+
+def _against_device() -> Ratios:
+    def base(metric: Metric) -> Expr:
+        return last(metric, **_chosen(device=BASE_DEVICE.wanted, metric=RANKING))
+
+    return ratios.times_better(_ranking, base, "workload", "stack", "scenario", "precision")
+
+
+def _ranking(metric: Metric) -> Expr:
+    """Return `result` or its interval of what is chosen, in the metrics that rank."""
+    chosen = last(metric, **_chosen(metric=RANKING))
+    return promql.with_info(chosen, virtual=VIRTUAL.wanted)
+
+
+def _fastest(which: Literal["topk", "bottomk"], number: int, metric: str, work: Choice) -> Expr:
+    found = _results(metric=metric, work=work.wanted)
+    return promql.with_info(promql.extreme(which, number, found), "model")
 
 
 def _results(**where: Wanted) -> Expr:
@@ -168,3 +222,7 @@ def _results(**where: Wanted) -> Expr:
 def _chosen(**where: Wanted) -> dict[str, Wanted]:
     chosen = (WORKLOAD, DEVICE, STACK, SCENARIO, PRECISION)
     return {choice.name: choice.wanted for choice in chosen} | where
+
+
+LATENCY_WORK = work("latency_work", "Latency of", _results(metric="latency_p90"))
+THROUGHPUT_WORK = work("throughput_work", "Throughput of", _results(metric="throughput"))

@@ -14,8 +14,8 @@ from controller.metrics import names
 DEVICE = Choice("device", "Device", names.DEVICE_INFO, "device", many=False)
 THIS = kept(str(DEVICE.wanted))
 LIVE = "{{workload}} {{stack}} {{scenario}}"
-RESULT = "{{workload}} {{stack}} {{scenario}} {{precision}}"
-THIRD = Size(8)
+RESULT = "{{workload}} {{stack}} {{scenario}} {{precision}} {{work}}"
+THIRD, QUARTER = Size(8), Size(6)
 
 
 def device() -> Board:
@@ -27,7 +27,7 @@ def device() -> Board:
         (DEVICE,),
         (
             Row("What it is and does", (facts(), state())),
-            Row("Now", (progress(), rate(), loss())),
+            Row("Now", (progress(), steps(), queries(), loss())),
             Row("Conditions", (temperature(), battery(), thermal())),
             Row("Results", (newest(), delegates(), times(), rates())),
         ),
@@ -57,26 +57,28 @@ def progress() -> dashboard.Panel:
     """Return the chart of the current run's progress."""
     done = last(names.RUN_PROGRESS, device=THIS)
     about = "Done part of what runs now; empty while nothing runs."
-    return panels.gauges("Progress", about, Query(done, LIVE), full=1, size=THIRD)
+    return panels.gauges("Progress", about, Query(done, LIVE), full=1, size=QUARTER)
 
 
-def rate() -> dashboard.Panel:
-    """Return the chart of the current run's rate."""
-    return panels.lines(
-        "Speed now",
-        "Training steps or queries a second of what runs.",
-        Query(last(names.RUN_STEPS, device=THIS), f"steps {LIVE}"),
-        Query(last(names.RUN_QUERIES, device=THIS), f"queries {LIVE}"),
-        live=True,
-        size=THIRD,
-    )
+def steps() -> dashboard.Panel:
+    """Return how fast the live training run is."""
+    query = Query(last(names.RUN_STEPS, device=THIS), LIVE)
+    about = "Training steps a second of what runs."
+    return panels.lines("Steps now", about, query, live=True, size=QUARTER)
+
+
+def queries() -> dashboard.Panel:
+    """Return how fast the live inference run is."""
+    query = Query(last(names.RUN_QUERIES, device=THIS), LIVE)
+    about = "Queries a second of what runs."
+    return panels.lines("Queries now", about, query, live=True, size=QUARTER)
 
 
 def loss() -> dashboard.Panel:
     """Return the chart of the current run's loss."""
     query = Query(last(names.RUN_LOSS, device=THIS), LIVE)
     about = "Training loss of what runs, step by step."
-    return panels.lines("Loss now", about, query, live=True, size=THIRD)
+    return panels.lines("Loss now", about, query, live=True, size=QUARTER)
 
 
 def temperature() -> dashboard.Panel:
@@ -104,10 +106,10 @@ def thermal() -> dashboard.Panel:
 
 def newest() -> dashboard.Panel:
     """Return the table of newest results."""
-    labels = ("workload", "stack", "scenario", "precision")
+    labels = ("workload", "stack", "scenario", "precision", "work")
     return tables.columns(
         "Newest results",
-        "The newest valid result of each workload, stack, scenario and precision; the target is "
+        "The newest valid result of each work, stack and precision; the target is "
         "judged on the newest result, valid or not.",
         labels,
         tables.Column("step time", _result(metric="step_time")),

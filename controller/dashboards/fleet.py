@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, thresholds
+from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
-from controller.dashboards.promql import LATELY, RANKING, last
+from controller.dashboards.promql import LATELY, kept, last
+from controller.dashboards.units import RANKING_METRICS
 from controller.dashboards.variables import VIRTUAL, Choice
 from controller.metrics import names
 
@@ -24,7 +25,7 @@ def fleet() -> Board:
         (KIND, MODEL, VIRTUAL),
         (
             Row("Now", (agents_up(), agents_down(), queued(), running(), oldest(), missed())),
-            Row("Best", (winners(),)),
+            Row("Best", (winners(), tables.works())),
             Row("Work", (outcomes(), failed_share(), dispatch(), durations())),
             Row("Devices", (states(), hottest(), emptiest(), throttled(), devices())),
         ),
@@ -74,16 +75,22 @@ def missed() -> dashboard.Panel:
 
 
 def winners() -> dashboard.Panel:
-    """Return the table of the best newest result of each workload and scenario."""
-    results = promql.with_info(last(names.RESULT, metric=RANKING), "model", virtual=VIRTUAL.wanted)
-    labels = ("workload", "scenario", "device", "model", "stack", "precision", "metric")
+    """Return the best newest result of each work."""
+    of_work = ("workload", "scenario", "work")
+    labels = (*of_work, "model", "soc", "device", "stack", "precision")
+
+    def best(metric: str) -> promql.Expr:
+        results = last(names.RESULT, metric=kept(metric))
+        those = promql.with_info(results, virtual=VIRTUAL.wanted)
+        return promql.with_info(ratios.best(metric, those, *of_work), "model", "soc")
+
     return tables.columns(
-        "Best device for each workload",
+        "Best device for each work",
         "The device, stack and precision with the best newest valid result in the metric that "
-        "ranks the scenario. Times in seconds, rates in samples a second. Real and virtual "
-        "devices are never compared.",
+        "ranks the scenario, which is the one with a number here. The panel Works says what each "
+        "work is. Real and virtual devices are never compared.",
         labels,
-        tables.Column("value", promql.best(results, "workload", "scenario")),
+        *(tables.Column(metric.replace("_", " "), best(metric)) for metric in RANKING_METRICS),
     )
 
 

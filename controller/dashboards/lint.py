@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import promql_parser
-from promql_parser import AggregateExpr, BinaryExpr, Call, Expr, StringLiteral, VectorSelector
+from promql_parser import (
+    AggregateExpr,
+    BinaryExpr,
+    Call,
+    Expr,
+    MatrixSelector,
+    ParenExpr,
+    StringLiteral,
+    SubqueryExpr,
+    UnaryExpr,
+    VectorSelector,
+)
 
 from controller.dashboards.alerts import alert_group
 from controller.dashboards.queries import (
@@ -69,9 +80,9 @@ def findings_about(question: Question) -> Iterator[LintFinding]:
         yield LintFinding(question.place, f"not PromQL: {error}: {question.promql}")
         return
     problems: list[str] = []
-    promql_parser.walk(root, lambda node: problems.extend(_problems(node)))
+    labels = _examine(root, problems)
     yield from (LintFinding(question.place, problem) for problem in dict.fromkeys(problems))
-    for label in sorted(set(question.labels) - _labels_under(root)):
+    for label in sorted(set(question.labels) - labels):
         yield LintFinding(question.place, f"no metric in it has the label {label} that is shown")
 
 
@@ -80,15 +91,44 @@ def without_macros(promql: str, window: str = "5m") -> str:
     return re.sub(r"\$__(rate_interval|interval|range)\b", window, promql)
 
 
-def _problems(node: Expr) -> Iterator[str]:
+def _examine(node: Expr, problems: list[str]) -> frozenset[str]:
+    """Return the labels that a part of a query can have; add what is wrong with it to `problems`.
+
+    Each part is looked at once: the parser copies a part whenever it is asked for.
+    """
     if isinstance(node, VectorSelector):
-        yield from _selector_problems(node)
-    elif isinstance(node, AggregateExpr) and node.modifier:
-        yield from _unknown(node.modifier.labels, node.expr)
-    elif isinstance(node, BinaryExpr) and node.modifier:
-        matching = node.modifier.matching.labels if node.modifier.matching else []
-        yield from _unknown(matching, node.lhs)
-        yield from _unknown([*matching, *(node.modifier.group_labels or [])], node.rhs)
+        problems.extend(_selector_problems(node))
+        return _LABELS.get(node.name or "", frozenset())
+    if isinstance(node, BinaryExpr):
+        left, right = node.lhs, node.rhs
+        of_left, of_right = _examine(left, problems), _examine(right, problems)
+        if node.modifier:
+            matching = node.modifier.matching.labels if node.modifier.matching else []
+            brought = node.modifier.group_labels or []
+            problems.extend(_unknown(matching, of_left, left))
+            problems.extend(_unknown([*matching, *brought], of_right, right))
+        return of_left | of_right
+    if isinstance(node, AggregateExpr):
+        under = _examine(node.expr, problems)
+        if node.modifier:
+            problems.extend(_unknown(node.modifier.labels, under, node.expr))
+        return under
+    if isinstance(node, Call):
+        found = frozenset[str]().union(*(_examine(part, problems) for part in node.args))
+        return found | _made_by(node)
+    if isinstance(node, MatrixSelector):
+        return _examine(node.vector_selector, problems)
+    if isinstance(node, ParenExpr | UnaryExpr | SubqueryExpr):
+        return _examine(node.expr, problems)
+    return frozenset()
+
+
+def _made_by(call: Call) -> frozenset[str]:
+    if call.func.name not in _MAKES_LABEL:
+        return frozenset()
+    made = call.args[1]
+    assert isinstance(made, StringLiteral)  # the parser has seen to it
+    return frozenset({made.val})
 
 
 def _selector_problems(selector: VectorSelector) -> Iterator[str]:
@@ -101,29 +141,14 @@ def _selector_problems(selector: VectorSelector) -> Iterator[str]:
             yield f"{selector.name} has no label {matcher.name}"
 
 
-def _unknown(labels: list[str], under: Expr) -> Iterator[str]:
-    for label in sorted(set(labels) - _labels_under(under)):
+def _unknown(labels: list[str], known: frozenset[str], under: Expr) -> Iterator[str]:
+    for label in sorted(set(labels) - known):
         yield f"no metric in it has the label {label}: {under.prettify()}"
-
-
-def _labels_under(root: Expr) -> frozenset[str]:
-    found: set[str] = set()
-
-    def visit(node: Expr) -> None:
-        if isinstance(node, VectorSelector):
-            found.update(_LABELS.get(node.name or "", ()))
-        elif isinstance(node, Call) and node.func.name in _MAKES_LABEL:
-            made = node.args[1]
-            assert isinstance(made, StringLiteral)  # guaranteed by the parser
-            found.add(made.val)
-
-    promql_parser.walk(root, visit)
-    return frozenset(found)
 
 
 # `up` is Prometheus's own metric of every target.
 _LABELS = {"up": frozenset({"job", "instance"})} | {
-    series: frozenset(metric.labels) | ({"le"} if series.endswith("_bucket") else set())
+    series: frozenset((*metric.labels, *(["le"] if series.endswith("_bucket") else [])))
     for metric in all_metrics()
     for series in metric.series_names
 }

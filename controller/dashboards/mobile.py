@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, thresholds
+from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
-from controller.dashboards.variables import VIRTUAL, Choice
+from controller.dashboards.variables import VIRTUAL, Choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
 
@@ -30,6 +30,9 @@ WORKLOAD, SCENARIO, PRECISION = (
 BASE = Choice("baseline_device", "Baseline phone", names.RESULT_TIME, "device", (), False, MEASURED)
 
 
+LEGEND = "{{model}} {{soc}} {{device}} {{stack}} {{precision}}"
+
+
 def mobile() -> Board:
     """Return the dashboard of phones."""
     return Board(
@@ -38,7 +41,7 @@ def mobile() -> Board:
         "Phones under MLPerf's scenarios: single-stream latency, offline throughput, accuracy "
         "beside them, and the battery, heat and throttling they were measured under. Real and "
         "virtual phones are never compared.",
-        (VIRTUAL, PHONE, WORKLOAD, SCENARIO, PRECISION, BASE),
+        (VIRTUAL, PHONE, WORKLOAD, SCENARIO, PRECISION, BASE, LATENCY_WORK, THROUGHPUT_WORK),
         (
             Row("Which phone", (by_phone(), newest())),
             Row("Speed", (latency(), throughput())),
@@ -52,16 +55,25 @@ def mobile() -> Board:
 
 def by_phone() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline phone."""
-    base = last(names.RESULT, **_chosen(device=BASE.wanted, metric=RANKING))
     same = ("workload", "stack", "scenario", "precision")
-    ratio = promql.times_better(_phones(last(names.RESULT, **_chosen(metric=RANKING))), base, *same)
+
+    def results(metric: Metric) -> Expr:
+        return _phones(last(metric, **_chosen(metric=RANKING)))
+
+    def base(metric: Metric) -> Expr:
+        return last(metric, **_chosen(device=BASE.wanted, metric=RANKING))
+
+    found = ratios.times_better(results, base, *same)
     return tables.heat_map(
         "Against the phone $baseline_device",
-        "How many times better each newest result is than the baseline phone's, same workload, "
-        "stack, scenario and precision, in the metric that ranks the scenario. Above 1 is better.",
-        promql.with_info(ratio, "model"),
+        "How many times better each newest result is than the baseline phone's, same work, stack "
+        "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
+        "is inside the 95 % interval, or a side was not repeated in its sweep.",
+        ratios.Judged(
+            promql.with_info(found.every, "model"), promql.with_info(found.settled, "model")
+        ),
         ("device", "model"),
-        ("workload", "scenario", "precision"),
+        ("workload", "scenario", "work", "precision"),
     )
 
 
@@ -72,7 +84,7 @@ def newest() -> dashboard.Panel:
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
         "throughput; both are worth nothing below the quality target. Energy is that of a query "
         "above idle; it is empty where it is unknown.",
-        (*names.RESULT_LABELS, "model"),
+        (*names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("latency p99", _result(metric="latency_p99")),
@@ -81,27 +93,27 @@ def newest() -> dashboard.Panel:
         tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
         tables.Column(
             "target",
-            _phones(last(names.QUALITY_MISSED, **_chosen()), "model"),
+            _phones(last(names.QUALITY_MISSED, **_chosen()), "model", "soc"),
             words=thresholds.TARGET,
         ),
-        tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), "model")),
+        tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), "model", "soc")),
     )
 
 
 def latency() -> dashboard.Panel:
     """Return the panel of the lowest latencies."""
-    lowest = promql.extreme("bottomk", 30, _result(metric="latency_p90"))
-    about = "Single-stream: 90th percentile of latency of the 30 fastest; shorter is better."
-    query = Query(lowest, "{{device}} {{model}} {{workload}} {{precision}}")
-    return panels.gauges("Latency", about, query)
+    of_work = _result(metric="latency_p90", work=LATENCY_WORK.wanted)
+    about = "90th percentile of latency at one work, of the 30 fastest; shorter is better."
+    query = Query(promql.extreme("bottomk", 30, of_work), LEGEND)
+    return panels.gauges("Latency: ${latency_work:text}", about, query)
 
 
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
-    highest = promql.extreme("topk", 30, _result(metric="throughput"))
-    about = "Offline: samples a second of the 30 fastest; longer is better."
-    query = Query(highest, "{{device}} {{model}} {{workload}} {{precision}}")
-    return panels.gauges("Throughput", about, query)
+    of_work = _result(metric="throughput", work=THROUGHPUT_WORK.wanted)
+    about = "Samples a second at one work, of the 30 fastest; longer is better."
+    query = Query(promql.extreme("topk", 30, of_work), LEGEND)
+    return panels.gauges("Throughput: ${throughput_work:text}", about, query)
 
 
 def delegates() -> dashboard.Panel:
@@ -176,9 +188,13 @@ def _live(metric: Metric) -> Expr:
 
 
 def _result(**where: Wanted) -> Expr:
-    return _phones(last(names.RESULT, **_chosen(**where)), "model")
+    return _phones(last(names.RESULT, **_chosen(**where)), "model", "soc")
 
 
 def _chosen(**where: Wanted) -> dict[str, Wanted]:
     chosen = (PHONE, WORKLOAD, SCENARIO, PRECISION)
     return {choice.name: choice.wanted for choice in chosen} | where
+
+
+LATENCY_WORK = work("latency_work", "Latency of", _result(metric="latency_p90"))
+THROUGHPUT_WORK = work("throughput_work", "Throughput of", _result(metric="throughput"))

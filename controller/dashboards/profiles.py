@@ -12,7 +12,7 @@ from controller.dashboards.promql import Expr, Wanted, last
 from controller.metrics import names
 from controller.metrics.names import Metric
 
-LABELS = ("device", "virtual", "workload", "stack", "precision")
+LABELS = ("device", "virtual", "workload", "stack", "precision", "work")
 LEGEND = "{{primitive}} {{direction}} {{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
 MOST = 30
 
@@ -30,11 +30,11 @@ def limits(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
 
 
 def primitives(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
-    """Return the panel of the primitives that take most time in the newest profiles."""
+    """Return in which primitives the newest profiles spend most; chosen: one work."""
     longest = promql.extreme("topk", MOST, last(names.PROFILE_PRIMITIVE, **chosen))
-    about = f"Seconds of a step in oneDNN, by primitive and direction: the {MOST} longest."
+    about = f"Seconds of a step of one work in oneDNN, by primitive: the {MOST} longest."
     query = Query(promql.marked(longest), LEGEND)
-    return panels.gauges("Profiles: top primitives", about, query, size=panels.WIDE)
+    return panels.gauges("Profiles: top primitives: ${work:text}", about, query, size=panels.WIDE)
 
 
 def _plain(metric: Metric, chosen: Mapping[str, Wanted]) -> Expr:

@@ -18,7 +18,6 @@ from controller.dashboards.units import (
     QUALITY_METRICS,
     RANKING_METRICS,
     SHARE,
-    TIMES_BETTER,
     unit_of,
     unit_of_result,
 )
@@ -153,13 +152,13 @@ def count(expr: Expr, *by: str) -> Expr:
 def median(expr: Expr, *by: str) -> Expr:
     """Return the median of an expression's series."""
     expr.require(by)
-    return Expr(f"quantile{_by(by)} (0.5, {expr.text})", frozenset(by), expr.unit)
+    return Expr(f"quantile{by_labels(by)} (0.5, {expr.text})", frozenset(by), expr.unit)
 
 
 def extreme(which: Literal["topk", "bottomk"], number: int, expr: Expr, *by: str) -> Expr:
     """Return the series with the highest or lowest values in each group."""
     expr.require(by)
-    return replace(expr, text=f"{which}{_by(by)} ({number}, {expr.text})")
+    return replace(expr, text=f"{which}{by_labels(by)} ({number}, {expr.text})")
 
 
 def filtered(expr: Expr, op: Literal[">", ">="], number: float) -> Expr:
@@ -194,12 +193,7 @@ def share(part: Expr, whole: Expr) -> Expr:
 
 def only(expr: Expr, having: Expr, *on: str) -> Expr:
     """Return the series for which another expression has a series with the same labels."""
-    return replace(expr, text=_matched(expr, "and", having, on))
-
-
-def against(expr: Expr, base: Expr, *on: str) -> Expr:
-    """Return the ratio of each series to the baseline series with the same labels."""
-    return replace(expr, text=_matched(expr, "/", base, on, grouped=()), unit=TIMES_BETTER)
+    return replace(expr, text=matched(expr, "and", having, on))
 
 
 def with_info(expr: Expr, /, *labels: str, **where: Wanted) -> Expr:
@@ -207,17 +201,20 @@ def with_info(expr: Expr, /, *labels: str, **where: Wanted) -> Expr:
     info = names.DEVICE_INFO
     Expr(info.name, frozenset(info.labels), COUNT).require(labels)
     kept_labels = ("device", *labels)
-    about = f"max{_by(kept_labels)} ({selector(info.name, info, where)})"
+    about = f"max{by_labels(kept_labels)} ({selector(info.name, info, where)})"
     device = Expr(about, frozenset(kept_labels), COUNT)
     if not labels:  # `and` is much faster than a product that creates labels
         return only(expr, device, "device")
-    text = _matched(expr, "*", device, ("device",), grouped=labels)
+    text = matched(expr, "*", device, ("device",), grouped=labels)
     return replace(expr, text=text, labels=expr.labels | frozenset(labels))
 
 
-def marked(expr: Expr, /, **where: Wanted) -> Expr:
-    """Return the series with label `virtual` set to ` (virtual)` or empty, to follow the device."""
-    said = with_info(expr, "virtual", **where)
+def marked(expr: Expr, /, *labels: str) -> Expr:
+    """Return series whose label `virtual` is ` (virtual)` or empty, to stand behind the device.
+
+    labels: others of the device.
+    """
+    said = with_info(expr, "virtual", *labels)
     blank = f'label_replace({said.text}, "virtual", "", "virtual", "false")'
     return replace(said, text=f'label_replace({blank}, "virtual", " (virtual)", "virtual", "true")')
 
@@ -230,36 +227,19 @@ def joined(expr: Expr, into: str, *labels: str) -> Expr:
     return replace(expr, text=text, labels=expr.labels | {into})
 
 
-def times_better(expr: Expr, base: Expr, *on: str) -> Expr:
-    """Return how many times better each ranked result is than the baseline; above 1 is better.
-
-    `ranking_direction` is 1 if more is better and -1 if less is. As exponent it inverts ratios of
-    times, and metrics without it, which rank nothing, drop out.
-    """
-    ratio = against(expr, base, *on, "metric")
-    return replace(ratio, text=_matched(ratio, "^", last(names.RANKING), _RANKED, grouped=()))
-
-
 def accuracy(results: Expr) -> Expr:
     """Return only results in the metric of their workload's quality target."""
     judged = only(results, last(names.QUALITY_TARGET), "workload", "metric")
     return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=SHARE)
 
 
-def best(expr: Expr, *by: str) -> Expr:
-    """Return the best ranked result of each group, in the direction of its metric."""
-    expr.require(by)
-    signed = _matched(expr, "*", last(names.RANKING), _RANKED, grouped=())
-    return replace(expr, text=f"abs(topk{_by(by)} (1, {signed}))")
-
-
-_RANKED = ("scenario", "metric")
-
-
-def _matched(
+def matched(
     left: Expr, op: str, right: Expr, on: Iterable[str], grouped: Iterable[str] | None = None
 ) -> str:
-    """Return a binary operation; grouped: labels copied from the "one" side to the "many" side."""
+    """Return the text of a binary operation.
+
+    grouped: labels that many series take from their one match.
+    """
     left.require(on)
     right.require(on)
     right.require(grouped or ())
@@ -269,10 +249,11 @@ def _matched(
 
 def _aggregated(op: str, text: str, labels: frozenset[str], by: Iterable[str], unit: str) -> Expr:
     Expr(text, labels, unit).require(by)
-    return Expr(f"{op}{_by(by)} ({text})", frozenset(by), unit)
+    return Expr(f"{op}{by_labels(by)} ({text})", frozenset(by), unit)
 
 
-def _by(labels: Iterable[str]) -> str:
+def by_labels(labels: Iterable[str]) -> str:
+    """Return the clause of an aggregation that keeps these labels."""
     listed = ", ".join(labels)
     return f" by ({listed})" if listed else ""
 
@@ -299,6 +280,8 @@ def _require_kind(metric: Metric, kind: MetricKind) -> None:
 
 
 def _unit(metric: Metric, where: dict[str, Wanted]) -> str:
-    if metric is names.RESULT and isinstance(said := where.get("metric"), str):
-        return unit_of_result(said)
+    said = where.get("metric")
+    one = said.value if isinstance(said, Match) and said.op == "=" else said
+    if metric is names.RESULT and isinstance(one, str):
+        return unit_of_result(one)
     return unit_of(metric)

@@ -12,6 +12,8 @@ VARIABLE = re.compile(r"\$(?:{(\w+)[^}]*}|(\w+))")
 
 _LABEL_VALUES = re.compile(r"label_values\((?P<series>.+), *(?P<label>\w+)\)")
 _QUERY_RESULT = re.compile(r"query_result\((?P<promql>.+)\)")
+_VALUE = re.compile(r'(\w+)="\((?!\?<text>)')
+"""The label in a variable's regular expression that gives its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ def _asked(variable: Mapping[str, Any]) -> tuple[str, str, bool]:
     query = str(variable["query"])
     if values := _LABEL_VALUES.fullmatch(query):
         return values["series"], values["label"], True
-    label = re.search(r"\w+", variable.get("regex", ""))
+    regex = variable.get("regex", "")
+    label = _VALUE.search(regex) or re.search(r"(\w+)", regex)
     if (result := _QUERY_RESULT.fullmatch(query)) and label:
-        return result["promql"], label[0], False
+        return result["promql"], label[1], False
     raise ValueError(f"variable {variable['name']}: neither label_values nor query_result: {query}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
 from grafana_foundation_sdk.builders import table
@@ -23,7 +23,9 @@ from controller.dashboards.panels import (
     threshold_config,
     value_names,
 )
-from controller.dashboards.promql import Expr, WrongQuery, joined
+from controller.dashboards.promql import Expr, WrongQuery, joined, last
+from controller.dashboards.ratios import Judged
+from controller.metrics import names
 
 BETTER: Steps = (
     (None, "red"),
@@ -33,6 +35,10 @@ BETTER: Steps = (
     (1.25, "green"),
 )
 """Colours for "times better than the baseline"; within 5 % counts as equal."""
+
+LOW: Steps = ((None, "text"), (1, "green"))
+HIGH: Steps = ((None, "red"), (1, "text"))
+"""The ends of an interval: only where both are on one side of 1, one of them has a colour."""
 
 PLAIN: Steps = ((None, "text"),)
 
@@ -73,6 +79,12 @@ def columns(
     return panel
 
 
+def works() -> dashboard.Panel:
+    """Return a table that says in words what each work is."""
+    about = "What each work computes: workload and scenario, and the knobs not at their defaults."
+    return words_of("Works", about, last(names.WORK_INFO), names.WORK_INFO.labels, Size(24, 6))
+
+
 def delegates(labels: Sequence[str], verdict: Expr, share: Expr) -> dashboard.Panel:
     """Return a table of the verdicts on delegates."""
     return columns(
@@ -99,11 +111,19 @@ def words_of(
     return panel
 
 
+UNSETTLED = "not resolved"
+"""A ratio whose interval holds 1, or isn't known."""
+
+
 def heat_map(
-    title: str, about: str, expr: Expr, rows: Sequence[str], across: Sequence[str]
+    title: str, about: str, ratios: Judged, rows: Sequence[str], across: Sequence[str]
 ) -> dashboard.Panel:
-    """Return a coloured table of ratios, with labels as rows and columns."""
-    named = joined(joined(expr, "row", *rows), "column", *across)
+    """Return a table of ratios; its rows and columns are named by labels.
+
+    Those that are more than chance are coloured. The others stand in a column of their own: what
+    colours a cell is its number, which can't say how well it is known.
+    """
+    named = _in_columns(ratios, rows, across)
     matrix = {"rowField": "row", "columnField": "column", "valueField": "Value"}
     corner = f"{', '.join(rows)} \\ {', '.join(across)}"
     look = table.Panel().show_header(True).decimals(2)
@@ -111,9 +131,21 @@ def heat_map(
     look.with_transformation(_organised({"row\\column": corner}))
     solid = options.TableCellBackgroundDisplayMode.BASIC
     look.cell_options(options.TableColoredBackgroundCellOptions(solid, apply_to_row=False))
-    panel = finished(look, title, about, expr.unit, Size(24, 10))
+    grey = [dashboard.DynamicConfigValue("custom.cellOptions", options.TableAutoCellOptions())]
+    look.override_by_regexp(f"/ {UNSETTLED}$/", grey)
+    panel = finished(look, title, about, named.unit, Size(24, 10))
     panel.targets = [as_table(named, "A")]
     return coloured(panel, BETTER)
+
+
+def _in_columns(ratios: Judged, rows: Sequence[str], across: Sequence[str]) -> Expr:
+    every, settled = ratios.every, ratios.settled
+    apart = f'label_replace({every.text}, "known", "{UNSETTLED}", "", "")'
+    others = replace(every, text=apart, labels=every.labels | {"known"})
+    coloured_ones = joined(joined(settled, "row", *rows), "column", *across)
+    grey_ones = joined(joined(others, "row", *rows), "column", *across, "known")
+    same = ", ".join(sorted(every.labels))
+    return replace(coloured_ones, text=f"({coloured_ones.text} or on ({same}) {grey_ones.text})")
 
 
 def _organised(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, profiles, promql, tables, thresholds
+from controller.dashboards import links, panels, profiles, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import POINTS_OF_RESULTS, Query
 from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
-from controller.dashboards.variables import Choice
+from controller.dashboards.variables import Choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
 
@@ -27,7 +28,7 @@ PROFILED: dict[str, Wanted] = {
     **{choice.name: choice.wanted for choice in (WORKLOAD, DEVICE, STACK, PRECISION)},
 }
 LIVE = "{{device}}{{virtual}} {{workload}} {{stack}}"
-RESULT = "{{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
+RESULT = "{{model}} {{device}}{{virtual}} {{stack}} {{precision}}"
 
 
 def training() -> Board:
@@ -37,12 +38,15 @@ def training() -> Board:
         "Training",
         "Training runs: live steps and losses, newest step times and profiles, and what precision "
         "is worth.",
-        (WORKLOAD, DEVICE, STACK, PRECISION, BASE),
+        (WORKLOAD, DEVICE, STACK, PRECISION, BASE, WORK),
         (
             Row("Now", (progress(), steps(), loss(), heat())),
             Row("Newest results", (newest(), step_times(), throughput())),
             Row("What precision is worth", (by_precision(),)),
-            Row("Profiles", (profiles.limits(PROFILED), profiles.primitives(PROFILED))),
+            Row(
+                "Profiles",
+                (profiles.limits(PROFILED), profiles.primitives(PROFILED | {"work": WORK.wanted})),
+            ),
             Row("Over time", (step_time_over_time(), loss_over_time())),
         ),
         (sweeps(), quarantines()),
@@ -78,10 +82,10 @@ def heat() -> dashboard.Panel:
 
 def newest() -> dashboard.Panel:
     """Return the table of newest results."""
-    labels = ("device", "virtual", "workload", "stack", "precision")
+    labels = ("device", "virtual", "workload", "stack", "precision", "work")
     return tables.columns(
         "Newest results",
-        "The newest valid result of each device, workload, stack and precision. Step time is the "
+        "The newest valid result of each device, work, stack and precision. Step time is the "
         "median of the timed steps; loss is the last step's.",
         labels,
         tables.Column("step time", _plain("step_time")),
@@ -93,55 +97,75 @@ def newest() -> dashboard.Panel:
 
 def step_times() -> dashboard.Panel:
     """Return the panel of the shortest step times."""
-    shortest = promql.marked(promql.extreme("bottomk", 30, _result("step_time")))
-    about = "Median step time of the 30 fastest; shorter is better."
-    return panels.gauges("Step time", about, Query(shortest, RESULT))
+    about = "Median step time at one work, of the 30 fastest; shorter is better."
+    return panels.gauges("Step time: ${work:text}", about, _extreme("bottomk", 30, "step_time"))
 
 
 def throughput() -> dashboard.Panel:
     """Return the panel of the highest throughputs."""
-    highest = promql.marked(promql.extreme("topk", 30, _result("throughput")))
-    about = "Images (samples) a second of the 30 fastest; longer is better."
-    return panels.gauges("Throughput", about, Query(highest, RESULT))
+    about = "Images (samples) a second at one work, of the 30 fastest; longer is better."
+    return panels.gauges("Throughput: ${work:text}", about, _extreme("topk", 30, "throughput"))
 
 
 def by_precision() -> dashboard.Panel:
     """Return the table of results relative to the baseline precision."""
-    ranked = last(names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING))
-    base = last(
-        names.RESULT, **_chosen(scenario=kept(SCENARIO), metric=RANKING, precision=BASE.wanted)
-    )
+
+    def ranked(metric: Metric) -> Expr:
+        return last(metric, **_chosen(scenario=kept(SCENARIO), metric=RANKING))
+
+    def base(metric: Metric) -> Expr:
+        chosen = _chosen(scenario=kept(SCENARIO), metric=RANKING, precision=BASE.wanted)
+        return last(metric, **chosen)
+
     return tables.heat_map(
         "Against $baseline_precision, on the same device and stack",
-        "How many times better each precision is than the baseline's. Above 1 is better; see the "
-        "losses for what it costs.",
-        promql.times_better(ranked, base, "device", "workload", "stack"),
+        "How many times better each precision is than the baseline's at the same work. Above 1 is "
+        "better; see the losses for what it costs. Not resolved: 1 is inside the 95 % interval, or "
+        "a side was not repeated in its sweep.",
+        ratios.times_better(ranked, base, "device", "workload", "stack"),
         ("device", "stack"),
-        ("workload", "precision"),
+        ("workload", "work", "precision"),
     )
+
+
+def primitives() -> dashboard.Panel:
+    """Return in which primitives the profiles of the chosen work spend most."""
+    return profiles.primitives(PROFILED | {"work": WORK.wanted})
 
 
 def step_time_over_time() -> dashboard.Panel:
     """Return the chart of step times over time."""
-    shortest = promql.marked(promql.extreme("bottomk", 20, _result("step_time")))
-    about = "Median step time of the 20 fastest, as newest results replace each other."
+    about = "Median step time at one work, of the 20 fastest, as newest results replace each other."
     return panels.lines(
-        "Step time over time", about, Query(shortest, RESULT), points=POINTS_OF_RESULTS
+        "Step time over time: ${work:text}",
+        about,
+        _extreme("bottomk", 20, "step_time"),
+        points=POINTS_OF_RESULTS,
     )
 
 
 def loss_over_time() -> dashboard.Panel:
     """Return the chart of final losses over time."""
-    lowest = promql.marked(promql.extreme("bottomk", 20, _result("loss")))
-    about = "Loss at the end of the run, of the 20 lowest; a jump between releases is a regression."
+    about = (
+        "Loss at the end of the run at one work, of the 20 lowest; a jump between releases is a "
+        "regression."
+    )
     return panels.lines(
-        "Final loss over time", about, Query(lowest, RESULT), points=POINTS_OF_RESULTS
+        "Final loss over time: ${work:text}",
+        about,
+        _extreme("bottomk", 20, "loss"),
+        points=POINTS_OF_RESULTS,
     )
 
 
 def _live(metric: Metric) -> Query:
     chosen = {"workload": WORKLOAD.wanted, "device": DEVICE.wanted, "stack": STACK.wanted}
     return Query(promql.marked(last(metric, scenario=SCENARIO, **chosen)), LIVE)
+
+
+def _extreme(which: Literal["topk", "bottomk"], number: int, metric: str) -> Query:
+    of_work = last(names.RESULT, **_chosen(scenario=SCENARIO, metric=metric, work=WORK.wanted))
+    return Query(promql.marked(promql.extreme(which, number, of_work), "model"), RESULT)
 
 
 def _result(metric: str) -> Expr:
@@ -155,3 +179,6 @@ def _plain(metric: str) -> Expr:
 def _chosen(**where: Wanted) -> dict[str, Wanted]:
     chosen = (WORKLOAD, DEVICE, STACK, PRECISION)
     return {choice.name: choice.wanted for choice in chosen} | where
+
+
+WORK = work("work", "Work", _result("step_time"))

@@ -11,6 +11,7 @@ from controller.metrics.names import Metric
 
 COUNT = units.Short
 PER_SECOND = units.OpsPerSecond
+SAMPLES_PER_SECOND = "suffix:samples/s"
 PER_MINUTE = units.OpsPerMinute
 SHARE = units.PercentUnit
 TIMES_BETTER = "suffix:×"
@@ -38,7 +39,7 @@ QUALITY_METRICS = ("top1", "mAP", "mIoU", "F1", "PSNR")
 
 _SHOWN_AS = {
     Unit.SECONDS: units.Seconds,
-    Unit.SAMPLES_PER_SECOND: units.OpsPerSecond,
+    Unit.SAMPLES_PER_SECOND: SAMPLES_PER_SECOND,
     Unit.BYTES: units.BytesIEC,
     Unit.JOULES: units.Joule,
     Unit.LOSS: units.NoUnit,
@@ -47,7 +48,8 @@ _BY_SUFFIX = {
     "_seconds": units.Seconds,
     "_celsius": units.Celsius,
     "_ratio": units.PercentUnit,
-    "_per_second": units.OpsPerSecond,
+    "_steps_per_second": "suffix:steps/s",
+    "_queries_per_second": "suffix:queries/s",
     "_loss": units.NoUnit,
 }
 

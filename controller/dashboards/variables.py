@@ -16,6 +16,8 @@ from controller.dashboards.promql import (
     count,
     last,
     like,
+    only,
+    over,
     selector,
     with_info,
 )
@@ -40,6 +42,8 @@ class Choice:
     """Whether any number of values may be chosen (default: all), or exactly one."""
     among: Expr | None = None
     """Only values that these series have, if the metric alone doesn't restrict them."""
+    text: str | None = None
+    """The label of `among` that is shown instead of the values."""
 
     def __post_init__(self) -> None:
         if self.label not in self.metric.labels:
@@ -54,7 +58,8 @@ class Choice:
     def query(self) -> str:
         """Grafana's query for the values of a label."""
         if self.among:
-            return f"query_result({count(self.among, self.label).text})"
+            shown = (self.text,) if self.text else ()
+            return f"query_result({count(self.among, *shown, self.label).text})"
         series = selector(self.metric.name, self.metric, dict(self.where))
         return f"label_values({series}, {self.label})"
 
@@ -67,9 +72,17 @@ class Choice:
                 dashboard.VariableOption(text=["All"], value=["$__all"])
             )
         if self.among:
-            variable.regex(f'/{self.label}="([^"]+)"/')
+            variable.regex(self._regex())
         variable.sort(dashboard.VariableSort.NATURAL_ASC)
         return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
+
+    def _regex(self) -> str:
+        """Return what Grafana takes of a series: its labels come in order, and so do these."""
+        parts = {self.label: '([^"]+)'}
+        if self.text:
+            parts = {self.text: '(?<text>[^"]+)', self.label: '(?<value>[^"]+)'}
+        asked = (f'{label}="{part}"' for label, part in sorted(parts.items()))
+        return f"/{'.*'.join(asked)}/"
 
 
 def source_variable(uid: str) -> Builder[dashboard.VariableModel]:
@@ -92,3 +105,9 @@ WORKLOAD = Choice("workload", "Workload", names.RESULT_TIME, "workload")
 STACK = Choice("stack", "Stack", names.RESULT_TIME, "stack")
 SCENARIO = Choice("scenario", "Scenario", names.RESULT_TIME, "scenario")
 PRECISION = Choice("precision", "Precision", names.RESULT_TIME, "precision")
+
+
+def work(name: str, title: str, results: Expr) -> Choice:
+    """Return the choice of one work, among those that results are of, named by what it is."""
+    known = only(last(names.WORK_INFO), over("max", results, "work"), "work")
+    return Choice(name, title, names.WORK_INFO, "work", many=False, among=known, text="task")

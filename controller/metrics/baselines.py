@@ -19,7 +19,7 @@ Order = TypeVar("Order", bound=tuple[object, ...])
 def baseline_devices(
     keys: Collection[ResultKey], devices: Mapping[str, Device]
 ) -> Iterator[ResultKey]:
-    """Yield the key of the baseline device for each workload, stack, scenario and precision.
+    """Yield, of each work, stack and precision, the key of the baseline device.
 
     Nothing if only one device has results. The baseline is the device with label `baseline`, else a
     real one, else the first by name.
@@ -35,7 +35,7 @@ def baseline_devices(
 def baseline_stacks(
     keys: Collection[ResultKey], stacks: Mapping[str, StackManifest]
 ) -> Iterator[ResultKey]:
-    """Yield the key of the baseline stack and precision for each device, workload and scenario.
+    """Yield, of each device and work, the key of the baseline stack and precision.
 
     Nothing if there is only one. The baseline is a stack whose manifest sets `baseline`, else the
     first by name; in fp32, else the first precision by name.
@@ -46,7 +46,11 @@ def baseline_stacks(
         is_baseline = known is not None and known.baseline
         return not is_baseline, key.stack, key.precision != PLAIN_PRECISION, key.precision
 
-    return _first_of_each(keys, lambda key: (key.device, key.workload, key.scenario), order)
+    return _first_of_each(keys, _device_and_work, order)
+
+
+def _device_and_work(key: ResultKey) -> tuple[str, ...]:
+    return key.device, key.workload, key.scenario, key.work
 
 
 def _first_of_each(

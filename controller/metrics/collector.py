@@ -11,17 +11,19 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     EMULATED,
     Device,
-    DeviceState,
     DeviceStatus,
     RegisteredAgent,
     RegisteredDevice,
     build_of,
+    likeness,
 )
 from controller.contracts.run import Run
+from controller.contracts.work import Work
 from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
-from controller.metrics.families import Gauge
+from controller.metrics.families import Gauge, Sample
 from controller.metrics.newest import DelegateKey, Newest, ResultKey
+from controller.stats.repeats import interval_factor
 
 Results = Mapping[ResultKey, Newest]
 Capabilities = Mapping[DelegateKey, Capability]
@@ -51,8 +53,7 @@ class FarmState:
 def farm_gauges(state: FarmState, newest: NewestOutcomes, catalog: Catalog) -> Iterator[Gauge]:
     """Yield every gauge of the controller, including those without a series."""
     devices = {known.device.id: known.labelled for known in state.devices}
-    # Results of a device that no longer exists are left out.
-    results = {key: it for key, it in newest.results.items() if key.device in devices}
+    results = of_devices(newest.results, devices)
     yield from _fleet(state)
     yield from _queue(state)
     yield from _results(results, catalog)
@@ -61,18 +62,24 @@ def farm_gauges(state: FarmState, newest: NewestOutcomes, catalog: Catalog) -> I
     yield from _comparison(results, devices, catalog)
 
 
+def of_devices(results: Results, devices: Mapping[str, Device]) -> Results:
+    """Return results as they are exported: of devices that are known, virtual ones' work marked.
+
+    A device that no longer exists takes its results with it.
+    """
+    return {
+        key._replace(work=f"{key.work}{names.VIRTUAL_WORK}") if device.virtual else key: it
+        for key, it in results.items()
+        if (device := devices.get(key.device))
+    }
+
+
 def _fleet(state: FarmState) -> Iterator[Gauge]:
     agents = {known.agent.id: known for known in state.agents}
     yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
     yield Gauge(names.DEVICE_INFO, ((_info(known, agents), 1) for known in state.devices))
-    yield Gauge(
-        names.DEVICE_STATE,
-        (
-            ((id_, one.value), one is now.state)
-            for id_, now in state.statuses.items()
-            for one in DeviceState
-        ),
-    )
+    states = (((id_, now.state.value), 1) for id_, now in state.statuses.items())
+    yield Gauge(names.DEVICE_STATE, states)
 
 
 def _info(known: RegisteredDevice, agents: Mapping[str, RegisteredAgent]) -> Sequence[str]:
@@ -111,13 +118,30 @@ def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
         ),
     )
     yield Gauge(names.RESULT_TIME, ((key, result.recorded_at) for key, result in valid))
+    yield Gauge(names.RESULT_INTERVAL, _intervals(results, catalog))
+    tasks = {key.work: _task(key, it.work, catalog) for key, it in results.items()}
+    yield Gauge(names.WORK_INFO, ((told, 1) for told in tasks.items()))
     yield Gauge(names.QUALITY_TARGET, (((name, t.metric), t.value) for name, t in targets.items()))
     judged = (
         (key, it.latest.metrics[target.metric].value < target.value)
         for key, it in results.items()
-        if (target := targets.get(key.workload)) and target.metric in it.latest.metrics
+        if it.latest
+        and (target := targets.get(key.workload))
+        and target.metric in it.latest.metrics
     )
     yield Gauge(names.QUALITY_MISSED, judged)
+
+
+def _task(key: ResultKey, work: Work, catalog: Catalog) -> str:
+    virtual = key.work.endswith(names.VIRTUAL_WORK)
+    return f"{work.title(catalog)}{likeness(virtual=virtual, emulated=False)}"
+
+
+def _intervals(results: Results, catalog: Catalog) -> Iterator[Sample]:
+    for key, it in results.items():
+        scenario = catalog.scenarios.get(key.scenario)
+        if scenario and (factor := interval_factor(it.repeats)) is not None:
+            yield (*key, scenario.metric), factor
 
 
 def _delegates(
@@ -176,7 +200,7 @@ def _directions(results: Results, catalog: Catalog) -> dict[tuple[str, str], flo
     directions: dict[tuple[str, str], float] = {}
     for key, it in results.items():
         scenario = catalog.scenarios.get(key.scenario)
-        measured = it.latest.metrics.get(scenario.metric) if scenario else None
+        measured = it.latest.metrics.get(scenario.metric) if scenario and it.latest else None
         if scenario and measured:
             better = -1.0 if measured.unit.lower_is_better else 1.0
             directions[scenario.name, scenario.metric] = better

@@ -25,7 +25,7 @@ class FarmMetrics:
         capabilities: Iterable[Capability] = (),
     ) -> None:
         self._catalog = catalog
-        self._newest = NewestResults(newest)
+        self._newest = NewestResults(catalog, newest)
         self._capabilities = NewestCapabilities(capabilities)
         self._observer = Observer()
 

@@ -1,7 +1,9 @@
 """Every exported metric, in one place for exporters, rules and dashboards.
 
-Names, units and suffixes follow Prometheus's conventions (base units, `_total` for counters). No
-label holds a run id, a commit or a hash, since each value of a label creates a permanent series.
+Names, units and suffixes follow Prometheus's conventions (base units, `_total` for counters).
+No label holds a run id, a commit or a hash, since each value of a label is a series for good;
+except `work`, a short hash of what a result computed. There are as many as a farm measures
+different works, not runs.
 """
 
 from __future__ import annotations
@@ -66,8 +68,13 @@ def _recorded(name: str, help_: str) -> Metric:
 
 RUN_LABELS = ("device", "workload", "stack", "scenario")
 """Labels of a current run."""
-RESULT_LABELS = (*RUN_LABELS, "precision")
-"""Labels of the newest result; `precision` is the knob that names the number format."""
+RESULT_LABELS = (*RUN_LABELS, "precision", "work")
+"""Labels of the newest result; `precision` is the knob that names the number format.
+
+`work` says what was computed (controller/contracts/work.py). Results are comparable only if it
+agrees; that of virtual devices ends in VIRTUAL_WORK.
+"""
+VIRTUAL_WORK = "-virtual"
 DELEGATE_LABELS = ("device", "workload", "stack", "delegate", "precision")
 """Labels of a delegate's outcome, see controller/contracts/capability.py."""
 
@@ -167,6 +174,19 @@ RESULT_TIME = _gauge(
     "Time at which the newest valid result was recorded.",
     *RESULT_LABELS,
 )
+RESULT_INTERVAL = _gauge(
+    "result_interval_factor",
+    "95 % interval of the newest valid result in its ranking metric: value / factor to value * "
+    "factor, from the repeats of its sweep.",
+    *RESULT_LABELS,
+    "metric",
+)
+WORK_INFO = _gauge(
+    "work_info",
+    "Always 1; the label `task` says in words what a work is.",
+    "work",
+    "task",
+)
 QUALITY_TARGET = _gauge(
     "quality_target",
     "Quality target of a workload, in the unit of its metric.",
@@ -236,11 +256,27 @@ RANKING = _gauge(
 
 RATIO_TO_DEVICE = _recorded(
     "ratio_to_baseline_device",
-    "Speed-up of a ranking result over the baseline device's; above 1 is better.",
+    "Speed-up of a ranking result over the baseline device's, same work; above 1 is better.",
+)
+RATIO_TO_DEVICE_LOW = _recorded(
+    "ratio_to_baseline_device_low",
+    "Lower end of the 95 % interval of ratio_to_baseline_device, if both sides were repeated.",
+)
+RATIO_TO_DEVICE_HIGH = _recorded(
+    "ratio_to_baseline_device_high",
+    "Upper end of the 95 % interval of ratio_to_baseline_device, if both sides were repeated.",
 )
 RATIO_TO_STACK = _recorded(
     "ratio_to_baseline_stack",
-    "Speed-up of a ranking result over the baseline stack's on the same device.",
+    "Speed-up of a ranking result over the baseline stack's on the same device, same work.",
+)
+RATIO_TO_STACK_LOW = _recorded(
+    "ratio_to_baseline_stack_low",
+    "Lower end of the 95 % interval of ratio_to_baseline_stack, if both sides were repeated.",
+)
+RATIO_TO_STACK_HIGH = _recorded(
+    "ratio_to_baseline_stack_high",
+    "Upper end of the 95 % interval of ratio_to_baseline_stack, if both sides were repeated.",
 )
 
 

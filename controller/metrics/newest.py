@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from controller.contracts.capability import Capability
-from controller.contracts.records import NewestResult, precision_of
+from controller.contracts.catalog import Catalog
+from controller.contracts.records import REPEATS_KEPT, NewestResult
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import OutcomeRecord, Run
+from controller.contracts.work import Work, work_of
 from controller.metrics.names import NO_PRECISION
+
+Repeats = deque[tuple[str, float]]
+"""Sweep and value of the newest VALID results of a cell on a device, by age."""
+
+
+def new_repeats() -> Repeats:
+    """Return none yet; it keeps as many as the store gives back."""
+    return deque(maxlen=REPEATS_KEPT)
 
 
 class ResultKey(NamedTuple):
@@ -21,48 +32,65 @@ class ResultKey(NamedTuple):
     stack: str
     scenario: str
     precision: str
+    work: str
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
     """The newest results of one key, whatever their other knobs."""
 
-    latest: NewestResult
-    """VALID or not."""
-    valid: NewestResult | None
+    work: Work
+    latest: NewestResult | None = None
+    """VALID or not, but not of a profiled run."""
+    valid: NewestResult | None = None
+    repeats: tuple[float, ...] = ()
+    """The values that `valid` and the other VALID runs of its cell and sweep have in the metric
+    that ranks the scenario, by age."""
     profiled: NewestResult | None = None
-    """VALID, with a profile."""
+    """VALID, of a profiled run, with a profile."""
 
-    def followed_by(self, result: NewestResult) -> Self:
+    def followed_by(self, result: NewestResult, repeats: tuple[float, ...]) -> Self:
         """Return the newest results after a further result."""
-        valid = result if result.validity is Validity.VALID else self.valid
-        profiled = valid if valid and valid.profile else self.profiled
-        return type(self)(latest=result, valid=valid, profiled=profiled)
+        valid = result.validity is Validity.VALID
+        if result.profiled:
+            return replace(self, profiled=result) if valid and result.profile else self
+        if valid:
+            return replace(self, latest=result, valid=result, repeats=repeats)
+        return replace(self, latest=result)
 
 
 class NewestResults:
     """The newest results, added in their order; a snapshot is a copy."""
 
-    def __init__(self, results: Iterable[NewestResult] = ()) -> None:
+    def __init__(self, catalog: Catalog, results: Iterable[NewestResult] = ()) -> None:
+        self._catalog = catalog
         self._by_key: dict[ResultKey, Newest] = {}
+        self._repeats: defaultdict[tuple[str, str], Repeats] = defaultdict(new_repeats)
         for result in results:
             self.add(result)
 
     def add(self, result: NewestResult) -> None:
         """Add a result that is newer than all before."""
-        key = ResultKey(
-            result.device,
-            result.workload,
-            result.stack,
-            result.scenario,
-            result.precision or NO_PRECISION,
-        )
-        known = self._by_key.get(key) or Newest(latest=result, valid=None)
-        self._by_key[key] = known.followed_by(result)
+        workload, stack, scenario = result.workload, result.stack, result.scenario
+        work = work_of(self._catalog, workload, scenario, stack, result.knobs)
+        precision = result.precision or NO_PRECISION
+        key = ResultKey(result.device, workload, stack, scenario, precision, work.key)
+        known = self._by_key.get(key) or Newest(work)
+        self._by_key[key] = known.followed_by(result, self._repeated(result))
 
     def snapshot(self) -> Mapping[ResultKey, Newest]:
         """Return the newest results; later results don't change the returned mapping."""
         return dict(self._by_key)
+
+    def _repeated(self, result: NewestResult) -> tuple[float, ...]:
+        """Keep a result's value; return it with those of its cell and sweep, by age."""
+        scenario = self._catalog.scenarios.get(result.scenario)
+        ranked = result.metrics.get(scenario.metric) if scenario else None
+        if result.profiled or result.validity is not Validity.VALID or ranked is None:
+            return ()
+        known = self._repeats[result.device, result.cell_key]
+        known.append((result.sweep_id, ranked.value))
+        return tuple(value for sweep_id, value in known if sweep_id == result.sweep_id)
 
 
 class DelegateKey(NamedTuple):
@@ -111,10 +139,13 @@ def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
         return None
     return NewestResult(
         device=run.attempts[record.attempt - 1].device_id,
+        sweep_id=run.sweep_id,
+        cell_key=cell.key,
         workload=cell.workload,
         stack=cell.stack,
         scenario=cell.scenario,
-        precision=precision_of(cell.knobs),
+        knobs=cell.knobs,
+        profiled=bool(cell.profiled),
         validity=record.outcome.validity,
         recorded_at=record.recorded_at,
         metrics={

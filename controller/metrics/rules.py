@@ -50,6 +50,11 @@ class Alert:
         }
 
 
+_OF_RESULT = ", ".join(names.RESULT_LABELS)
+SAME_STACK = "workload, stack, scenario, precision, work, metric"
+SAME_DEVICE = "device, workload, scenario, work, metric"
+
+
 def _better(baseline: names.Metric, on: str) -> str:
     """Return how many times better than the baseline's each ranking result is.
 
@@ -59,18 +64,35 @@ def _better(baseline: names.Metric, on: str) -> str:
 (
   ({names.RESULT} and on(scenario, metric) {names.RANKING})
   / on({on}) group_left()
-  ({names.RESULT} * on({", ".join(names.RESULT_LABELS)}) group_left() {baseline})
+  ({names.RESULT} * on({_OF_RESULT}) group_left() {baseline})
 ) ^ on(scenario, metric) group_left() {names.RANKING}
 """
 
 
+def _end(ratio: names.Metric, op: str, baseline: names.Metric, on: str) -> str:
+    """Return an end of each ratio's interval; the baseline itself has none.
+
+    The two sides were measured apart, so the squares of their half-widths add up, as logarithms
+    (MOVER: Zou & Donner 2008).
+    """
+    return f"""\
+{ratio} {op} exp(sqrt(
+  ln({names.RESULT_INTERVAL} unless on({_OF_RESULT}) {baseline}) ^ 2
+  + on({on}) group_left()
+  ln({names.RESULT_INTERVAL} * on({_OF_RESULT}) group_left() {baseline}) ^ 2
+))
+"""
+
+
 RECORDED = {
-    names.RATIO_TO_DEVICE: _better(
-        names.BASELINE_DEVICE, "workload, stack, scenario, precision, metric"
-    ),
-    names.RATIO_TO_STACK: _better(names.BASELINE_STACK, "device, workload, scenario, metric"),
+    names.RATIO_TO_DEVICE: _better(names.BASELINE_DEVICE, SAME_STACK),
+    names.RATIO_TO_DEVICE_LOW: _end(names.RATIO_TO_DEVICE, "/", names.BASELINE_DEVICE, SAME_STACK),
+    names.RATIO_TO_DEVICE_HIGH: _end(names.RATIO_TO_DEVICE, "*", names.BASELINE_DEVICE, SAME_STACK),
+    names.RATIO_TO_STACK: _better(names.BASELINE_STACK, SAME_DEVICE),
+    names.RATIO_TO_STACK_LOW: _end(names.RATIO_TO_STACK, "/", names.BASELINE_STACK, SAME_DEVICE),
+    names.RATIO_TO_STACK_HIGH: _end(names.RATIO_TO_STACK, "*", names.BASELINE_STACK, SAME_DEVICE),
 }
-"""Metric → expression."""
+"""Metric → expression, in the order in which they need each other."""
 
 ALERTS = (
     Alert(

@@ -66,7 +66,9 @@ class Controller:
         self._feed = Feed()
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
         self._access = Access(store, self._home.read_token(self._home.api_token), time.time)
-        self._metrics = FarmMetrics(catalog, store.newest_results(), store.newest_capabilities())
+        self._metrics = FarmMetrics(
+            catalog, store.newest_results(catalog), store.newest_capabilities()
+        )
         self._farm = Farm(
             store,
             catalog,

@@ -1,33 +1,85 @@
-"""Queries for the numbers of the newest outcomes of each kind."""
+"""Queries for the newest outcomes of each kind, and the choice among them."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, null, or_, select
 
 from controller.contracts.capability import DELEGATE_KNOBS
-from controller.contracts.records import PRECISION_KNOBS
+from controller.contracts.catalog import Catalog
+from controller.contracts.records import PRECISION_KNOBS, REPEATS_KEPT, precision_of
+from controller.contracts.work import work_of
 from controller.store import tables
+from controller.store.scanning import Row
 
 _KNOBS = tables.cells.c.knobs
 _PRECISION = func.coalesce(*(_KNOBS[name].as_string() for name in PRECISION_KNOBS))
 
-NEWEST_RESULTS = (
-    select(func.max(tables.outcomes.c.number))
-    .join_from(tables.outcomes, tables.runs, tables.runs.c.run_id == tables.outcomes.c.run_id)
-    .join(tables.cells)
-    .where(
-        tables.outcomes.c.type == "result",
-        tables.outcomes.c.counted,
-        tables.cells.c.versus.is_(null()),
+
+def results_by_cell() -> Select[Any]:
+    """Return the query for the newest results of each device, cell and validity, by age.
+
+    Of each the REPEATS_KEPT newest, as far as the sweep of the newest measured them.
+    """
+    outcomes, runs, cells = tables.outcomes, tables.runs, tables.cells
+    by_age: dict[str, Any] = {
+        "partition_by": (outcomes.c.device_id, runs.c.cell_key, outcomes.c.validity),
+        "order_by": outcomes.c.number.desc(),
+    }
+    aged = (
+        select(
+            *(outcomes.c[name] for name in ("number", "device_id", "validity")),
+            *(runs.c[name] for name in ("cell_key", "sweep_id")),
+            *(cells.c[name] for name in ("workload", "stack", "scenario", "knobs", "profiled")),
+            func.row_number().over(**by_age).label("place"),
+            func.first_value(runs.c.sweep_id).over(**by_age).label("newest_sweep"),
+        )
+        .join_from(outcomes, runs, runs.c.run_id == outcomes.c.run_id)
+        .join(cells)
+        .where(outcomes.c.type == "result", outcomes.c.counted, cells.c.versus.is_(null()))
+        .subquery()
     )
-    .group_by(
-        *(tables.outcomes.c[name] for name in ("device_id", "workload", "stack", "scenario")),
-        _PRECISION,
-        tables.outcomes.c.validity,
-        tables.cells.c.profiled,
+    kept = aged.c.place <= REPEATS_KEPT, aged.c.sweep_id == aged.c.newest_sweep
+    return select(aged).where(*kept).order_by(aged.c.number)
+
+
+def newest_numbers(results: Iterable[Row], catalog: Catalog) -> list[int]:
+    """Return the numbers of the newest results of each kind, and of their repeats, by age.
+
+    Of each device, work, stack, number format and validity, profiled or not. results: by age.
+    """
+    by_cell: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in results:
+        by_cell[row["device_id"], row["cell_key"], row["validity"]].append(row)
+    newest = {
+        _kind_of(of_cell[-1], catalog): of_cell
+        for of_cell in sorted(by_cell.values(), key=lambda rows: int(rows[-1]["number"]))
+    }
+    return sorted(
+        row["number"]
+        for of_cell in newest.values()
+        for row in of_cell[-REPEATS_KEPT:]
+        if row["sweep_id"] == of_cell[-1]["sweep_id"]
     )
-)
-"""For each device, workload, stack, scenario, number format, validity, profiled or not."""
+
+
+def newest_among(
+    results: Sequence[tuple[Row, list[Row]]], catalog: Catalog
+) -> list[tuple[Row, list[Row]]]:
+    """Return the newest results of each kind, and their repeats, with their measurements."""
+    rows = [row for row, _ in results if row["counted"] and row["versus"] is None]
+    chosen = set(newest_numbers(rows, catalog))
+    return [one for one in results if one[0]["number"] in chosen]
+
+
+def _kind_of(row: Row, catalog: Catalog) -> tuple[object, ...]:
+    knobs = row["knobs"]
+    work = work_of(catalog, row["workload"], row["scenario"], row["stack"], knobs)
+    said = (row["device_id"], row["stack"], row["validity"], bool(row["profiled"]))
+    return *said, precision_of(knobs), work
 
 
 def newest_asked(kind: str) -> Select[int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from controller.contracts.capability import Capability
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.records import (
     NewestResult,
@@ -93,11 +94,11 @@ class StoreReader(Protocol):
         """Return counted results, oldest first, then the late ones (`counted` false)."""
         ...
 
-    def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and INVALID counted results, profiled and not, oldest first.
+    def newest_results(self, catalog: Catalog) -> list[NewestResult]:
+        """Return the newest results that count, with the repeats of their sweeps, oldest first.
 
-        For each device, workload, stack, scenario and number format. Called once, at the
-        controller's start.
+        Of each device, work, stack, number format and validity, profiled or not. Called once, at
+        the start of the controller.
         """
         ...
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, func, select
 
 from controller.contracts.capability import Capability, of_stored
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import StoreDamaged
 from controller.contracts.records import (
@@ -28,7 +29,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
-from controller.store.newest import NEWEST_RESULTS, newest_asked
+from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
     agent_of,
@@ -36,7 +37,6 @@ from controller.store.rows import (
     device_of,
     event_of,
     failure_of,
-    newest_among,
     newest_of,
     result_of,
     run_of,
@@ -137,22 +137,22 @@ class SqliteReader:
         found = self._made(rows, result_of, "the result of run", "run_id")
         return sorted(found, key=lambda result: not result.counted)
 
-    def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and the newest INVALID counted result, oldest first.
+    def newest_results(self, catalog: Catalog) -> list[NewestResult]:
+        """Return the newest results that count, with the repeats of their sweeps, oldest first.
 
-        For each device, workload, stack, scenario and number format; results of paired comparisons
-        are left out.
+        Of each device, work, stack, number format and validity, profiled or not; paired
+        comparisons are no result of one cell. catalog: what says which knobs are work.
         """
         before = len(self._told)
         try:
             with self._snapshot() as (snapshot, connection):
-                numbers = connection.scalars(NEWEST_RESULTS).all()
-                rows = snapshot.outcomes("result", numbers=numbers)
-        except StoreDamaged:
-            rows = []
-        if not rows or len(self._told) > before:
-            rows = newest_among(self._outcomes("result", None))  # from what is left
-        return self._made(rows, newest_of, "the result of run", "run_id")
+                rows = [dict(row) for row in connection.execute(results_by_cell()).mappings()]
+                found = snapshot.outcomes("result", numbers=newest_numbers(rows, catalog))
+        except (StoreDamaged, ValueError, TypeError):  # a knob that is no JSON, or another's row
+            found = []
+        if not found or len(self._told) > before:
+            found = newest_among(self._outcomes("result", None), catalog)  # of what is left
+        return self._made(found, newest_of, "the result of run", "run_id")
 
     def newest_capabilities(self) -> list[Capability]:
         """Return the newest outcomes of cells that asked for a delegate, oldest first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Table
@@ -24,7 +24,6 @@ from controller.contracts.records import (
     SweepRecord,
     Token,
     Took,
-    precision_of,
 )
 from controller.contracts.result import Result
 from controller.contracts.run import Attempt, OutcomeRecord, Run
@@ -135,26 +134,13 @@ def result_of(measured: tuple[Row, list[Row]]) -> StoredResult:
     return StoredResult.model_validate({**fields, **row["document"], "metrics": metrics})
 
 
-def newest_among(results: Iterable[tuple[Row, list[Row]]]) -> list[tuple[Row, list[Row]]]:
-    """Return the newest of each kind from results sorted by age: see
-    SqliteReader.newest_results."""
-    series = ("device_id", "workload", "stack", "scenario", "validity", "profiled")
-    newest: dict[tuple[Any, ...], tuple[Row, list[Row]]] = {}
-    for row, measurements in results:
-        if row["counted"] and row["versus"] is None:
-            key = (*(row[name] for name in series), precision_of(row["knobs"]))
-            newest[key] = row, measurements
-    return sorted(newest.values(), key=lambda result: result[0]["number"])
-
-
 def newest_of(measured: tuple[Row, list[Row]]) -> NewestResult:
     """Return the short form of a result, see `result_of`."""
     row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
     fields = _only(row, NewestResult.model_fields)
-    precision = precision_of(row["knobs"])
-    said = {"precision": precision, "metrics": metrics, "profile": row["document"].get("profile")}
-    return NewestResult.model_validate({**fields, **said})
+    said = {"metrics": metrics, "profile": row["document"].get("profile")}
+    return NewestResult.model_validate({**fields, **said, "profiled": bool(row["profiled"])})
 
 
 def failure_of(measured: tuple[Row, list[Row]]) -> StoredFailure:

@@ -44,6 +44,7 @@ from controller.scheduling.lifecycle import (
 from controller.scheduling.policy import RetryPolicy
 from controller.store.protocol import Store, StoreReader
 from controller.store.sqlite import SqliteStore
+from tests.support import builders
 from tests.support.store_examples import (
     AGENT,
     CPU,
@@ -56,6 +57,9 @@ from tests.support.store_examples import (
     runs_for,
     sweep_record,
 )
+
+CATALOG = builders.catalog()
+"""It doesn't have the workload of these runs, so that each of their knobs is work."""
 
 
 class Reader(StoreReader, Protocol):
@@ -116,7 +120,7 @@ def test_a_new_store_is_empty(implementation: Implementation, path: Path) -> Non
         assert store.run("nobody") is None
         assert store.results() == []
         assert store.failures() == []
-        assert store.newest_results() == []
+        assert store.newest_results(CATALOG) == []
         assert store.fleet() == ([], [])
 
 
@@ -316,6 +320,7 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
         "knobs": {"batch": 2, "channels_last": True, "dtype": "bf16", "lr": 0.1},
         "versus": None,
         "started_at": "1970-01-01T00:33:20.500+00:00",
+        "recorded_at": "1970-01-01T00:33:21.500+00:00",
         "counted": True,
         "validity": "INVALID",
         "reasons": ["another process took 31 % of the CPU"],
@@ -353,8 +358,8 @@ def test_a_profile_stays_the_newest_beside_a_newer_result_without_one(store: Sto
     store.save_runs([report(grant(run).run, result())])
     assert {kept.cell.profiled for kept in store.runs(record.sweep_id)} == {True, None}
     assert [stored.profile for stored in store.results(record.sweep_id)] == [summary, None]
-    assert [newest.profile for newest in store.newest_results()] == [summary, None]
-    (newest,) = NewestResults(store.newest_results()).snapshot().values()
+    assert [newest.profile for newest in store.newest_results(CATALOG)] == [summary, None]
+    (newest,) = NewestResults(CATALOG, store.newest_results(CATALOG)).snapshot().values()
     assert newest.valid
     assert newest.valid.profile is None
     assert newest.profiled
@@ -376,7 +381,7 @@ def test_a_paired_comparison_comes_back_whole(store: Store) -> None:
     assert (stored.versus, stored.pairs) == (versus, pairs)
     (again,) = store.runs(record.sweep_id)
     assert again.cell == cell
-    assert store.newest_results() == [], "it is a result of two cells"
+    assert store.newest_results(CATALOG) == [], "it is a result of two cells"
 
 
 def test_a_failure_comes_back_whole(store: Store, runs: list[Run]) -> None:
@@ -466,8 +471,9 @@ def test_newest_results_are_one_of_each_kind_and_validity(store: Store) -> None:
         report(grant(runs[8], PHONE).run, result(8.0)),
     ]
     store.save_runs(reports)
-    newest = store.newest_results()
+    newest = store.newest_results(CATALOG)
     assert [(r.device, r.precision, r.metrics["step_time"].value) for r in newest] == [
+        ("host-1", "fp32", 1.0),  # a repeat of the next
         ("host-1", "fp32", 2.0),
         ("host-1", "fp32", 3.0),
         ("host-1", "bf16", 5.0),
@@ -475,14 +481,43 @@ def test_newest_results_are_one_of_each_kind_and_validity(store: Store) -> None:
         ("host-1", None, 7.0),
         ("phone-1", None, 8.0),
     ]
-    assert [r.validity for r in newest[:2]] == [Validity.VALID, Validity.INVALID]
-    invalid = newest[1]
+    assert [r.validity for r in newest[1:3]] == [Validity.VALID, Validity.INVALID]
+    invalid = newest[2]
     assert (invalid.workload, invalid.stack, invalid.scenario) == ("retinanet", "eager", "training")
     assert invalid.recorded_at == 2007.0
     assert {m.samples for m in invalid.metrics.values()} == {()}
     assert {name: m.unit for name, m in invalid.metrics.items()} == {
         name: m.unit for name, m in result().metrics.items()
     }
+
+
+def test_newest_results_are_told_apart_by_work(store: Store) -> None:
+    record = sweep_record(repeats=3)
+    plain = runs_for(record)
+    knobs: list[dict[str, Scalar]] = [{"num_classes": 264}, {"num_classes": 8}, {"num_classes": 8}]
+    cells = [plain[0].cell.model_copy(update={"knobs": one}) for one in knobs]
+    cells[2] = cells[2].model_copy(update={"profiled": True})
+    pairs = zip(plain, cells, strict=True)
+    runs = store.add_sweep(record, [run.model_copy(update={"cell": cell}) for run, cell in pairs])
+    store.save_runs([report(grant(r).run, result(1.0 + n)) for n, r in enumerate(runs)])
+    newest = store.newest_results(CATALOG)
+    assert [(r.knobs, r.profiled) for r in newest] == [
+        ({"num_classes": 264}, False),
+        ({"num_classes": 8}, False),
+        ({"num_classes": 8}, True),
+    ]
+
+
+def test_a_newer_sweep_leaves_the_repeats_of_the_older_one_behind(store: Store) -> None:
+    for generation, values in ((1, (1.0, 1.1, 1.2)), (2, (2.0, 2.1))):
+        record = sweep_record(generation=generation)
+        runs = store.add_sweep(record, runs_for(record))
+        reports = [report(grant(r).run, result(v)) for r, v in zip(runs, values, strict=False)]
+        store.save_runs(reports)
+    newest = store.newest_results(CATALOG)
+    assert [r.metrics["step_time"].value for r in newest] == [2.0, 2.1]
+    (key,) = NewestResults(CATALOG, newest).snapshot().values()
+    assert key.repeats == (2.0, 2.1)
 
 
 def test_the_fleet_round_trips_and_follows_changes(store: Store) -> None:

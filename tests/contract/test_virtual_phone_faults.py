@@ -19,8 +19,8 @@ from agents.virtual_phone.daemon import MARKER
 from agents.virtual_phone.errors import PhoneOptionsInvalid
 from agents.virtual_phone.phone import VirtualPhone
 from agents.virtual_phone.thermal import ThermalStatus
-from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import UserError
+from controller.contracts.helper_reply import HelperReply
 from controller.platform.processes import marked_processes
 from tests.support.processes import wait_until_dead
 from tests.support.virtual_phone import (
@@ -287,7 +287,9 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
 def test_bad_options_are_one_line(options: list[str], said: str) -> None:
     done = started_with(options)
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (2, 1, "")
-    assert said in str(ErrorPayload.model_validate_json(done.stdout).error())
+    refusal = HelperReply.model_validate_json(done.stdout).error
+    assert refusal
+    assert said in str(refusal.error())
 
 
 def test_a_folder_holds_one_phone(phone: RunningPhone) -> None:

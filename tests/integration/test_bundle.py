@@ -70,6 +70,8 @@ def _spec(folder: Path, dataset: Path | str, **settings: object) -> Path:
         "log_dir": str(folder / "logs"),
         "scenario": "single_stream",
         "mode": "performance",
+        "threads": 1,
+        "delegate": "xnnpack",
         "min_query_count": 64,
         "min_duration_ms": 0,
         "performance_sample_count": 1024,

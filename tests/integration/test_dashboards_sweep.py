@@ -38,12 +38,14 @@ NO_DATA = {
     "Mobile suite / variable scenario": NO_PHONE,
     "Mobile suite / variable precision": NO_PHONE,
     "Mobile suite / variable baseline_device": NO_PHONE,
+    "Mobile suite / variable latency_work": NO_PHONE,
+    "Mobile suite / variable throughput_work": NO_PHONE,
     "Mobile suite / Against the phone $baseline_device / A": NO_PHONE,
     **{f"Mobile suite / Newest results / {ref}": NO_PHONE for ref in "ABCDEFGH"},
     **{f"Mobile suite / Delegates / {ref}": NO_PHONE for ref in "AB"},
     "Compare hardware / Speed and accuracy / H": "policy ci measures no idle power",
-    "Mobile suite / Latency / A": NO_PHONE,
-    "Mobile suite / Throughput / A": NO_PHONE,
+    "Mobile suite / Latency: ${latency_work:text} / A": NO_PHONE,
+    "Mobile suite / Throughput: ${throughput_work:text} / A": NO_PHONE,
     "Mobile suite / Progress / A": NO_PHONE,
     "Mobile suite / Queries now / A": NO_PHONE,
     "Mobile suite / Thermal status / A": NO_PHONE,
@@ -52,7 +54,7 @@ NO_DATA = {
     "Mobile suite / annotation Throttling": NO_PHONE,
     "Training / Profiles: how much is left / A": NO_PROFILE,
     "Training / Profiles: how much is left / B": NO_PROFILE,
-    "Training / Profiles: top primitives / A": NO_PROFILE,
+    "Training / Profiles: top primitives: ${work:text} / A": NO_PROFILE,
 }
 """Place of a question → why a sweep on one server has no data for it."""
 NO_SENSORS = {

@@ -9,7 +9,8 @@ from functools import partial
 import httpx
 import pytest
 
-from controller.cli.demo_metrics import stored_values, values_of
+from controller.cli.demo_metrics import stored_results, stored_values, values_of
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceState
 from controller.contracts.run import RunState
 from controller.metrics import names
@@ -85,7 +86,7 @@ def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Pro
     (run,) = farm.runs(sweep_id)
     device = run.attempts[-1].device_id
     store = SqliteStore.open_reader(farm.home.store)
-    stored = stored_values(store.newest_results())
+    stored = stored_values(stored_results(store, load_catalog()))
     store.close()
 
     assert any(key[0] == device for key in stored)

@@ -34,6 +34,7 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 from controller.contracts.manifests import (
+    Knob,
     QualityTarget,
     ScenarioManifest,
     StackManifest,
@@ -86,6 +87,8 @@ TRAINING_STACKS = (
 CPUS = ("Intel Xeon Platinum 8480+", "Intel Xeon Platinum 8592+", "Intel Xeon 6980P")
 MODELS = (("Pixel 8", "Tensor G3"), ("Galaxy S24", "SM8650"), ("Pixel 6a", "Tensor"))
 QUALITY = 0.83
+REPEATED = (1.01, 0.99)
+"""Training steps are measured three times each; how the other two differ."""
 BUSY_EVERY = 4
 OFFLINE_EVERY = 97
 QUARANTINED_EVERY = 83
@@ -187,7 +190,8 @@ class GeneratedFleet:
         """One newest result of each of a device's workloads, 50 values a device."""
         numbers = random.Random(self.seed)
         return NewestResults(
-            result for known in self.devices for result in _results_of(known.device, numbers)
+            self.catalog,
+            (result for known in self.devices for result in _results_of(known.device, numbers)),
         )
 
     @cached_property
@@ -297,6 +301,7 @@ def _workload(name: str) -> WorkloadManifest:
         reference="",
         scenarios=("training",) if name == TRAINING else ("single_stream", "offline"),
         quality_target=target,
+        knobs={"size": Knob(type="int", default=1, description="")},
     )
 
 
@@ -315,10 +320,21 @@ def _phone(i: int) -> Device:
 def _results_of(device: Device, numbers: random.Random) -> Iterator[NewestResult]:
     is_server = device.kind is DeviceKind.CPU_HOST
     for stack, precision in TRAINING_STACKS if is_server else ():
-        yield _result(device, TRAINING, stack, "training", precision, numbers)
+        yield from _repeats(_result(device, TRAINING, stack, "training", precision, numbers))
     for workload in SERVER_MOBILE if is_server else MOBILE:
         for scenario in ("single_stream", "offline"):
             yield _result(device, workload, "litert", scenario, "int8", numbers)
+
+
+def _repeats(result: NewestResult) -> Iterator[NewestResult]:
+    """Yield repeats of a result that differ a little, the result itself as the newest."""
+    profiled = {"profiled": True, "cell_key": f"{result.cell_key}-profiled"}
+    yield result.model_copy(update=profiled)
+    step = result.metrics["step_time"]
+    for times in REPEATED:
+        metrics = {"step_time": step.model_copy(update={"value": step.value * times})}
+        yield result.model_copy(update={"profile": None, "metrics": {**result.metrics, **metrics}})
+    yield result.model_copy(update={"profile": None})
 
 
 def _result(
@@ -327,10 +343,12 @@ def _result(
     speed = numbers.lognormvariate(0, 0.4)
     return NewestResult(
         device=device.id,
+        sweep_id="night-1",
+        cell_key=f"{workload} {stack} {scenario} {precision}",
         workload=workload,
         stack=stack,
         scenario=scenario,
-        precision=precision,
+        knobs={"precision" if scenario == "training" else "numerics": precision},
         validity=Validity.VALID,
         recorded_at=1_700_000_000.0 + numbers.uniform(0, 86_400),
         metrics={name: _measured(name, scenario, speed, numbers) for name in METRICS[scenario]},

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import NotFound
-from controller.contracts.records import PRECISION_KNOBS, OutcomeOrigin
+from controller.contracts.records import OutcomeOrigin
+from controller.contracts.work import Work, work_of
 from controller.reports.groups import Group
 from controller.reports.views.columns import columns_of
 from controller.reports.views.model import Columns, Ranking, Row
@@ -14,9 +15,8 @@ from controller.reports.views.reference import Reference
 from controller.reports.views.rows import Candidate, advantage, candidates_of, rows_of
 from controller.reports.views.verdicts import best_verdict, subject_verdicts
 
-Problem = tuple[tuple[str, object], ...]
-Task = tuple[str, str, Problem, bool]
-"""Workload, scenario, problem, virtual."""
+Task = tuple[Work, bool]
+"""What is computed, and whether a virtual device did it."""
 
 
 def rankings_of(
@@ -29,8 +29,8 @@ def rankings_of(
     tasks: dict[Task, list[Group]] = {}
     for group in groups:
         tasks.setdefault(_task(group.origin, catalog), []).append(group)
-    first = {task[:3]: number for number, task in reversed(list(enumerate(tasks)))}
-    ordered = sorted(tasks, key=lambda task: (first[task[:3]], task[3]))
+    first = {work: number for number, (work, _) in reversed(list(enumerate(tasks)))}
+    ordered = sorted(tasks, key=lambda task: (first[task[0]], task[1]))
     return tuple(
         _ranking(f"ranking-{number}", _apart(task, ordered), tasks[task], reference, catalog)
         for number, task in enumerate(ordered, start=1)
@@ -38,28 +38,22 @@ def rankings_of(
 
 
 def _task(origin: OutcomeOrigin, catalog: Catalog) -> Task:
-    """Return the task of a cell; only cells with the same task are ranked together.
-
-    The workload's own knobs define the task, except the number format: the model files of a task
-    share one quality target, and their accuracy is shown beside their speed.
-    """
+    """Return what a cell does: only cells that do the same are ranked together."""
     if origin.scenario not in catalog.scenarios:
         raise NotFound(
             f"rank {origin.workload}",
             f"this release has no scenario {origin.scenario}",
             "Use the release that measured it.",
         )
-    workload = catalog.workloads.get(origin.workload)
-    names = [n for n in (workload.knobs if workload else ()) if n not in PRECISION_KNOBS]
-    problem = tuple((name, origin.knobs[name]) for name in names if name in origin.knobs)
-    return origin.workload, origin.scenario, problem, origin.virtual
+    work = work_of(catalog, origin.workload, origin.scenario, origin.stack, origin.knobs)
+    return work, origin.virtual
 
 
 def _apart(task: Task, tasks: Sequence[Task]) -> str:
     """Return the knobs of a task that differ from other tasks of its workload, as text."""
-    workload, _, problem, _ = task
-    alike = [dict(other) for name, _, other, _ in tasks if name == workload]
-    varying = [(n, v) for n, v in problem if any(other.get(n) != v for other in alike)]
+    work, _ = task
+    alike = [dict(other.problem) for other, _ in tasks if other.workload == work.workload]
+    varying = [(n, v) for n, v in work.problem if any(other.get(n) != v for other in alike)]
     return " ".join(f"{name}={value}" for name, value in varying)
 
 

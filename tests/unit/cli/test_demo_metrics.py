@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.demo_metrics import begin, changes, span, stored_values, values_of
+from controller.cli.demo_metrics import Values, begin, changes, span, stored_values, values_of
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
+from controller.contracts.work import work_of
+from controller.metrics.newest import NewestResults
 from controller.runtime.home import Endpoint, Home
+from tests.support import builders
 
 LABELS = {
     "device": "cpu-1",
@@ -17,21 +20,32 @@ LABELS = {
     "stack": "torch",
     "scenario": "training",
     "precision": "fp32",
+    "work": work_of(builders.catalog(), "resnet", "training", "torch", {}).key,
 }
 NEWEST = NewestResult(
-    **LABELS,
+    device="cpu-1",
+    sweep_id="demo-1",
+    cell_key="c",
+    workload="resnet",
+    stack="torch",
+    scenario="training",
+    knobs={"precision": "fp32"},
     validity=Validity.VALID,
     recorded_at=1.0,
     metrics={"step_time": Measurement(value=0.1 + 0.2, unit=Unit.SECONDS)},
 )
 
 
+def stored(*newest: NewestResult) -> Values:
+    return stored_values(NewestResults(builders.catalog(), newest).snapshot())
+
+
 def test_what_prometheus_shows_is_compared_with_the_store_to_the_last_digit() -> None:
     labels = {"__name__": "benchfarm_result", "instance": "controller", "metric": "step_time"}
     shown = [{"metric": labels | LABELS, "value": [1.5, "0.30000000000000004"]}]
-    assert values_of(shown) == stored_values([NEWEST])
+    assert values_of(shown) == stored(NEWEST)
     shown[0]["value"] = [1.5, "0.3"]
-    assert values_of(shown) != stored_values([NEWEST])
+    assert values_of(shown) != stored(NEWEST)
 
 
 def test_the_store_gives_the_newest_valid_results_only() -> None:
@@ -39,9 +53,9 @@ def test_the_store_gives_the_newest_valid_results_only() -> None:
     other = {"step_time": Measurement(value=9.0, unit=Unit.SECONDS)}
     newer = NEWEST.model_copy(update={"metrics": other})
     invalid = newer.model_copy(update={"validity": Validity.INVALID})
-    assert stored_values([NEWEST, newer]) == {key: 9.0}
-    assert stored_values([NEWEST, invalid]) == stored_values([NEWEST])
-    assert stored_values([invalid]) == {}
+    assert stored(NEWEST, newer) == {key: 9.0}
+    assert stored(NEWEST, invalid) == stored(NEWEST)
+    assert stored(invalid) == {}
 
 
 def test_a_series_that_stands_still_has_not_changed() -> None:

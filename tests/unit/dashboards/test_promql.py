@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from controller.contracts.catalog import load_catalog
-from controller.dashboards import promql
+from controller.dashboards import promql, ratios
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import Expr, WrongQuery, kept, last, like
 from controller.dashboards.tables import Column, columns
@@ -19,6 +20,9 @@ from controller.dashboards.units import (
 )
 from controller.dashboards.variables import Choice
 from controller.metrics import names
+
+SAMPLES = "suffix:samples/s"
+BETTER = ratios.times_better(last, last, "stack")
 
 
 def test_gauge_keeps_only_labels_that_may_vary() -> None:
@@ -46,8 +50,11 @@ def test_values_are_quoted() -> None:
         lambda: promql.with_info(last(names.DEVICE_BATTERY), "colour"),
         lambda: promql.with_info(last(names.DEVICE_BATTERY), colour="red"),
         lambda: promql.only(last(names.DEVICE_BATTERY), last(names.AGENT_UP), "device"),
-        lambda: promql.against(last(names.AGENT_UP), last(names.DEVICE_BATTERY), "device"),
-        lambda: promql.times_better(last(names.DEVICE_BATTERY), last(names.RESULT), "device"),
+        lambda: ratios.times_better(lambda _: last(names.DEVICE_BATTERY), last, "device"),
+        lambda: ratios.times_better(last, lambda it: last(it, work="x"), "device"),
+        lambda: ratios.times_better(last, last, "colour"),
+        lambda: ratios.overall(BETTER, last(names.AGENT_UP), "device"),
+        lambda: ratios.best("throughput", last(names.AGENT_UP), "work"),
         lambda: promql.joined(last(names.AGENT_UP), "row", "device"),
         lambda: promql.per_minute(names.RUNS, "device"),
         lambda: promql.increase(names.RUNS, "5m", device="x"),
@@ -73,12 +80,12 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (last(names.QUEUE_OLDEST), "s"),
         (last(names.DEVICE_TEMPERATURE), "celsius"),
         (last(names.DEVICE_BATTERY), "percentunit"),
-        (last(names.RUN_STEPS), "ops"),
-        (last(names.RUN_QUERIES), "ops"),
+        (last(names.RUN_STEPS), "suffix:steps/s"),
+        (last(names.RUN_QUERIES), "suffix:queries/s"),
         (last(names.RUN_LOSS), "none"),
         (last(names.RUNS_QUEUED), "short"),
         (last(names.RESULT, metric="step_time"), "s"),
-        (last(names.RESULT, metric="throughput"), "ops"),
+        (last(names.RESULT, metric="throughput"), SAMPLES),
         (last(names.RESULT, metric="peak_memory"), "bytes"),
         (promql.age(names.RESULT_TIME), "s"),
         (promql.quantile(names.DISPATCH_SECONDS, 0.5, "5m"), "s"),
@@ -86,11 +93,20 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (promql.count(last(names.DEVICE_TEMPERATURE)), "short"),
         (promql.over("max", last(names.DEVICE_TEMPERATURE)), "celsius"),
         (promql.accuracy(last(names.RESULT)), "percentunit"),
-        (promql.times_better(last(names.RESULT), last(names.RESULT), "stack"), "suffix:×"),
+        (BETTER.every, "suffix:×"),
+        (BETTER.settled, "suffix:×"),
+        (ratios.of_groups(BETTER, "stack").settled, "suffix:×"),
+        (ratios.overall(BETTER, last(names.RESULT), "device", "stack").low, "suffix:×"),
+        (ratios.best("throughput", last(names.RESULT, metric=kept("throughput")), "work"), SAMPLES),
     ],
 )
 def test_unit_follows_from_the_metric(expr: Expr, unit: str) -> None:
     assert expr.unit == unit
+
+
+def test_ratios_are_within_one_work() -> None:
+    for expr in (BETTER.every, BETTER.off):
+        assert re.search(r"[/+] on \(stack, work, metric\) group_left", expr.text)
 
 
 def test_result_without_a_known_unit_fails_at_build() -> None:

@@ -8,8 +8,8 @@ from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.newest import ResultKey
 
 
-def key(device: str, stack: str = "torch", precision: str = "fp32") -> ResultKey:
-    return ResultKey(device, "retinanet", stack, "training", precision)
+def key(device: str, stack: str = "torch", precision: str = "fp32", work: str = "0f") -> ResultKey:
+    return ResultKey(device, "retinanet", stack, "training", precision, work)
 
 
 def device(name: str, *, virtual: bool = False, labelled: bool = False) -> tuple[str, Device]:
@@ -62,3 +62,9 @@ def test_a_device_that_lacks_it_compares_with_the_first_stack_by_name() -> None:
 def test_what_stands_alone_is_compared_with_nothing() -> None:
     assert list(baseline_stacks([key("a"), key("b")], STACKS)) == []
     assert list(baseline_devices([key("a")], dict((device("a"),)))) == []
+
+
+def test_unlike_work_is_no_baseline() -> None:
+    keys = [key("a", work="1e"), key("a", "ipex"), key("b", work="2d"), key("b", "ipex", work="1e")]
+    assert list(baseline_stacks(keys, STACKS)) == []
+    assert list(baseline_devices(keys, dict((device("a"), device("b"))))) == []

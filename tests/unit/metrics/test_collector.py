@@ -15,10 +15,12 @@ from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.units import Unit
+from controller.contracts.work import work_of
 from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.scheduling.device_life import Labelled
+from controller.stats.repeats import interval_factor
 from tests.support import builders
 from tests.support.exposition import plain
 from tests.support.farm import TTL_S, FarmBox
@@ -31,6 +33,10 @@ PHONE = Device(
     virtual=True,
     facts={"model": "Pixel 8", "soc": "Tensor G3"},
 )
+
+WORK = work_of(
+    builders.catalog(), "resnet", "training", "torch", {"batch_size": 2, "rate": 0.5}
+).key
 
 FALLS_BACK: Mapping[str, object] = {
     "device": "phone-1",
@@ -65,7 +71,7 @@ def box(tmp_path: Path) -> Iterator[FarmBox]:
 
 def show(box: FarmBox, newest: list[NewestResult] | None = None) -> Shown:
     """Scrape a farm whose store was read just now, unless told."""
-    found = box.store.newest_results() if newest is None else newest
+    found = box.store.newest_results(catalog()) if newest is None else newest
     metrics = FarmMetrics(catalog(), found)
     by_name = {str(metric): metric for metric in names.all_metrics()}
     return {
@@ -113,7 +119,7 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
         ("cpu-9", "ready"),
         ("phone-1", "ready"),
     }
-    assert len(states) == 3 * 8
+    assert len(states) == 3, "a series for the state it is in, and none for the others"
 
     box.wait(TTL_S)
     shown = show(box)
@@ -158,7 +164,7 @@ def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> 
     box.farm.register(builders.registration())
     measure(box, measured(top1=0.5), measured(top1=0.75))
     shown = show(box)
-    key = ("cpu-1", "resnet", "torch", "training", "fp32")
+    key = ("cpu-1", "resnet", "torch", "training", "fp32", WORK)
     assert shown["benchfarm_result"] == {(*key, "step_time"): 0.25, (*key, "top1"): 0.75}
     assert shown["benchfarm_result_timestamp_seconds"] == {key: 1001.0}
     assert shown["benchfarm_quality_target"] == {("resnet", "top1"): 0.7}
@@ -168,6 +174,64 @@ def test_the_newest_valid_result_with_its_time_and_its_quality(box: FarmBox) -> 
     shown = show(box)
     assert shown["benchfarm_result"][*key, "top1"] == 0.75, "an INVALID result shows no speed"
     assert shown["benchfarm_quality_target_missed"] == {key: 1}
+
+
+def test_a_profiled_run_is_no_newest_result(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    slow = {"step_time": Measurement(value=9.0, unit=Unit.SECONDS)}
+    watched = measured().model_copy(update={"metrics": slow, "profile": ProfileSummary(steps=5)})
+    measure(box, measured(), watched)
+    assert set(show(box)["benchfarm_result"].values()) == {0.25}
+
+
+def test_unlike_work_replaces_no_result_and_is_named(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    for batch_size in (2, 4):
+        box.farm.sweeps.submit(builders.sweep(knobs={"batch_size": batch_size}))
+        (job,) = box.ask().run
+        box.report(job.ref, measured())
+    shown = show(box)
+    works = {key[5] for key in shown["benchfarm_result"]}
+    assert len(works) == len(shown["benchfarm_result"]) == 2
+    named = shown["benchfarm_work_info"]
+    assert {key[0] for key in named} == works
+    assert {key[1] for key in named} == {"resnet training", "resnet training batch_size=4"}
+    assert shown["benchfarm_baseline_stack_info"] == {}
+
+
+def test_work_of_a_virtual_device_is_no_real_ones(box: FarmBox) -> None:
+    virtual = builders.cpu("cpu-2").model_copy(update={"virtual": True})
+    box.farm.register(builders.registration(None, builders.cpu(), virtual))
+    for name in ("cpu-1", "cpu-2"):
+        box.farm.sweeps.submit(builders.sweep(devices=f'device == "{name}"'))
+        (job,) = box.ask().run
+        box.report(job.ref, measured())
+    shown = show(box)
+    works = {key[0]: key[5] for key in shown["benchfarm_result"]}
+    assert works == {"cpu-1": WORK, "cpu-2": f"{WORK}-virtual"}
+    assert (works["cpu-2"], "resnet training (virtual)") in shown["benchfarm_work_info"]
+    assert shown["benchfarm_baseline_device_info"] == {}
+
+
+@pytest.mark.parametrize("from_store", [False, True], ids=["events", "after a restart"])
+def test_repeats_of_a_sweep_give_its_newest_result_an_interval(
+    box: FarmBox, *, from_store: bool
+) -> None:
+    metrics = FarmMetrics(catalog(), [])
+    box.observe = metrics.observe
+    box.farm.register(builders.registration())
+    box.farm.sweeps.submit(builders.sweep(repeats=3))
+    for value in (0.25, 0.26, 0.255):
+        (job,) = box.ask().run
+        step = {"step_time": Measurement(value=value, unit=Unit.SECONDS)}
+        box.report(job.ref, measured().model_copy(update={"metrics": step}))
+    read = FarmMetrics(catalog(), box.store.newest_results(catalog())) if from_store else metrics
+    text = gauge_text(read.expose(box.farm.state()).gauges)
+    (line,) = [one for one in text.splitlines() if one.startswith("benchfarm_result_interval")]
+    assert float(line.rpartition(" ")[2]) == interval_factor((0.25, 0.26, 0.255))
+    measure(box, measured())
+    text = gauge_text(metrics.expose(box.farm.state()).gauges)
+    assert "benchfarm_result_interval_factor{" not in text, "one run tells no interval"
 
 
 def test_the_newest_profile_stays_when_a_result_without_one_comes(box: FarmBox) -> None:
@@ -184,7 +248,7 @@ def test_the_newest_profile_stays_when_a_result_without_one_comes(box: FarmBox) 
     box.farm.register(builders.registration())
     measure(box, measured().model_copy(update={"profile": summary}), measured())
     shown = show(box)
-    key = ("cpu-1", "resnet", "torch", "training", "fp32")
+    key = ("cpu-1", "resnet", "torch", "training", "fp32", WORK)
     assert shown["benchfarm_profile_primitive_seconds"] == {
         (*key, "convolution", "BWD_W"): 0.12,
         (*key, "reorder", "none"): 0.03,
@@ -221,7 +285,7 @@ def test_results_of_a_device_that_is_offline_stay_and_of_one_unknown_go(box: Far
     measure(box, measured())
     box.wait(TTL_S)
     assert len(show(box)["benchfarm_result"]) == 1
-    (known,) = box.store.newest_results()
+    (known,) = box.store.newest_results(catalog())
     stranger = known.model_copy(update={"device": "gone-1"})
     assert show(box, [stranger])["benchfarm_result"] == {}
 
@@ -270,11 +334,11 @@ def test_what_the_recording_rules_divide_by(box: FarmBox) -> None:
         box.report(job.ref, measured())
     shown = show(box)
     result = ("resnet", "torch", "training")
-    assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32"): 1}
-    assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32"): 1}
+    assert shown["benchfarm_baseline_device_info"] == {("cpu-1", *result, "fp32", WORK): 1}
+    assert shown["benchfarm_baseline_stack_info"] == {("cpu-2", *result, "fp32", WORK): 1}
     assert shown["benchfarm_ranking_direction"] == {("training", "step_time"): -1}
     box.farm.apply_event("cpu-2", Labelled({"baseline": "yes"}), "admin", "labelled: baseline=yes")
-    assert show(box)["benchfarm_baseline_device_info"] == {("cpu-2", *result, "fp32"): 1}
+    assert show(box)["benchfarm_baseline_device_info"] == {("cpu-2", *result, "fp32", WORK): 1}
 
 
 def test_events_show_what_the_store_would(box: FarmBox) -> None:
@@ -288,5 +352,5 @@ def test_events_show_what_the_store_would(box: FarmBox) -> None:
     (job,) = box.ask().run
     box.report(job.ref, builders.failure())
     state = box.farm.state()
-    read = FarmMetrics(catalog(), box.store.newest_results())
+    read = FarmMetrics(catalog(), box.store.newest_results(catalog()))
     assert gauge_text(metrics.expose(state).gauges) == gauge_text(read.expose(state).gauges)

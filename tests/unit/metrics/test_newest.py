@@ -1,50 +1,97 @@
 from __future__ import annotations
 
+import pytest
+
+from controller.contracts.base import Scalar
+from controller.contracts.profile import ProfileSummary
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Outcome, Validity
 from controller.contracts.run import Run, RunChange
+from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
+from controller.contracts.work import work_of
 from controller.metrics.newest import NewestResults, ResultKey, newest_of
-from tests.support import store_examples
+from tests.support import builders, store_examples
 
-KEY = ResultKey("host-1", "retinanet", "eager", "training", "fp32")
+CATALOG = builders.catalog()
+KNOBS: dict[str, Scalar] = {"num_classes": 264}
+WORK = work_of(CATALOG, "retinanet", "training", "eager", KNOBS)
+KEY = ResultKey("host-1", "retinanet", "eager", "training", "fp32", WORK.key)
 
 
-def newest(
-    value: float, validity: Validity = Validity.VALID, precision: str | None = "fp32"
-) -> NewestResult:
-    return NewestResult(
-        device=KEY.device,
-        workload=KEY.workload,
-        stack=KEY.stack,
-        scenario=KEY.scenario,
-        precision=precision,
-        validity=validity,
-        recorded_at=2000.0,
-        metrics={"step_time": Measurement(value=value, unit=Unit.SECONDS)},
-    )
+def newest(value: float, validity: Validity = Validity.VALID, **changes: object) -> NewestResult:
+    said: dict[str, object] = {
+        "device": KEY.device,
+        "sweep_id": "demo-1",
+        "cell_key": "c",
+        "workload": KEY.workload,
+        "stack": KEY.stack,
+        "scenario": KEY.scenario,
+        "knobs": {"precision": "fp32", **KNOBS},
+        "validity": validity,
+        "recorded_at": 2000.0,
+        "metrics": {"step_time": Measurement(value=value, unit=Unit.SECONDS)},
+    }
+    return NewestResult.model_validate(said | changes)
+
+
+def fold(*results: NewestResult) -> NewestResults:
+    return NewestResults(CATALOG, results)
 
 
 def test_the_newest_valid_result_stays_when_an_invalid_one_comes() -> None:
-    results = NewestResults([newest(1.0), newest(2.0)])
+    results = fold(newest(1.0), newest(2.0))
     results.add(newest(3.0, Validity.INVALID))
     found = results.snapshot()[KEY]
     assert found.valid == newest(2.0)
     assert found.latest == newest(3.0, Validity.INVALID)
 
 
-def test_what_was_never_valid_has_no_valid_result() -> None:
-    results = NewestResults([newest(1.0, Validity.INVALID)])
-    assert results.snapshot()[KEY].valid is None
+@pytest.mark.parametrize("validity", [it for it in Validity if it is not Validity.VALID])
+def test_what_was_never_valid_has_no_valid_result(validity: Validity) -> None:
+    assert fold(newest(1.0, validity)).snapshot()[KEY].valid is None
 
 
 def test_results_are_told_apart_by_precision() -> None:
-    results = NewestResults([newest(1.0), newest(2.0, precision="bf16"), newest(3, precision=None)])
+    knobs: tuple[dict[str, Scalar], ...] = ({"precision": "fp32"}, {"precision": "bf16"}, {})
+    results = fold(*(newest(1.0, knobs=given) for given in knobs))
     assert [key.precision for key in results.snapshot()] == ["fp32", "bf16", "default"]
+    assert len({key.work for key in results.snapshot()}) == 1, "it is the same work"
+
+
+def test_unlike_work_replaces_nothing() -> None:
+    small = newest(0.1, knobs={"precision": "fp32", "num_classes": 8})
+    found = fold(newest(2.0), small).snapshot()
+    assert [it.valid for it in found.values()] == [newest(2.0), small]
+
+
+def test_a_profiled_run_replaces_no_result_and_is_none() -> None:
+    profile = ProfileSummary(steps=5)
+    watched = newest(9.0, profiled=True, profile=profile)
+    found = fold(newest(2.0), watched).snapshot()[KEY]
+    assert (found.valid, found.latest, found.repeats) == (newest(2.0), newest(2.0), (2.0,))
+    assert found.profiled == watched
+    alone = fold(watched, newest(8.0, Validity.INVALID, profiled=True)).snapshot()[KEY]
+    assert (alone.valid, alone.latest, alone.profiled) == (None, None, watched)
+
+
+def test_repeats_are_the_valid_ones_of_one_cell_in_one_sweep() -> None:
+    """Two cells of one key take turns, as the runs of a sweep do."""
+    results = fold(
+        newest(9.0, sweep_id="demo-0"),
+        newest(1.0),
+        newest(5.0, cell_key="other"),
+        newest(7.0, Validity.INVALID),
+        newest(7.5, profiled=True),
+        newest(1.1),
+        newest(5.1, cell_key="other"),
+        newest(1.2),
+    )
+    assert results.snapshot()[KEY].repeats == (1.0, 1.1, 1.2)
 
 
 def test_a_snapshot_does_not_change() -> None:
-    results = NewestResults([newest(1.0)])
+    results = fold(newest(1.0))
     before = results.snapshot()
     results.add(newest(2.0))
     assert before[KEY].latest == newest(1.0)
@@ -73,6 +120,25 @@ def test_a_failure_and_a_late_result_add_nothing() -> None:
     assert late.record
     assert not late.record.counted
     assert newest_of(late.run, late.record) is None
+
+
+def test_a_run_that_was_profiled_says_so() -> None:
+    change = _reported(store_examples.result(0.25))
+    assert change.record
+    plain = newest_of(change.run, change.record)
+    cell = change.run.cell.model_copy(update={"profiled": True})
+    watched = newest_of(change.run.model_copy(update={"cell": cell}), change.record)
+    assert plain
+    assert watched
+    assert (plain.profiled, watched.profiled) == (False, True)
+
+
+def test_a_paired_comparison_adds_nothing() -> None:
+    change = _reported(store_examples.result(0.25))
+    assert change.record
+    versus = PairedCandidate(stack="ipex")
+    cell = change.run.cell.model_copy(update={"versus": versus})
+    assert newest_of(change.run.model_copy(update={"cell": cell}), change.record) is None
 
 
 def _leased() -> Run:

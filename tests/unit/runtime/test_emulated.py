@@ -109,7 +109,7 @@ def test_no_comparison_takes_it(box: FarmBox) -> None:
 def test_prometheus_is_told_no_speed_of_it(
     box: FarmBox, metrics: FarmMetrics, *, from_store: bool
 ) -> None:
-    shown = FarmMetrics(CATALOG, box.store.newest_results()) if from_store else metrics
+    shown = FarmMetrics(CATALOG, box.store.newest_results(CATALOG)) if from_store else metrics
     lines = gauge_text(shown.expose(box.farm.state()).gauges).splitlines()
     of_it = {line.partition("{")[0] for line in lines if PLANTED.id in line}
     assert of_it == {"benchfarm_device_info", "benchfarm_device_state"}
@@ -136,7 +136,7 @@ def test_what_its_delegate_came_to_is_told_and_marked_and_is_no_speed(
     (job,) = box.ask().run
     counts = {"graph_nodes": 4, "delegated_nodes": 1, "fingerprint": "x/1"}
     box.report(job.ref, builders.result(FAST_S).model_copy(update={"environment": counts}))
-    read = FarmMetrics(CATALOG, box.store.newest_results(), box.store.newest_capabilities())
+    read = FarmMetrics(CATALOG, box.store.newest_results(CATALOG), box.store.newest_capabilities())
     exposed = (read if from_store else metrics).expose(box.farm.state())
     lines = [line for line in gauge_text(exposed.gauges).splitlines() if phone.id in line]
     values = {line.partition("{")[0]: line.rpartition(" ")[2] for line in lines}

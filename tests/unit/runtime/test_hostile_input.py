@@ -159,7 +159,8 @@ def assert_it_works(box: FarmBox) -> None:
     box.farm.sweeps.submit(builders.sweep())
     (job,) = box.ask().run
     box.report(job.ref, builders.result())
-    metrics = FarmMetrics(builders.catalog(), box.store.newest_results())
+    catalog = builders.catalog()
+    metrics = FarmMetrics(catalog, box.store.newest_results(catalog))
     text = gauge_text(metrics.expose(box.farm.state()).gauges)
     assert len(list(text_string_to_metric_families(text))) > 10
 

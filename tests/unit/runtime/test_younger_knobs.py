@@ -99,6 +99,6 @@ def test_an_upgrade_goes_on_with_older_runs_and_reads_older_results(
     side = Side(stack="torch", knobs={"precision": "fp32"})
     wanted = Wanted(a=side, b=side, workload="resnet", scenario="training", knobs={}, device=None)
     assert len(choose(results, wanted).a) == 2
-    shown = FarmMetrics(CATALOG, box.store.newest_results()).expose(box.farm.state())
+    shown = FarmMetrics(CATALOG, box.store.newest_results(CATALOG)).expose(box.farm.state())
     assert "benchfarm_result" in gauge_text(shown.gauges)
     box.close()
