@@ -92,8 +92,8 @@ class ProfileSummary(Contract):
     scale: float | None = None
     """What all times of ops, kernels and primitives are multiplied by: the plain step over the
     mean of the steps they were watched in. None: they are as they were watched."""
-    threads: int = 1
-    """On which ops ran; of more than one, times are sums over threads, which may exceed a step."""
+    op_threads: int = 1
+    """Threads that ran ops; of more than one, times are sums over threads, which may exceed a step."""
     explained: float | None = None
     """Share of the watched steps' time that named operations spent."""
     waiting_s: float | None = None

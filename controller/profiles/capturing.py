@@ -60,7 +60,7 @@ def profile_of(captured: Captured) -> Profile:
         traced_step_s=captured.traced_step_s,
         verbose_step_s=captured.verbose_step_s,
         scale=scale,
-        threads=found.threads,
+        op_threads=found.threads,
         explained=found.explained,
         load_s=found.load_s / count or None,
         libraries=tuple(facts.libraries),

@@ -78,7 +78,7 @@ def import_trace(path: Path, steps: int | None = None) -> Profile:
         origin=ProfileOrigin(file=path.name, date=date_of(found.began_s)),
         steps=known,
         traced_step_s=sum(found.steps) / (known or 1) if found.steps else None,
-        threads=found.threads,
+        op_threads=found.threads,
         explained=found.explained,
         left_out=dict(trace.facts.left_out),
         skipped=trace.skipped,

@@ -91,7 +91,7 @@ def module_lines(profile: Profile) -> Lines:
 def per(summary: ProfileSummary) -> str:
     """Return what times are those of: a step, all there is, and of how many threads."""
     of = "in all" if summary.steps is None else "a step"
-    return f"{of}, sum over {summary.threads} threads" if summary.threads > 1 else of
+    return f"{of}, sum over {summary.op_threads} threads" if summary.op_threads > 1 else of
 
 
 def _own(summary: ProfileSummary) -> str:

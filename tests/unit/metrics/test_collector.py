@@ -269,7 +269,7 @@ def test_a_profile_that_is_invalid_is_not_exported(box: FarmBox) -> None:
         measured().model_copy(update={"profile": known}),
         measured().model_copy(update={"profile": invalid, **told}),
     )
-    key = ("cpu-1", "resnet", "torch", "training", "fp32")
+    key = ("cpu-1", "resnet", "torch", "training", "fp32", WORK)
     assert show(box)["benchfarm_profile_efficiency_ratio"] == {key: 0.9}
     assert show(box)["benchfarm_profile_headroom_seconds"] == {key: 0.1}
 

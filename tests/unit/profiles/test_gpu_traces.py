@@ -54,7 +54,7 @@ def test_waiting_is_no_work(imported: Profile) -> None:
 
 
 def test_a_sum_over_threads_is_called_one(imported: Profile) -> None:
-    assert imported.summary.threads == 2
+    assert imported.summary.op_threads == 2
     total = sum(line.seconds for line in op_lines(imported).lines)
     assert total > STEP_US * 1e-6
     assert tables_of(imported)

@@ -86,7 +86,7 @@ def profile_of(threads: list[list[Tree]], steps: int) -> Profile:
     primitives, strange = primitive_rows(found.primitives, steps, scale)
     assert strange == 0
     kernels, primitives, _ = nested(kernel_rows(found, steps, scale), primitives)
-    summary = ProfileSummary(steps=steps, step_s=STEP_S, scale=scale, threads=found.threads)
+    summary = ProfileSummary(steps=steps, step_s=STEP_S, scale=scale, op_threads=found.threads)
     return under_roofline(summarised(summary, kernels, primitives), PEAKS)
 
 
@@ -120,7 +120,7 @@ def test_sums_over_threads_agree_and_no_headroom_is_above_the_step(
     ops = op_lines(profile)
     for table in (module_lines(profile), kind_lines(profile)):
         assert not table.lines or totals(table) == pytest.approx(totals(ops))
-        assert ("sum over 2 threads" in table.title) == (profile.summary.threads == 2)
+        assert ("sum over 2 threads" in table.title) == (profile.summary.op_threads == 2)
     assert (profile.summary.headroom_s or 0.0) <= STEP_S
     if totals(ops)[1] > STEP_S * (1 + 1e-6):
         assert profile.summary.headroom_s is None
