@@ -28,13 +28,17 @@ from controller.dashboards.ratios import Judged
 from controller.metrics import names
 
 BETTER: Steps = (
-    (None, "red"),
+    (None, "transparent"),
+    (0, "red"),
     (0.8, "orange"),
-    (0.95, "text"),
+    (0.95, "transparent"),
     (1.05, "light-green"),
     (1.25, "green"),
 )
-"""Colours for "times better than the baseline"; within 5 % counts as equal."""
+"""Colours for "times better than the baseline"; within 5 % counts as equal.
+
+Grafana gives the first colour to what is no number, too: row labels and empty cells.
+"""
 
 LOW: Steps = ((None, "text"), (1, "green"))
 HIGH: Steps = ((None, "red"), (1, "text"))
