@@ -76,26 +76,31 @@ def times_better(results: Pick, base: Pick, *on: str) -> Ratios:
     both sides' half-widths add up, as in the recorded ratios (controller/metrics/rules.py).
     """
     same = (*on, "work", "metric")
-    result = results(names.RESULT)
-    divided = replace(result, text=matched(result, "/", base(names.RESULT), same, grouped=()))
-    turned = matched(divided, "^", last(names.RANKING), _RANKED, grouped=())
-    every = Expr(turned, result.labels, TIMES_BETTER)
+    result, factor = results(names.RESULT), results(names.RESULT_INTERVAL)
+    every = _divided(result, base(names.RESULT), same)
     of_result, of_base = (
-        replace(factor, text=f"ln({factor.text}) ^ 2")
-        for factor in (results(names.RESULT_INTERVAL), base(names.RESULT_INTERVAL))
+        replace(one, text=f"ln({one.text}) ^ 2") for one in (factor, base(names.RESULT_INTERVAL))
     )
     both = matched(of_result, "+", of_base, same, grouped=())
     off = Expr(f"sqrt({both})", result.labels, COUNT)
-    settled = f"({every.text} and (abs(ln({every.text})) > {off.text}))"
+    # Few results of a large fleet have an interval: only they are divided again.
+    known = _divided(only(result, factor, *sorted(factor.labels)), base(names.RESULT), same).text
+    settled = f"({known} and (abs(ln({known})) > {off.text}))"
     return Ratios(every, replace(every, text=settled), off)
+
+
+def _divided(result: Expr, base: Expr, same: tuple[str, ...]) -> Expr:
+    ratio = replace(result, text=matched(result, "/", base, same, grouped=()))
+    turned = matched(ratio, "^", last(names.RANKING), _RANKED, grouped=())
+    return Expr(turned, result.labels, TIMES_BETTER)
 
 
 def of_groups(ratios: Judged, *by: str) -> Judged:
     """Return the median ratio of each group; settled if all of its are, and to the same side."""
-    middle = median(ratios.every, *by)
     side = f"abs(sum{by_labels(by)} (sgn({ratios.settled.text} - 1)))"
-    agreed = f"({middle.text} and ({side} == {count(ratios.every, *by).text}))"
-    return Judged(middle, replace(middle, text=agreed))
+    those = median(ratios.settled, *by)  # all of them, where it is shown
+    agreed = f"({those.text} and ({side} == {count(ratios.every, *by).text}))"
+    return Judged(median(ratios.every, *by), replace(those, text=agreed))
 
 
 def overall(ratios: Ratios, base: Expr, *by: str) -> Overall:

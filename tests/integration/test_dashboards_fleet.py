@@ -10,7 +10,7 @@ import pytest
 
 from controller.dashboards.board import Json
 from controller.dashboards.files import built_dashboards
-from controller.dashboards.links import DEVICE, MOBILE
+from controller.dashboards.links import COMPARE, DEVICE, MOBILE
 from controller.dashboards.probing import Probe, QueryResult
 from controller.dashboards.queries import Question
 from controller.metrics import names
@@ -26,6 +26,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
 
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}
 LIMIT_S = 1.0
+NO_DATA = {
+    f"Fleet overview / Best device for each work / {ref}": f"no scenario of the fleet ranks by {it}"
+    for ref, it in (("B", "latency_mean"), ("D", "latency_p99"), ("F", "kernel_time"))
+}
+"""Place of a question → why there can be no data for it."""
 TRIES = 30
 """More than fit between two of its scrapes, which take a core for a second."""
 
@@ -95,6 +100,8 @@ def answered(prometheus: Prometheus) -> dict[str, list[QueryResult]]:
     for uid, dashboard in DASHBOARDS.items():
         kinds = ("cpu_host", "android") if uid == DEVICE else ()
         choices = [{"device": busy_device(prometheus, kind)} for kind in kinds] or [{}]
+        if uid == COMPARE:  # the first by name is a phone, whose results were not repeated
+            choices = [{"baseline_device": "cpu-000"}]
         for chosen in choices:
             for place, answer in answers(prometheus, dashboard, chosen).items():
                 found.setdefault(place, []).append(answer)
@@ -104,7 +111,7 @@ def answered(prometheus: Prometheus) -> dict[str, list[QueryResult]]:
 def test_every_question_gets_data(answered: dict[str, list[QueryResult]]) -> None:
     assert len(answered) > 100
     empty = {place for place, found in answered.items() if not any(it.series for it in found)}
-    assert empty == set()
+    assert empty == NO_DATA.keys()
 
 
 def test_every_answer_takes_seconds_at_most(
@@ -116,7 +123,14 @@ def test_every_answer_takes_seconds_at_most(
 
 
 def test_virtual_phones_have_the_mobile_suite_to_themselves(prometheus: Prometheus) -> None:
-    virtual = answers(prometheus, DASHBOARDS[MOBILE], {"virtual": "true"})
-    real = answers(prometheus, DASHBOARDS[MOBILE], {"virtual": "false"})
-    place = "Mobile suite / variable device"
-    assert (virtual[place].series, real[place].series) == (266, 534)
+    found = {
+        virtual: Probe(prometheus).variables(DASHBOARDS[MOBILE], {"virtual": virtual})[0]
+        for virtual in ("true", "false")
+    }
+    phones = {
+        virtual: answer.series
+        for virtual, answers in found.items()
+        for answer in answers
+        if answer.question.place == "Mobile suite / variable device"
+    }
+    assert phones == {"true": 266, "false": 534}

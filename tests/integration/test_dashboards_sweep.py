@@ -28,8 +28,10 @@ DASHBOARDS = built_dashboards()
 STEPS = 12
 """Enough for a live run to be scraped a few times."""
 NO_PHONE = "there is no phone"
+NOT_RANKED = "no scenario that ran is ranked by it"
 NO_PROFILE = "nothing was profiled"
 NO_DATA = {
+    **{f"Fleet overview / Best device for each work / {ref}": NOT_RANKED for ref in "BDF"},
     "Fleet overview / Lowest batteries / A": NO_PHONE,
     "Device / Battery / A": NO_PHONE,
     "Device / Thermal status / A": NO_PHONE,
