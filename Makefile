@@ -1,6 +1,6 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke lock clean
+.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -P -m pip -qq --require-virtualenv
@@ -51,6 +51,10 @@ dist: setup ## build the wheel into dist/, with a bill of materials (CycloneDX)
 grafana-smoke: setup ## check the dashboards with a Grafana of yours: GRAFANA_URL=…
 	@test -n "$(GRAFANA_URL)" || { echo "say where Grafana is: GRAFANA_URL=http://…" >&2; exit 2; }
 	@$(RUN)/pytest -m hardware tests/integration/test_grafana_smoke.py
+
+grafana-panels: ## draw every table, stat and bar gauge by Grafana's own components, from npm (some minutes)
+	@bash deploy/setup.sh --for-tests
+	@$(RUN)/pytest -m hardware tests/integration/test_grafana_panels.py
 
 # Runs in the .venv that `make setup` has made, which must hold a CPU build of torch: a CUDA build
 # brings packages of its own. Needs no valid lock, so it also mends one that pip refuses.

@@ -93,7 +93,7 @@ class ProfileSummary(Contract):
     """What all times of ops, kernels and primitives are multiplied by: the plain step over the
     mean of the steps they were watched in. None: they are as they were watched."""
     op_threads: int = 1
-    """Threads that ran ops; of more than one, times are sums over threads, which may exceed a step."""
+    """Threads that ran ops; of several, times are sums over threads, which may exceed a step."""
     explained: float | None = None
     """Share of the watched steps' time that named operations spent."""
     waiting_s: float | None = None

@@ -17,6 +17,7 @@ from agents.stacks.interpreter import stack_worker
 from controller.contracts.result import Result, Validity
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
+from tests.support.knobs import job_knobs
 from tests.support.processes import OWNER
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
@@ -44,7 +45,7 @@ async def measured(folder: Path, policy: str) -> Result:
         arguments={},
         backend="tests.support.workloads:Plain",
     )
-    knobs = {"warmup_steps": 10, "steps": 5000, "threads": 1, "policy": policy}
+    knobs = job_knobs(warmup_steps=10, steps=5000, threads=1, policy=policy)
     job = builders.job().model_copy(update={"program": program, "knobs": knobs})
     spec = WorkerSpec(job=job, device=builders.cpu(), artefact_dir=str(folder))
     outcome = await WorkerProcess(OWNER, partial(stack_worker, folder)).run(spec, lambda _: None)
