@@ -12,7 +12,7 @@ from controller.dashboards.links import COMPARE, DEVICE, MOBILE
 from controller.dashboards.probing import Probe, QueryResult
 from controller.dashboards.queries import Question
 from controller.metrics import names
-from controller.runtime.prometheus import Prometheus, Series
+from controller.runtime.prometheus import Prometheus, PrometheusUnavailable, Series
 from tests.support.figures import Figure
 from tests.support.scraped_fleet import scraped_fleet
 
@@ -25,8 +25,8 @@ NO_DATA = {
     for ref, it in (("B", "latency_mean"), ("D", "latency_p99"), ("F", "kernel_time"))
 }
 """Place of a question → why there can be no data for it."""
-TRIES = 30
-"""More than fit between two of its scrapes, which take a core for a second."""
+TRIES = 5
+"""Between two of its scrapes, which take a core for a second."""
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,16 @@ class Patient(Probe):
     def _ask(
         self, question: Question, values: Mapping[str, str]
     ) -> tuple[QueryResult, list[Series]]:
-        tries = (super(Patient, self)._ask(question, values) for _ in range(TRIES))
-        best = next(tries)
-        while best[0].seconds >= LIMIT_S and (again := next(tries, None)):
-            best = min(best, again, key=lambda answered: answered[0].seconds)
-        return best
+        answered: list[tuple[QueryResult, list[Series]]] = []
+        for left in reversed(range(TRIES)):
+            try:
+                answered.append(super()._ask(question, values))
+            except PrometheusUnavailable:  # slower than it waits
+                if not left and not answered:
+                    raise
+            if answered and answered[-1][0].seconds < LIMIT_S:
+                break
+        return min(answered, key=lambda answer: answer[0].seconds)
 
 
 def answers(
