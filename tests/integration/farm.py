@@ -29,7 +29,7 @@ from controller.runtime.phones import (
 )
 from controller.runtime.watch import runs_of
 from tests.support.prometheus import with_programs
-from tests.support.waiting import COMMAND_S
+from tests.support.waiting import COMMAND_S, eventually
 
 BENCHFARM = Path(sys.executable).with_name("benchfarm")
 ENDLESS = 1_000_000
@@ -80,16 +80,21 @@ class TestFarm:
         (own,) = (d for d in known if d["device"]["kind"] == DeviceKind.CPU_HOST)
         return own
 
-    def ready(self) -> set[str]:
-        """Return the ids of the devices that take runs now: a busy machine may lose a phone."""
-        known = self.cli("device", "list", "--json").json
-        return {d["device"]["id"] for d in known if d["state"] in ("ready", "busy")}
-
     def submit(self, sweep: Mapping[str, object]) -> str:
         """Submit a sweep and return its id."""
-        said = self.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
+        said = self._submitted(sweep)
         assert said.status == 0, said.err
-        return said.out.split()[1].rstrip(":")
+        return _sweep_id(said)
+
+    def submit_once_placed(self, sweep: Mapping[str, object]) -> str:
+        """Submit a sweep as soon as its devices are there: a busy machine may lose a phone."""
+        return eventually(
+            lambda: _sweep_id(said) if (said := self._submitted(sweep)).status == 0 else None,
+            "the sweep is accepted",
+        )
+
+    def _submitted(self, sweep: Mapping[str, object]) -> Said:
+        return self.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
 
     @contextmanager
     def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
@@ -107,6 +112,10 @@ class TestFarm:
     def the_process(self, word: str) -> psutil.Process:
         (process,) = self.processes(word)
         return process
+
+
+def _sweep_id(said: Said) -> str:
+    return said.out.split()[1].rstrip(":")
 
 
 def cmdline(process: psutil.Process) -> Sequence[str]:

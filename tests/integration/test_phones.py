@@ -18,7 +18,6 @@ from controller.runtime.phones import (
     started_phone,
 )
 from tests.integration.farm import TestFarm
-from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.alone]
 
@@ -144,9 +143,8 @@ def test_a_users_program_is_measured_on_phone_and_server(
     program.write_text(f'#!/bin/sh\n[ -s "${{1#--graph=}}" ] && echo "{last}"\n')
     key = "benchmark-model/files/program"
     assert farm.cli("models", "add", str(program), "--as", key).status == 0
-    eventually(lambda: {name, server} <= farm.ready(), "both are ready")
     own = {"stack": "benchmark-model", "scenario": "benchmark-model"}
-    sweep_id = farm.submit(phone_sweep("vendor", [name, server], **own))
+    sweep_id = farm.submit_once_placed(phone_sweep("vendor", [name, server], **own))
     assert farm.cli("sweep", "watch", sweep_id).status == 0
     found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
     assert {(r["device"], r["validity"]) for r in found} == {(name, "VALID"), (server, "VALID")}
