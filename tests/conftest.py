@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from agents.host.cpu import read_instruction_sets
 from agents.host.launch import onednn_environ
-from tests.support.parts import ALONE_FOLDERS
+from tests.support.parts import FARM_FOLDERS
 
 # Before torch loads OpenMP: threads that spin while they wait take other processes' cores away.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -21,16 +21,19 @@ pytest_plugins = ("tests.support.figures",)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci")
 
-IN_ALONE_FOLDERS = tuple(f"{folder}/" for folder in ALONE_FOLDERS)
+IN_FARM_FOLDERS = tuple(f"{folder}/" for folder in FARM_FOLDERS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests that would never run."""
     for item in items:
-        if item.get_closest_marker("alone") and not item.nodeid.startswith(IN_ALONE_FOLDERS):
+        marks = [name for name in ("farm", "alone") if item.get_closest_marker(name)]
+        if marks and not item.nodeid.startswith(IN_FARM_FOLDERS):
             raise pytest.UsageError(
-                f"{item.nodeid} is marked alone, but not in {' or '.join(ALONE_FOLDERS)}"
+                f"{item.nodeid} is marked {marks[0]}, but not in {' or '.join(FARM_FOLDERS)}"
             )
+        if len(marks) > 1:
+            raise pytest.UsageError(f"{item.nodeid} is marked farm and alone: choose one")
 
 
 def pytest_configure() -> None:

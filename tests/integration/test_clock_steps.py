@@ -16,7 +16,7 @@ from tests.support.namespaced_hosts import Host, lab
 from tests.support.waiting import eventually, seconds_until
 from tests.support.wall_clock import WallClock, build_shim
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 HOUR_S, MINUTE_S = 3600.0, 60.0
 RUNS = 50

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.farm import TestFarm
 from tests.support.figures import Figure
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "threads=1")
 WORKLOAD = ("--workload", "retinanet_resnext50")

@@ -19,7 +19,7 @@ from tests.integration.farm import TestFarm, farm_up, training_sweep
 from tests.support.scripted_agent import LABEL
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 CELLS = 200
 KILLS = 10

@@ -22,7 +22,7 @@ from tests.integration.farm import TestFarm, training_sweep
 from tests.support.prometheus import running_prometheus
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 DASHBOARDS = built_dashboards()
 STEPS = 12

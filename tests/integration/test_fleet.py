@@ -22,7 +22,7 @@ from tests.support.fleet import BENCHFARM, HOME, Fleet, fleet_up
 from tests.support.namespaced_hosts import REPOSITORY, Host, Lab, Program, lab
 from tests.support.waiting import eventually, seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 PROBE = REPOSITORY / "tests/support/port_probe.py"
 PUBLIC = {"/api/healthz", "/api/local_raylet_healthz", "/grpc.health.v1.Health/Check"}

@@ -19,7 +19,7 @@ from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.namespaced_hosts import Host, Program, lab
 from tests.support.waiting import eventually, seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 HOUR_S = 3600.0
 DISK_BYTES = 256 << 20

@@ -16,7 +16,7 @@ from tests.support.namespaced_hosts import Host, Program, lab
 from tests.support.virtual_phone import PHONE
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 ONE, OTHER = "127.0.0.1:5037", "127.0.0.1:5038"
 PROFILES = {"JOINED1": "flagship", "JOINED2": "midrange"}

@@ -18,7 +18,7 @@ from tests.support.namespaced_hosts import Host, Lab, Program, lab
 from tests.support.redis import PORT, serve_redis
 from tests.support.waiting import eventually, seconds_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 PASSWORD = "a-secret-of-two-hosts"
 PASSWORD_FILE = "/root/redis-password"

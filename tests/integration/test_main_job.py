@@ -22,7 +22,7 @@ from tests.integration.farm import ENDLESS, SMALLEST, TestFarm, farm_up, run, tr
 from tests.support.figures import Figure
 from tests.support.waiting import PATIENCE_S
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
 RESULT_KEYS = {
     "run_id",

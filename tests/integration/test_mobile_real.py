@@ -41,7 +41,7 @@ from tests.support.phone_farm import LoopAgent, agent_with, wait_for_nobody
 from tests.support.phone_runs import run_cell
 from tests.support.virtual_phone import RunningPhone, running_phone
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 KNOBS: dict[str, Scalar] = {"dataset": "tiny"}
 RUNNER = "agents.inference.runner"
 LABELS = [388, 590, 962, 847, 594, 982, 594, 764, 413, 928]

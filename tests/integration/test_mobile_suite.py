@@ -23,7 +23,7 @@ from tests.integration.farm import Said, TestFarm, joined_phone
 from tests.support.emulation import skip_without_arm64
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 SWEEP = Path(__file__).parents[2] / "sweeps/mobile-rapid.yaml"
 TASKS = set(parse_sweep(SWEEP.read_bytes(), SWEEP.name).workload)
 KNOBS = {"length": "rapid", "policy": "ci", "mode": "submission"}

@@ -10,7 +10,7 @@ from controller.contracts.run import RunState
 from tests.integration.farm import TestFarm, farm_up, training_sweep
 from tests.support.memory_limit import limited_memory
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 LIMIT_BYTES = 4 << 30
 """For the farm, which takes less than 1 GiB of it, and one training run."""

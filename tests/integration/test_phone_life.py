@@ -41,7 +41,7 @@ from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
 serving = partial(serving_phones, pauses=Pauses(first_s=0.1))
-pytestmark = [pytest.mark.integration, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.farm]
 SHOWN_S = 3.0
 """Within which a quiet machine shows a phone that comes or goes so."""
 SAYINGS = ("register", "exchange", "report", "progress")

@@ -19,7 +19,7 @@ from controller.runtime.phones import (
 )
 from tests.integration.farm import TestFarm
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
 SCENARIOS = ["single_stream", "offline"]
 

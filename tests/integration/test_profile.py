@@ -11,7 +11,7 @@ from controller.profiles.files import read
 from tests.integration.farm import TestFarm
 from tests.support.figures import Figure
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 SMALL = ("--knob", "image_size=96", "--knob", "num_classes=8", "--knob", "warmup_steps=1")
 

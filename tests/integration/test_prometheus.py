@@ -23,7 +23,7 @@ from tests.support.figures import Figure
 from tests.support.prometheus import EVERY_SECOND, running_prometheus
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
 LIVE = (names.RUN_PROGRESS, names.RUN_STEPS, names.RUN_LOSS)
 """What there is of a run only while it lives."""

@@ -18,7 +18,7 @@ from tests.support.namespaced_hosts import HOME, REPOSITORY, Host, lab
 from tests.support.ssh import KEY, serve_ssh
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 SCRIPT = "deploy/ray/submit_sweep.py"

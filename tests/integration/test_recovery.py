@@ -14,7 +14,7 @@ from controller.contracts.wire import RunEvent
 from tests.integration.farm import ENDLESS, TestFarm, training_sweep
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
 STEPS = 12
 """Enough that a run is still in its steps when it is struck."""

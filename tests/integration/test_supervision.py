@@ -77,7 +77,7 @@ def own_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestFarm]:
     assert supervisors(farm.home) == set()
 
 
-@pytest.mark.alone
+@pytest.mark.farm
 def test_a_head_that_lost_its_raylet_comes_back_with_its_ports_and_goes_on(
     own_farm: TestFarm, record_property: Record
 ) -> None:
@@ -109,7 +109,7 @@ def is_back(farm: TestFarm, before: Endpoint) -> bool:
     return there and farm.home.endpoint().pid != before.pid
 
 
-@pytest.mark.alone
+@pytest.mark.farm
 @pytest.mark.long
 def test_up_while_the_farm_is_being_started_again_waits_for_it(own_farm: TestFarm) -> None:
     (gcs,) = (p for p in own_farm.cluster.head if p.name == "gcs_server")
@@ -121,7 +121,7 @@ def test_up_while_the_farm_is_being_started_again_waits_for_it(own_farm: TestFar
     assert re.search("gcs_server.* ended", log) or "farm     up," in said.out
 
 
-@pytest.mark.alone
+@pytest.mark.farm
 @pytest.mark.long
 def test_an_end_of_everything_is_said_at_once_and_nothing_waits(own_farm: TestFarm) -> None:
     """With the supervisors killed first, nobody starts it again."""
@@ -142,7 +142,7 @@ def test_an_end_of_everything_is_said_at_once_and_nothing_waits(own_farm: TestFa
     assert own_farm.cli("up").status == 0
 
 
-@pytest.mark.alone
+@pytest.mark.farm
 @pytest.mark.long
 def test_in_the_foreground_it_is_supervisor_itself_and_its_end_is_the_farm_s(
     tmp_path: Path,

@@ -10,7 +10,7 @@ import pytest
 from controller.contracts.run import RunState
 from tests.integration.farm import BENCHFARM, ENDLESS, Said, TestFarm, run, training_sweep
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.long]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
 
 
 class User:

@@ -101,7 +101,7 @@ def farm(planted: ShadowingFolder, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.mark.integration
-@pytest.mark.alone
+@pytest.mark.farm
 def test_no_process_of_a_farm_does(farm: TestFarm, planted: ShadowingFolder) -> None:
     sweep = farm.submit(training_sweep("planted"))
     waited = farm.cli("sweep", "watch", sweep)
@@ -109,7 +109,7 @@ def test_no_process_of_a_farm_does(farm: TestFarm, planted: ShadowingFolder) -> 
 
 
 @pytest.mark.integration
-@pytest.mark.alone
+@pytest.mark.farm
 def test_no_process_of_a_farm_has_what_its_caller_had_set(farm: TestFarm) -> None:
     sweep = farm.submit(training_sweep("endless", steps=ENDLESS))
     (worker,) = eventually(lambda: farm.processes("agents.worker"), "the worker")

@@ -64,7 +64,7 @@ ATTACKS: dict[str, Attack] = {
 
 @needs_other_user
 @pytest.mark.integration
-@pytest.mark.alone
+@pytest.mark.farm
 def test_nothing_of_ray_s_is_read_replaced_or_connected_to(folder: Path) -> None:
     opened = [path for path in (folder, folder / "session_latest" / "sockets") if is_open(path)]
     assert opened, "Ray no longer opens its folders: this test shows nothing any more"

@@ -21,7 +21,7 @@ from tests.integration.farm import TestFarm, farm_up
 from tests.support.intruder import RAY, Targets, call_ray, command_lines, made, tokens_in
 from tests.support.other_user import call_as_other_user, needs_other_user
 
-pytestmark = [pytest.mark.integration, pytest.mark.alone, needs_other_user]
+pytestmark = [pytest.mark.integration, pytest.mark.farm, needs_other_user]
 SERIAL = "SHARED1"
 
 

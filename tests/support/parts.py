@@ -1,10 +1,12 @@
-"""Runs the tests in two parts, the second whatever the first says, and names all that failed.
+"""Runs the tests in three parts, each whatever the others say, and names all that failed.
 
     python -P tests/support/parts.py "not long and not hardware"
 
-Farms get the machine to themselves; the rest is tested in as many processes as it has cores, four
-at most, each of one thread: a second would wait for a core that another process has. A module's or
-a class's tests stay in one process, which makes what they share.
+Tests of wall times get the machine to themselves. Farms run two at once: a farm waits for its
+processes more than it computes, and their runs wait for each other's cores. The rest is tested in
+as many processes as the machine has cores, four at most, each of one thread: a second would wait
+for a core that another process has. A module's or a class's tests stay in one process, which makes
+what they share.
 
 pytest writes to stdout alone. What else reaches the terminal does so by stderr, past pytest: from a
 process that a test has left behind, say. It is shown at the end, and is a failure.
@@ -22,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-ALONE_FOLDERS = ("tests/integration", "tests/security")
-"""The only folders of tests marked `alone`."""
+FARM_FOLDERS = ("tests/integration", "tests/security")
+"""The only folders of tests marked `farm` or `alone`."""
 PLUGIN = "tests.support.failed_tests"
 FAILED = 1
 NO_TESTS = 5
@@ -70,16 +72,18 @@ class Interrupted(Exception):
     """The tests were told to end."""
 
 
-def parts_of(markers: str) -> tuple[Part, Part]:
+def parts_of(markers: str) -> tuple[Part, ...]:
     """Return the parts of the tests that have these markers."""
     at_once = ("--numprocesses=auto", "--maxprocesses=4", "--dist=loadscope")
+    farms = ("--numprocesses=2", "--dist=loadscope")
     return (
         Part(
             "at once",
-            (*at_once, "--no-loadscope-reorder", "-m", f"{markers} and not alone"),
+            (*at_once, "--no-loadscope-reorder", "-m", f"{markers} and not farm and not alone"),
             {"OMP_NUM_THREADS": "1"},
         ),
-        Part("alone", (*ALONE_FOLDERS, "-m", f"{markers} and alone")),
+        Part("farms", (*FARM_FOLDERS, *farms, "-m", f"{markers} and farm")),
+        Part("alone", (*FARM_FOLDERS, "-m", f"{markers} and alone")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Both parts of `make test` run, and the end names every failure of both."""
+"""All parts of `make test` run, and the end names every failure of all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.parts import ALONE_FOLDERS, Ended, Part, parts_of, run_all
+from tests.support.parts import FARM_FOLDERS, Ended, Part, parts_of, run_all
 from tests.support.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
@@ -116,8 +116,10 @@ def test_tests_that_are_terminated_end_and_no_other_part_begins(tmp_path: Path) 
 
 
 def test_the_parts_leave_no_test_out() -> None:
-    """Only folders that the second part looks into may hold tests marked `alone`."""
-    at_once, alone = parts_of("long")
-    assert at_once.options[-2:] == ("-m", "long and not alone")
-    assert alone.options == (*ALONE_FOLDERS, "-m", "long and alone")
-    assert [folder for folder in ALONE_FOLDERS if not Path(ROOT, folder).is_dir()] == []
+    """Only folders that these parts look into may hold tests marked `farm` or `alone`."""
+    at_once, farms, alone = parts_of("long")
+    assert at_once.options[-2:] == ("-m", "long and not farm and not alone")
+    assert farms.options[:2] == FARM_FOLDERS
+    assert farms.options[-2:] == ("-m", "long and farm")
+    assert alone.options == (*FARM_FOLDERS, "-m", "long and alone")
+    assert [folder for folder in FARM_FOLDERS if not Path(ROOT, folder).is_dir()] == []
