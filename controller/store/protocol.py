@@ -94,7 +94,7 @@ class StoreReader(Protocol):
         ...
 
     def newest_results(self) -> list[NewestResult]:
-        """Return the newest VALID and INVALID counted results, profiled and not, oldest first.
+        """Return the newest counted results of each validity, profiled and not, oldest first.
 
         For each device, workload, stack, scenario and number format. Called once, at the
         controller's start.

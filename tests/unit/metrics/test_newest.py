@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from controller.contracts.records import NewestResult
 from controller.contracts.result import Measurement, Outcome, Validity
 from controller.contracts.run import Run, RunChange
@@ -25,16 +27,18 @@ def newest(
     )
 
 
-def test_the_newest_valid_result_stays_when_an_invalid_one_comes() -> None:
+@pytest.mark.parametrize("validity", [Validity.INVALID, Validity.DISTURBED])
+def test_the_newest_valid_result_stays_when_another_comes(validity: Validity) -> None:
     results = NewestResults([newest(1.0), newest(2.0)])
-    results.add(newest(3.0, Validity.INVALID))
+    results.add(newest(3.0, validity))
     found = results.snapshot()[KEY]
     assert found.valid == newest(2.0)
-    assert found.latest == newest(3.0, Validity.INVALID)
+    assert found.latest == newest(3.0, validity)
 
 
-def test_what_was_never_valid_has_no_valid_result() -> None:
-    results = NewestResults([newest(1.0, Validity.INVALID)])
+@pytest.mark.parametrize("validity", [Validity.INVALID, Validity.DISTURBED])
+def test_what_was_never_valid_has_no_valid_result(validity: Validity) -> None:
+    results = NewestResults([newest(1.0, validity)])
     assert results.snapshot()[KEY].valid is None
 
 
