@@ -96,6 +96,7 @@ class ProfiledRunner:
         profile = judged(profile, objections_of(plain, {"trace": traced, "verbose": verbose}))
         profile = with_origin(profile, spec, plain, started_s)
         profile = with_allocators(profile, plain, traced)
+        profile = with_disturbances(profile, {"plain": plain, "trace": traced, "verbose": verbose})
         profile = await self._replay(spec, profile, on_progress)
         profile = under_roofline(profile, await self.machine_peaks(spec))
         await asyncio.to_thread(write, profile, folder / "profile")
@@ -155,12 +156,12 @@ PLAIN = "plain run: "
 
 
 def objections_of(plain: Result, watched: Mapping[str, Result]) -> tuple[str, ...]:
-    """Return why runs of a profile are not VALID themselves: then it isn't, either."""
+    """Return why runs of a profile are INVALID themselves: then it is, too."""
     runs = {PLAIN: plain, **{f"{name} run: ": result for name, result in watched.items()}}
     return tuple(
         f"{name}{reason}"
         for name, result in runs.items()
-        if result.validity is not Validity.VALID
+        if result.validity is Validity.INVALID
         for reason in result.reasons or (f"it is {result.validity}",)
     )
 
@@ -186,8 +187,24 @@ def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
     timed, watched = (result.environment.get("malloc") for result in (plain, traced))
     if timed == watched:
         return profile
-    note = f"steps were timed with {timed}, and watched and replayed with {watched}"
-    summary = profile.summary.model_copy(update={"notes": (*profile.summary.notes, note)})
+    return _noted(
+        profile, f"steps were timed with {timed}, and watched and replayed with {watched}"
+    )
+
+
+def with_disturbances(profile: Profile, runs: Mapping[str, Result]) -> Profile:
+    """Note in a profile which of its runs were DISTURBED, and by what."""
+    notes = (
+        f"{name} run: DISTURBED: {reason}"
+        for name, result in runs.items()
+        if result.validity is Validity.DISTURBED
+        for reason in result.reasons
+    )
+    return _noted(profile, *notes)
+
+
+def _noted(profile: Profile, *notes: str) -> Profile:
+    summary = profile.summary.model_copy(update={"notes": (*profile.summary.notes, *notes)})
     return replace(profile, summary=summary)
 
 

@@ -13,7 +13,7 @@ from agents.attempts.protocol import AttemptRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.pairing.interleave import Side
 from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
+from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, worst
 from controller.contracts.wire import Progress, StepBatch, WorkerSpec
 
 
@@ -131,7 +131,7 @@ def merged(results: list[Result]) -> Result:
         for name, measurement in result.metrics.items():
             found.setdefault(name, []).append(measurement)
     return Result(
-        validity=Validity.INVALID if reasons else Validity.VALID,
+        validity=worst(result.validity for result in results),
         reasons=reasons,
         metrics={
             name: Measurement(

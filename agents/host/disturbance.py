@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from controller.contracts.policy import Policy
-from controller.contracts.result import Environment
+from controller.contracts.result import Environment, Validity
 
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
@@ -124,19 +124,30 @@ def environment_of(timed: CpuTimes) -> Environment:
 
 
 def objections(timed: CpuTimes, policy: Policy) -> tuple[str, ...]:
-    """Return why a run is INVALID under a policy because others used the cores."""
+    """Return why a run was disturbed by a policy's limits: others used the cores."""
     if (limits := policy.host) is None:
         return ()
     found = []
-    if (timed.other_cores or 0.0) > limits.most_other_cores:
+    # Ticks are coarse: beside a short run, one for each core is not known to be a disturbance.
+    unknown_s = 0.0 if limits.enforced else timed.cores / _TICKS_PER_S
+    others = timed.busy_s - timed.own_s > limits.most_other_cores * timed.elapsed_s + unknown_s
+    if (timed.other_cores or 0.0) > limits.most_other_cores and others:
         found.append(
             f"other processes kept {timed.other_cores:.2f} of {timed.cores} cores busy while it "
             f"was timed ({timed.busy_s - timed.own_s:.2f} CPU s in {timed.elapsed_s:.2f} s); "
             f"policy {policy.name} allows {limits.most_other_cores:g}"
         )
-    if (timed.steal_share or 0.0) > limits.most_steal_share:
+    stolen = timed.steal_s > limits.most_steal_share * timed.elapsed_s * timed.cores + unknown_s
+    if (timed.steal_share or 0.0) > limits.most_steal_share and stolen:
         found.append(
             f"the hypervisor took {timed.steal_share:.1%} of the cores' time while it was timed; "
             f"policy {policy.name} allows {limits.most_steal_share:.0%}"
         )
     return tuple(found)
+
+
+def validity_of(broken: Sequence[str], disturbed: Sequence[str], policy: Policy) -> Validity:
+    """Return the validity of a run from the rules it broke and what disturbed it."""
+    if broken or (disturbed and policy.host and policy.host.enforced):
+        return Validity.INVALID
+    return Validity.DISTURBED if disturbed else Validity.VALID

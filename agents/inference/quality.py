@@ -67,7 +67,7 @@ def rules_missed(
         "a quality target of the sweep's own": bool(knobs["quality_target"]),
         "accuracy not known": not _accuracy_known(program.quality_target, result),
         "room temperature not between 20 and 25 °C": not _room_fits(device),
-        "INVALID": result.validity is Validity.INVALID,
+        str(result.validity): result.validity is not Validity.VALID,
     }
     return tuple(reason for reason, is_so in missed.items() if is_so)
 

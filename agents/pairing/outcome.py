@@ -7,7 +7,7 @@ from statistics import median
 
 from agents.pairing.interleave import BATCH_S, ComparisonState
 from controller.contracts.pair import Pair
-from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.result import Environment, Measurement, Result, Validity, worst
 from controller.contracts.units import Unit
 from controller.stats.pairs import MIN_PAIRS, times_better
 
@@ -25,22 +25,22 @@ def paired_result(
 ) -> Result:
     """Return the result of a comparison; INVALID if either side is, or for reasons of its own.
 
+    DISTURBED if a side is: both were measured in turns on a machine that was not quiet.
+
     rest_cpu_s: CPU seconds of A and B while the other side ran, see MeasuredSide.
     setup_s: seconds until both sides were ready.
     """
     unit = a.metrics[metric].unit
     a_share = _rest_share(rest_cpu_s[0], [pair.b for pair in state.pairs])
     b_share = _rest_share(rest_cpu_s[1], [pair.a for pair in state.pairs])
-    reasons = (
-        *(f"side A: {reason}" for reason in a.reasons),
-        *(f"side B: {reason}" for reason in b.reasons),
-        *_restless("A", a_share),
-        *_restless("B", b_share),
-        *_too_few(state, setup_s),
-    )
+    own = (*_restless("A", a_share), *_restless("B", b_share), *_too_few(state, setup_s))
     return Result(
-        validity=Validity.INVALID if reasons else Validity.VALID,
-        reasons=reasons,
+        validity=Validity.INVALID if own else worst((a.validity, b.validity)),
+        reasons=(
+            *(f"side A: {reason}" for reason in a.reasons),
+            *(f"side B: {reason}" for reason in b.reasons),
+            *own,
+        ),
         metrics={
             **_ratio(state, unit),
             **_sides(metric, unit, state),

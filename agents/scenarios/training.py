@@ -12,11 +12,11 @@ from typing import Generic
 from agents.backends.protocol import TrainingBackend
 from agents.energy.account import account
 from agents.energy.rapl import EnergyMeter, readable_domains, rested
-from agents.host.disturbance import CpuWatch, environment_of
+from agents.host.disturbance import CpuWatch, environment_of, validity_of
 from agents.host.disturbance import objections as disturbances
 from controller.contracts.base import Scalar
 from controller.contracts.policy import Policy, load_policy
-from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.result import Measurement, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, StepBatch
 from models.training import Batch, Outputs, TrainingWorkload
@@ -71,13 +71,13 @@ class Trainer(Generic[Batch, Outputs]):
     def result(self, steps: Steps, policy: Policy) -> Result:
         """Return the result of timed steps; called once, after the last."""
         timed = self._watch.timed
-        reasons = objections(steps) + disturbances(timed, policy)
+        broken, disturbed = objections(steps), disturbances(timed, policy)
         energy = account(
             lambda: self._meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
         )
         return Result(
-            validity=Validity.INVALID if reasons else Validity.VALID,
-            reasons=reasons,
+            validity=validity_of(broken, disturbed, policy),
+            reasons=broken + disturbed,
             metrics={
                 **measure(steps, self._workload.batch_size, _peak_memory_bytes()),
                 **energy.metrics,

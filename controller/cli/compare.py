@@ -64,7 +64,7 @@ def compare(
 ) -> None:
     """Compare two cells in alternating batches on one device.
 
-    Needs a farm: run `benchfarm up`. Exit status 0 if the comparison is VALID, whatever its result.
+    Needs a farm: run `benchfarm up`. Exit status 0 unless the comparison is INVALID.
     """
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
@@ -120,7 +120,7 @@ def _show(sweep_id: str, *, json: bool) -> int:
     metric = load_catalog().scenarios[results[0].scenario].metric
     found = compare_pairs(results, metric)
     show_comparison(found, json=json)
-    return 0 if found.validity is Validity.VALID else 1
+    return 1 if found.validity is Validity.INVALID else 0
 
 
 def show_comparison(found: Comparison, *, json: bool) -> None:

@@ -67,7 +67,7 @@ def conclude(watch: Watch) -> int:
         if live[metric]
     )
     results = _await_results(watch.server)
-    if not (changed and results):
+    if not changed or results is None:
         missing = "newest results as stored" if changed else "a live series that changed"
         say(f"Prometheus never saw {missing}", err=True)
         return 1
@@ -118,10 +118,11 @@ def _await_results(server: Prometheus) -> Values | None:
     catalog, give_up = load_catalog(), time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         with reading() as store:
-            stored = stored_values(stored_results(store, catalog))
+            newest = stored_results(store, catalog)
+            stored = stored_values(newest)
             busy = {run.lease.device_id for run in store.runs(open_only=True) if run.lease}
         live = {series["metric"]["device"] for series in server.query(RUN_PROGRESS.name)}
-        if live <= busy and stored and values_of(server.query(RESULT.name)) == stored:
+        if live <= busy and newest and values_of(server.query(RESULT.name)) == stored:
             return stored
         time.sleep(RETRY_S)
     return None

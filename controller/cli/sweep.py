@@ -21,7 +21,7 @@ from controller.cli.common import (
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_progress
-from controller.cli.sweep_view import all_valid, show_status, show_summary
+from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid
@@ -190,13 +190,13 @@ def watch_to_end(sweep_id: str) -> int:
         return 130
     with reading() as store:
         show_summary(store, sweep_id, json=False)
-        return 0 if all_valid(store, sweep_id) else 1
+        return 0 if all_met_rules(store, sweep_id) else 1
 
 
 def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
-    all_valid = False
+    all_met_rules = False
     for sweep_status in follow_from_elsewhere(client, sweep_id):
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
-        all_valid = sweep_status.all_valid
-    return 0 if all_valid else 1
+        all_met_rules = sweep_status.all_met_rules
+    return 0 if all_met_rules else 1

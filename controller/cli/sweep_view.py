@@ -30,7 +30,7 @@ class SweepStatus(Contract):
     user: str
     runs: dict[str, int]
     results: dict[str, int]
-    """How many results that count are VALID and INVALID."""
+    """How many results that count are VALID, DISTURBED and INVALID."""
 
 
 def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
@@ -53,11 +53,11 @@ def _status(
     )
 
 
-def all_valid(store: StoreReader, sweep_id: str) -> bool:
-    """Return whether every run of a sweep is done, with a VALID result."""
+def all_met_rules(store: StoreReader, sweep_id: str) -> bool:
+    """Return whether every run of a sweep is done, with a VALID or DISTURBED result."""
     status = status_of(store, record_of(store, sweep_id))
-    valid = status.results[Validity.VALID.value] == sum(status.runs.values())
-    return valid and not store.damage()  # a damaged run is none of these
+    met = sum(status.results[verdict] for verdict in (Validity.VALID, Validity.DISTURBED))
+    return met == sum(status.runs.values()) and not store.damage()  # a damaged run is none of these
 
 
 def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
@@ -80,13 +80,12 @@ def show_status(store: StoreReader, *, json: bool) -> None:
     if json:
         show_json(statuses)
         return
-    table = Table("sweep", "user", "submitted (UTC)", "runs", "VALID", "INVALID")
+    table = Table("sweep", "user", "submitted (UTC)", "runs", *Validity)
     for s in statuses:
         runs = ", ".join(f"{count} {state}" for state, count in s.runs.items() if count)
         submitted = s.model_dump(mode="json")["submitted_at"][:19].replace("T", " ")
-        table.add_row(
-            s.sweep_id, s.user, submitted, runs, str(s.results["VALID"]), str(s.results["INVALID"])
-        )
+        counts = (str(s.results[verdict]) for verdict in Validity)
+        table.add_row(s.sweep_id, s.user, submitted, runs, *counts)
     show_table(table)
 
 

@@ -31,12 +31,13 @@ class Count(Contract):
 
 
 class SweepStatus(Contract):
-    """The number of runs of a sweep in each state, and whether all have a VALID result."""
+    """The number of runs of a sweep in each state, and whether all met their rules."""
 
     sweep_id: str
     user: str
     runs: dict[str, int]
-    all_valid: bool
+    all_met_rules: bool
+    """Whether every run has a result that is VALID or DISTURBED."""
 
 
 class Reason(Contract):

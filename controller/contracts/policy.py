@@ -31,6 +31,8 @@ class Throttled(Contract):
 class HostLimits(Contract):
     """How much a server's other users may disturb what is timed there."""
 
+    enforced: bool
+    """Whether a result beyond them is INVALID; else it is DISTURBED."""
     most_other_cores: PositiveFloat
     """Cores that others keep busy, however many there are."""
     most_steal_share: Annotated[float, Field(gt=0, le=1)]

@@ -47,10 +47,11 @@ class Spent(Contract):
 
 
 class SweepTally(Contract):
-    """The number of runs of a sweep in each state, and of those with a VALID result."""
+    """The number of runs of a sweep in each state, and of those whose result met its rules."""
 
     runs: dict[RunState, int]
-    valid: int
+    met_rules: int
+    """VALID or DISTURBED."""
     lost: int = 0
     """Runs that can't be read because their records are damaged."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from statistics import median
 from typing import Annotated, Literal
@@ -18,10 +19,20 @@ Environment = dict[str, Scalar | tuple[Scalar, ...] | None]
 
 
 class Validity(StrEnum):
-    """Whether a measurement followed its run rules (MLPerf's words)."""
+    """Whether a measurement followed its run rules (MLPerf's words), and was undisturbed.
+
+    From best to worst. Only VALID results are ranked, compared with stored ones or baselines.
+    """
 
     VALID = "VALID"
+    DISTURBED = "DISTURBED"
+    """It followed the rules on a machine that was not quiet; its policy only records that."""
     INVALID = "INVALID"
+
+
+def worst(validities: Iterable[Validity]) -> Validity:
+    """Return the validity of several measurements together; VALID for none."""
+    return max(validities, key=list(Validity).index, default=Validity.VALID)
 
 
 class Blame(StrEnum):
@@ -48,7 +59,7 @@ class Measurement(Contract):
 
 
 class Result(Contract):
-    """The measurements of a finished attempt; an INVALID one always has reasons."""
+    """The measurements of a finished attempt; one that is not VALID always has reasons."""
 
     type: Literal["result"] = "result"
     validity: Validity

@@ -157,7 +157,7 @@ def missed() -> dashboard.Panel:
     return tables.columns("Quality targets", about, labels, column, size=panels.HALF)
 
 
-_MEASURED = like("valid|invalid")
+_MEASURED = like("valid|disturbed|invalid")
 
 
 def _live(metric: Metric) -> Query:

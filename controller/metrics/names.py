@@ -80,7 +80,7 @@ DELEGATE_LABELS = ("device", "workload", "stack", "delegate", "precision")
 
 # --- values of labels -------------------------------------------------------------------------
 
-OUTCOMES = ("valid", "invalid", "failed", "lost", "cancelled")
+OUTCOMES = ("valid", "disturbed", "invalid", "failed", "lost", "cancelled")
 """How an attempt ends: label `outcome`."""
 BLAMELESS = "none"
 """Label `blame` of an attempt that is nobody's fault."""

@@ -15,6 +15,7 @@ Ending = tuple[str, str]
 
 ENDINGS: tuple[Ending, ...] = (
     ("valid", names.BLAMELESS),
+    ("disturbed", names.BLAMELESS),
     ("invalid", names.BLAMELESS),
     *(("failed", blame.value) for blame in Blame),
     ("lost", Blame.HARNESS.value),

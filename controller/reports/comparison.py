@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.pair import Pair
 from controller.contracts.records import OutcomeOrigin, StoredResult
-from controller.contracts.result import Environment, Validity
+from controller.contracts.result import Environment, Validity, worst
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
 from controller.stats.bootstrap import Ratio, Runs, ratio_of_medians, spread
 from controller.stats.pairs import ratio_of_pairs, times_better
+
+DISTURBED: Final = "; DISTURBED: the machine was not quiet"
+"""What is added to a verdict; both sides were measured in turns under the same disturbance."""
 
 
 class Comparison(Contract):
@@ -107,6 +110,7 @@ def _comparison(
 ) -> Comparison:
     first, (a, b) = results[0], side_labels(*sides)
     low, high = ratio.interval or (None, None)
+    validity = worst(result.validity for result in results)
     # The most precise of several: none of them is said to have been less demanding.
     asked = min((r.versus.width for r in results if r.versus), default=None)
     return Comparison(
@@ -119,7 +123,7 @@ def _comparison(
         pairs=pairs,
         asked_width=asked,
         outcome=outcome_of(ratio, asked),
-        verdict=verdict(ratio, asked),
+        verdict=f"{verdict(ratio, asked)}{DISTURBED if validity is Validity.DISTURBED else ''}",
         workload=first.workload,
         scenario=first.scenario,
         device=_distinct(result.device for result in results),
@@ -129,7 +133,7 @@ def _comparison(
         value_a=spread(samples[0]).median,
         value_b=spread(samples[1]).median,
         knobs=_agreed([side.knobs for side in sides]),
-        validity=_validity(results),
+        validity=validity,
         reasons=_distinct(reason for result in results for reason in result.reasons),
         runs=_distinct(result.run_id for result in results),
         environment=_agreed([result.environment for result in results]),
@@ -143,11 +147,6 @@ def _oriented(result: StoredResult, a: Side) -> Sequence[Pair]:
 def _samples(results: Sequence[StoredResult], metric: str) -> Runs:
     found = [result.metrics[metric] for result in results]
     return [m.samples or (m.value,) for m in found]
-
-
-def _validity(results: Sequence[StoredResult]) -> Validity:
-    valid = all(result.validity is Validity.VALID for result in results)
-    return Validity.VALID if valid else Validity.INVALID
 
 
 Item = TypeVar("Item")

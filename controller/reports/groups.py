@@ -33,6 +33,10 @@ class Group:
         """The VALID results."""
         return [r for r in self.results if r.validity is Validity.VALID]
 
+    def count(self, validity: Validity) -> int:
+        """Return how many results have a validity."""
+        return sum(result.validity is validity for result in self.results)
+
     def measurements(self) -> dict[str, Measurement]:
         """Return each metric of the VALID results, as in the last one that has it."""
         return {n: m for result in self.valid for n, m in result.metrics.items()}

@@ -29,7 +29,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The selected VALID results: paired ones or, if there are none, those of each side."""
+    """The selected results: paired ones or, if there are none, those of each side.
+
+    VALID ones; DISTURBED paired ones if no VALID pair is stored, and then the verdict says so.
+    """
 
     sides: tuple[Side, Side]
     paired: tuple[StoredResult, ...] = ()
@@ -41,6 +44,7 @@ def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
     """Select results; raises NotFound if there are none, UserError if a side is ambiguous."""
     usable = [result for result in results if _is_usable(result, wanted)]
     turned = [(r, sides) for r in usable if r.versus and (sides := _turned(r, wanted))]
+    turned = [one for one in turned if one[0].validity is Validity.VALID] or turned
     if turned:
         sides = _only([a for _, (a, _) in turned], "A"), _only([b for _, (_, b) in turned], "B")
         return Chosen(sides, paired=tuple(result for result, _ in turned))
@@ -69,9 +73,11 @@ def stray_knob(chosen: Chosen, wanted: Wanted) -> str | None:
 
 
 def _is_usable(result: StoredResult, wanted: Wanted) -> bool:
+    # Both sides of a pair were measured in turns under one disturbance; separate runs were not.
+    of_pairs = result.versus is not None and result.validity is Validity.DISTURBED
     return (
         result.counted
-        and result.validity is Validity.VALID
+        and (result.validity is Validity.VALID or of_pairs)
         and (result.workload, result.scenario) == (wanted.workload, wanted.scenario)
         and wanted.device in (None, result.device)
     )

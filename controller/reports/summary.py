@@ -39,6 +39,7 @@ class CellLine:
     energy_unknown: str
     """Why energy is unknown; empty if it is known, or not mentioned."""
     valid: int
+    disturbed: int
     invalid: int
     failed: int
     reasons: tuple[str, ...]
@@ -91,7 +92,8 @@ def _line(
         metrics=metrics,
         energy_unknown=group.energy_unknown,
         valid=len(group.valid),
-        invalid=sum(r.validity is Validity.INVALID for r in group.results),
+        disturbed=group.count(Validity.DISTURBED),
+        invalid=group.count(Validity.INVALID),
         failed=len(group.failures),
         reasons=tuple(dict.fromkeys(_reasons(group))),
         is_baseline=is_baseline,
@@ -107,8 +109,8 @@ def _metric(group: Group, name: str, unit: Unit) -> MetricLine:
 
 
 def _reasons(group: Group) -> list[str]:
-    invalid = [reason for result in group.results for reason in result.reasons]
-    return invalid + [f"{f.blame}: {f.message}" for f in group.failures]
+    told = [reason for result in group.results for reason in result.reasons]
+    return told + [f"{f.blame}: {f.message}" for f in group.failures]
 
 
 def _rank(line: CellLine) -> float:

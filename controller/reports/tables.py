@@ -214,7 +214,12 @@ def _is_range(line: MetricLine) -> bool:
 
 
 def _validity(line: CellLine) -> str:
-    parts = ((line.valid, "VALID"), (line.invalid, "INVALID"), (line.failed, "failed"))
+    parts = (
+        (line.valid, "VALID"),
+        (line.disturbed, "DISTURBED"),
+        (line.invalid, "INVALID"),
+        (line.failed, "failed"),
+    )
     return ", ".join(f"{count} {word}" for count, word in parts if count)
 
 

@@ -177,7 +177,7 @@ class Sweeps:
             sweep_id=sweep_id,
             user=owner,
             runs={state.value: runs for state, runs in tally.runs.items()},
-            all_valid=tally.valid == sum(tally.runs.values()) + tally.lost,
+            all_met_rules=tally.met_rules == sum(tally.runs.values()) + tally.lost,
         )
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:

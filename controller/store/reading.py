@@ -106,19 +106,20 @@ class SqliteReader:
         return next(iter(runs), None)
 
     def tally(self, sweep_id: str) -> SweepTally:
-        """Return how many runs of a sweep are in each state, and how many have a VALID result."""
+        """Return how many runs of a sweep are in each state, and how many results met
+        their rules."""
         runs, outcomes, sweeps = tables.runs, tables.outcomes, tables.sweeps
         by_state = (
             select(runs.c.state, func.count().label("runs"))
             .where(runs.c.sweep_id == sweep_id)
             .group_by(runs.c.state)
         )
-        valid = (
-            select(func.count().label("valid"))
+        met = (
+            select(func.count().label("met"))
             .join_from(outcomes, runs, runs.c.run_id == outcomes.c.run_id)
             .where(
                 *(runs.c.sweep_id == sweep_id, outcomes.c.counted),
-                outcomes.c.validity == Validity.VALID.value,
+                outcomes.c.validity.in_([Validity.VALID.value, Validity.DISTURBED.value]),
             )
         )
         said = select(sweeps.c.runs).where(sweeps.c.sweep_id == sweep_id)
@@ -126,10 +127,12 @@ class SqliteReader:
             counts = Counter({row.state: row.runs for row in connection.execute(by_state)})
             for row in snapshot.packed(Only("sweep_id", [sweep_id]), keyed=True):
                 counts.update(counted(row))
-            found = connection.execute(valid).scalar_one()
+            found = connection.execute(met).scalar_one()
             expected = connection.execute(said).scalar() or 0
         states = {state: counts[state.value] for state in RunState}
-        return SweepTally(runs=states, valid=found, lost=max(0, expected - sum(states.values())))
+        return SweepTally(
+            runs=states, met_rules=found, lost=max(0, expected - sum(states.values()))
+        )
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return counted results, oldest first, then the late ones (`counted` false)."""

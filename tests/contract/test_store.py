@@ -566,12 +566,14 @@ def test_how_a_sweep_stands_is_counted(store: Store, runs: list[Run]) -> None:
     late = report(lost.run, result())
     again = report(grant(late.run).run, result(), attempt=2)
     invalid = report(grant(runs[1]).run, result(validity=Validity.INVALID))
-    for saved in ([lost], [late], [again, invalid]):
+    disturbed = report(grant(runs[2]).run, result(validity=Validity.DISTURBED))
+    for saved in ([lost], [late], [again, invalid, disturbed]):
         store.save_runs(saved)
     tally = store.tally(runs[0].sweep_id)
     counts = {state: n for state, n in tally.runs.items() if n}
-    assert counts == {RunState.DONE: 2, RunState.QUEUED: len(runs) - 2}
-    assert tally.valid == 1, "a late result and an INVALID one are none"
+    assert counts == {RunState.DONE: len(runs)}
+    assert store.tally(other.sweep_id).runs[RunState.QUEUED] == len(runs)
+    assert tally.met_rules == 2, "a late result and an INVALID one are none"
     assert set(store.tally("nobody").runs.values()) == {0}
 
 

@@ -17,6 +17,7 @@ from tests.integration.farm import ENDLESS, training_sweep
 from tests.support.figures import Figure
 from tests.support.fleet import BENCHFARM, Fleet, fleet_up
 from tests.support.namespaced_hosts import Host, Program, lab
+from tests.support.validity import MET_RULES
 from tests.support.waiting import eventually, seconds_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
@@ -152,5 +153,6 @@ def test_a_host_whose_disk_is_full_says_so_and_measures_again_once_there_is_room
     fleet.submit(training_sweep("room-again", devices='rack == "b2"'), "--wait")
     with closing(SqliteStore.open_reader(fleet.home.store)) as store:
         counted = [(r.device, r.validity) for r in store.results() if r.counted]
-    assert counted[-1] == (there, "VALID")
+    assert counted[-1][0] == there
+    assert counted[-1][1] in MET_RULES
     assert joined.log.read_text().count("is started again") == started, "it went on all the while"

@@ -16,6 +16,7 @@ import yaml
 from tests.support.fleet import BENCHFARM, Fleet
 from tests.support.namespaced_hosts import HOME, REPOSITORY, Host, lab
 from tests.support.ssh import KEY, serve_ssh
+from tests.support.validity import MET_RULES
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.long]
@@ -104,7 +105,7 @@ def test_all_ways_to_submit_give_the_same_results(launched: Launched) -> None:
     assert len(sweeps) == 3
     first, second, third = (outcome(results, sweep) for sweep in sweeps)
     assert first == second == third
-    assert {r["validity"] for r in results} == {"VALID"}
+    assert {r["validity"] for r in results} <= MET_RULES
 
 
 def test_the_exit_status_tells_of_a_failure(launched: Launched) -> None:

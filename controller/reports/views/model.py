@@ -82,6 +82,7 @@ class Row:
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
     valid: int
+    disturbed: int
     invalid: int
     failed: int
 

@@ -77,7 +77,6 @@ def _row(
     is_reference: bool,
 ) -> Row:
     group, boot = candidate.group, candidate.bootstrap
-    invalid = sum(result.validity is Validity.INVALID for result in group.results)
     return Row(
         rank=place if boot else None,
         label=label_of(group, columns),
@@ -96,7 +95,8 @@ def _row(
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
         valid=len(group.valid),
-        invalid=invalid,
+        disturbed=group.count(Validity.DISTURBED),
+        invalid=group.count(Validity.INVALID),
         failed=len(group.failures),
     )
 

@@ -1,4 +1,4 @@
-"""How much others used the cores, and when that makes a run INVALID."""
+"""How much others used the cores, and when that makes a run INVALID or DISTURBED."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from agents.host.disturbance import (
     cpu_ticks,
     environment_of,
     objections,
+    validity_of,
 )
 from controller.contracts.policy import load_policy
+from controller.contracts.result import Validity
 
 STAT = """\
 cpu  50 1 30 900 7 2 3 4 0 0
@@ -64,9 +66,46 @@ def test_beyond_them_the_reason_has_the_figures() -> None:
     assert len(objections(timed(2.5, 0.8), load_policy("lab"))) == 2
 
 
-def test_under_ci_it_is_recorded_and_not_enforced() -> None:
+@pytest.mark.parametrize("spent", [{"busy_s": 0.02}, {"steal_s": 0.02}])
+def test_a_tick_of_each_core_beside_a_short_run_disturbs_only_where_it_is_enforced(
+    spent: dict[str, float],
+) -> None:
+    short = CpuTimes(elapsed_s=0.001, cores=2, **spent)
+    assert objections(short, load_policy("ci")) == ()
+    assert len(objections(short, load_policy("lab"))) == 1
+
+
+QUIET, LIGHT, ONE_CORE, STOLEN = timed(), timed(4.9), timed(10.0), timed(steal_s=2.1)
+
+
+@pytest.mark.parametrize(
+    ("machine", "policy", "validity"),
+    [
+        (QUIET, "ci", Validity.VALID),
+        (QUIET, "lab", Validity.VALID),
+        (LIGHT, "ci", Validity.VALID),
+        (LIGHT, "lab", Validity.INVALID),
+        (ONE_CORE, "ci", Validity.DISTURBED),
+        (ONE_CORE, "lab", Validity.INVALID),
+        (STOLEN, "ci", Validity.DISTURBED),
+        (STOLEN, "lab", Validity.INVALID),
+        (STOLEN, "mlperf", Validity.VALID),  # asks nothing of a server
+    ],
+)
+def test_what_a_run_is_called(machine: CpuTimes, policy: str, validity: Validity) -> None:
+    limits = load_policy(policy)
+    found = objections(machine, limits)
+    assert validity_of((), found, limits) is validity
+    assert validity_of(("its loss is nan",), found, limits) is Validity.INVALID
+    assert bool(found) == (validity is not Validity.VALID)
+
+
+def test_under_ci_the_figures_and_the_limit_are_said_and_recorded() -> None:
     disturbed = timed(other_s=9.0, steal_s=9.0)
-    assert objections(disturbed, load_policy("ci")) == ()
+    other, steal = objections(disturbed, load_policy("ci"))
+    assert "kept 0.90 of 2 cores" in other
+    assert other.endswith("policy ci allows 0.5")
+    assert steal.endswith("policy ci allows 10%")
     facts = environment_of(disturbed)
     assert facts == {"timed_s": 10.0, "timed_other_cores": 0.9, "timed_steal_share": 0.45}
 

@@ -39,12 +39,13 @@ def fold(*results: NewestResult) -> NewestResults:
     return NewestResults(CATALOG, results)
 
 
-def test_the_newest_valid_result_stays_when_an_invalid_one_comes() -> None:
+@pytest.mark.parametrize("validity", [Validity.INVALID, Validity.DISTURBED])
+def test_the_newest_valid_result_stays_when_another_comes(validity: Validity) -> None:
     results = fold(newest(1.0), newest(2.0))
-    results.add(newest(3.0, Validity.INVALID))
+    results.add(newest(3.0, validity))
     found = results.snapshot()[KEY]
     assert found.valid == newest(2.0)
-    assert found.latest == newest(3.0, Validity.INVALID)
+    assert found.latest == newest(3.0, validity)
 
 
 @pytest.mark.parametrize("validity", [it for it in Validity if it is not Validity.VALID])

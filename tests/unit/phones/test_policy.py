@@ -49,14 +49,17 @@ def test_the_scenarios_offer_every_policy_there_is() -> None:
 def test_a_policy_of_training_judges_servers_where_it_judges_phones() -> None:
     for name in load_catalog().scenarios["training"].knobs["policy"].choices or ():
         policy = load_policy(str(name))
-        assert (policy.host is not None) == policy.judges, name
+        assert policy.host is not None, name
+        assert policy.host.enforced == policy.judges, name
 
 
 def test_the_limits_are_those_of_the_run_rules() -> None:
     lab = load_policy("lab").host
     assert lab is not None
     assert (lab.most_other_cores, lab.most_steal_share) == (0.15, 0.02)
-    assert load_policy("ci").host is None
+    ci = load_policy("ci").host
+    assert ci is not None
+    assert (ci.enforced, ci.most_other_cores, ci.most_steal_share) == (False, 0.5, 0.1)
     rests = {name: load_policy(name).rest_s for name in ("ci", "lab", "mlperf")}
     assert rests == {"ci": 0.0, "lab": 20.0, "mlperf": 20.0}
 

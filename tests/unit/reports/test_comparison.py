@@ -135,6 +135,23 @@ def test_interleaved_results_are_preferred_and_only_valid_ones_taken() -> None:
     assert (chosen.paired, chosen.a, chosen.b) == ((), (alone[0],), (alone[1],))
 
 
+def test_a_disturbed_pair_is_taken_only_without_a_valid_one_and_its_verdict_says_so() -> None:
+    loud = paired().model_copy(update={"validity": Validity.DISTURBED, "reasons": ("too loud",)})
+    assert choose([loud, paired()], wanted()).paired == (paired(),)
+    assert choose([loud], wanted()).paired == (loud,)
+    found = compare_pairs([loud], "step_time")
+    assert (found.validity, found.reasons) == (Validity.DISTURBED, ("too loud",))
+    assert found.verdict.endswith("; DISTURBED: the machine was not quiet")
+    broken = loud.model_copy(update={"validity": Validity.INVALID})
+    assert compare_pairs([loud, broken], "step_time").validity is Validity.INVALID
+
+
+def test_disturbed_runs_are_not_compared() -> None:
+    loud = stored(1.0).model_copy(update={"validity": Validity.DISTURBED})
+    with pytest.raises(NotFound):
+        choose([loud, stored(0.5, precision="bf16")], wanted())
+
+
 def test_nothing_stored_is_said_with_what_was_looked_for() -> None:
     with pytest.raises(NotFound, match=r"side B.*with stack torch precision=bf16 on cpu-1"):
         choose([stored()], wanted(device="cpu-1"))

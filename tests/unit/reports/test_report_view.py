@@ -104,6 +104,18 @@ def test_one_sample_gives_a_ratio_without_an_interval() -> None:
     assert [row.interval for row in ranking.rows] == [None, None]
 
 
+def test_what_was_disturbed_has_no_rank_however_fast_and_says_so() -> None:
+    loud = repeats("a", (0.1, 0.1), validity=Validity.DISTURBED, reasons=("1.67 of 2 cores",))
+    view = view_of([*loud, *repeats("c", (1.0, 1.0))])
+    rows = only(view).rows
+    assert [(row.rank, row.device.id, row.disturbed) for row in rows] == [
+        (1, "c", 0),
+        (None, "a", 1),
+    ]
+    assert [(r.validity, r.reasons) for r in view.rejected] == [("DISTURBED", ("1.67 of 2 cores",))]
+    assert "1 DISTURBED" in report_html(view)
+
+
 def test_what_failed_or_was_invalid_is_last_and_without_a_rank() -> None:
     broken = repeats("a", (0.1, 0.1), validity=Validity.INVALID, reasons=("too hot",))
     failed = failure(device="b", blame=Blame.DEVICE, message="unplugged", output="last words")

@@ -111,6 +111,18 @@ def test_invalid_results_are_counted_and_not_measured_with() -> None:
     assert line.metrics["step_time"].spread.median == 1.0
 
 
+def test_disturbed_results_are_counted_and_not_measured_with_nor_a_baseline() -> None:
+    loud = result("fp32", "a", 0.1).model_copy(
+        update={"validity": Validity.DISTURBED, "reasons": ("1.67 of 2 cores",)}
+    )
+    lines = lines_of([loud, result("bf16", "a", 1.0)], baseline={"precision": "fp32"})
+    line = lines["fp32", "a"]
+    assert (line.valid, line.disturbed, line.invalid) == (0, 1, 0)
+    assert (line.reasons, line.metrics) == (("1.67 of 2 cores",), {})
+    assert lines["bf16", "a"].speedup is None
+    assert "1 DISTURBED" in printed(summary_table(list(lines.values()), "x"))
+
+
 def test_late_results_are_left_out() -> None:
     late = result("fp32", "a", 9.0, repeat=1).model_copy(update={"counted": False})
     line = lines_of([result("fp32", "a", 1.0), late])["fp32", "a"]

@@ -88,7 +88,7 @@ async def test_a_submitter_submits_watches_cancels_and_resumes_own_sweeps(tmp_pa
                 await asyncio.sleep(0)
             there.box.report(orders.run[0].ref, builders.result())
         shown = await watched
-        assert (shown[-1].runs["done"], shown[-1].all_valid) == (2, True)
+        assert (shown[-1].runs["done"], shown[-1].all_met_rules) == (2, True)
 
 
 async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once(

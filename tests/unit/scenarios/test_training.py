@@ -213,7 +213,9 @@ def test_a_loss_that_is_no_number_makes_turns_invalid() -> None:
 
 
 @pytest.mark.parametrize("policy", ["ci", "lab"])
-def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disturbed_run_is_invalid_under_lab_and_disturbed_under_ci(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The clocks say that others used a whole core of two."""
     ticks = count()
 
@@ -225,5 +227,6 @@ def test_a_disturbed_run_is_invalid_under_lab(policy: str, monkeypatch: pytest.M
     knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy)
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
     assert result.environment["timed_other_cores"] == 1.0
-    assert (result.validity is Validity.INVALID) == (policy == "lab")
-    assert len(result.reasons) == (policy == "lab")
+    assert result.validity is (Validity.INVALID if policy == "lab" else Validity.DISTURBED)
+    (reason,) = result.reasons
+    assert reason.startswith("other processes kept 1.00 of 2 cores busy")
