@@ -12,7 +12,7 @@ from controller.dashboards import links, panels, promql, ratios, tables, thresho
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import HALF, POINTS_OF_RESULTS, WIDE, Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
-from controller.dashboards.ratios import Ratios
+from controller.dashboards.ratios import Baseline, Ratios
 from controller.dashboards.variables import (
     PRECISION,
     SCENARIO,
@@ -104,10 +104,7 @@ def by_device() -> dashboard.Panel:
 def by_stack() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline stack on the same device."""
     same = ("device", "workload", "scenario", "precision")
-
-    def base(metric: Metric) -> Expr:
-        return last(metric, **_chosen(stack=BASE_STACK.wanted, metric=RANKING))
-
+    base = _baseline(BASE_STACK, "stack")
     return tables.heat_map(
         "Against the stack $baseline_stack, on the same device",
         "How many times better each newest result is than the baseline stack's on the same device, "
@@ -197,15 +194,22 @@ def throughput_over_time() -> dashboard.Panel:
 
 
 def _against_device() -> Ratios:
-    def base(metric: Metric) -> Expr:
-        return last(metric, **_chosen(device=BASE_DEVICE.wanted, metric=RANKING))
-
+    base = _baseline(BASE_DEVICE, "device")
     return ratios.times_better(_ranking, base, "workload", "stack", "scenario", "precision")
 
 
-def _ranking(metric: Metric) -> Expr:
-    """Return `result` or its interval of what is chosen, in the metrics that rank."""
-    chosen = last(metric, **_chosen(metric=RANKING))
+def _baseline(base: Choice, label: str) -> Baseline:
+    """Return the series of the baseline; label: of which it is one value."""
+    among = promql.both(_chosen()[label], base.wanted)
+    return Baseline(
+        lambda metric: last(metric, **_chosen(metric=RANKING, **{label: base.wanted})),
+        lambda metric: _ranking(metric, **{label: among}),
+    )
+
+
+def _ranking(metric: Metric, **where: Wanted) -> Expr:
+    """Return the chosen series with the labels of `result`, in the metrics that rank."""
+    chosen = last(metric, **_chosen(metric=RANKING, **where))
     return promql.with_info(chosen, virtual=VIRTUAL.wanted)
 
 

@@ -8,6 +8,7 @@ from controller.dashboards import links, panels, promql, ratios, tables, thresho
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
+from controller.dashboards.ratios import Baseline
 from controller.dashboards.variables import VIRTUAL, Choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
@@ -57,12 +58,13 @@ def by_phone() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline phone."""
     same = ("workload", "stack", "scenario", "precision")
 
-    def results(metric: Metric) -> Expr:
-        return _phones(last(metric, **_chosen(metric=RANKING)))
+    def results(metric: Metric, **where: Wanted) -> Expr:
+        return _phones(last(metric, **_chosen(metric=RANKING, **where)))
 
-    def base(metric: Metric) -> Expr:
-        return last(metric, **_chosen(device=BASE.wanted, metric=RANKING))
-
+    base = Baseline(
+        lambda metric: last(metric, **_chosen(device=BASE.wanted, metric=RANKING)),
+        lambda metric: results(metric, device=promql.both(PHONE.wanted, BASE.wanted)),
+    )
     found = ratios.times_better(results, base, *same)
     return tables.heat_map(
         "Against the phone $baseline_device",

@@ -56,6 +56,8 @@ class Match:
 
     op: Literal["=", "=~"]
     value: str
+    also: tuple[Match, ...] = ()
+    """Further conditions on the same label."""
 
 
 def like(regex: str) -> Match:
@@ -68,6 +70,12 @@ def kept(value: str) -> Match:
     return Match("=", value)
 
 
+def both(first: Wanted, second: Wanted) -> Match:
+    """Match what passes two conditions and keep the label."""
+    one, other = map(_match, (first, second))
+    return replace(one, also=(*one.also, other))
+
+
 # Explicit names save Prometheus from reading 40,000 of the 50,000 results of 1,000 devices.
 RANKING = like("|".join(RANKING_METRICS))
 QUALITY = like("|".join(QUALITY_METRICS))
@@ -77,7 +85,13 @@ Wanted = str | Match
 
 
 def last(metric: Metric, /, **where: Wanted) -> Expr:
-    """Return the newest value of a gauge, without the labels of its exporter."""
+    """Return the newest value of a gauge, without the labels of its exporter.
+
+    Recorded ones have no such labels: they are taken as they are, with all of their own.
+    """
+    if metric.is_recorded:
+        series = selector(metric.name, metric, where)
+        return Expr(series, frozenset(metric.labels), _unit(metric, where))
     return highest(metric, *_varying(metric, where), **where)
 
 
@@ -262,12 +276,17 @@ def selector(series: str, metric: Metric, where: dict[str, Wanted]) -> str:
     """Return the selector for a metric's series; raises WrongQuery for an unknown label."""
     if unknown := sorted(set(where) - set(metric.labels)):
         raise WrongQuery(f"{metric.name} has no label {', '.join(unknown)}")
-    matches = {
-        label: wanted if isinstance(wanted, Match) else kept(wanted)
+    matchers = [
+        f"{label}{match.op}{json.dumps(match.value)}"
         for label, wanted in where.items()
-    }
-    matchers = [f"{label}{match.op}{json.dumps(match.value)}" for label, match in matches.items()]
+        for one in (_match(wanted),)
+        for match in (one, *one.also)
+    ]
     return f"{series}{{{', '.join(matchers)}}}" if matchers else series
+
+
+def _match(wanted: Wanted) -> Match:
+    return wanted if isinstance(wanted, Match) else kept(wanted)
 
 
 def _varying(metric: Metric, where: dict[str, Wanted]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from controller.dashboards.promql import (
     Expr,
+    WrongQuery,
     by_labels,
     count,
     extreme,
@@ -18,13 +19,15 @@ from controller.dashboards.promql import (
     over,
 )
 from controller.dashboards.units import COUNT, TIMES_BETTER, UNIT_OF_RESULT
-from controller.metrics import names
+from controller.metrics import names, rules
 from controller.metrics.names import Metric
 
 Pick = Callable[[Metric], Expr]
-"""Returns the chosen series of `result`, or of `result_interval_factor`: they have its labels."""
+"""Returns the chosen series of a metric with the labels of `result`."""
 
 _RANKED = ("scenario", "metric")
+_RECORDED = ((names.RATIO_TO_DEVICE, rules.SAME_STACK), (names.RATIO_TO_STACK, rules.SAME_DEVICE))
+"""Recorded ratios, each with the labels by which results share a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +71,57 @@ def best(metric: str, results: Expr, *by: str) -> Expr:
     return over("max", found, *sorted(found.labels - {"metric"}))
 
 
-def times_better(results: Pick, base: Pick, *on: str) -> Ratios:
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The chosen baseline: its series, of which each ratio takes the one of the same work."""
+
+    series: Pick
+    among: Pick
+    """Those of them that are among the results that are compared, with all labels."""
+
+
+def times_better(results: Pick, baseline: Baseline, *on: str) -> Ratios:
     """Return how many times better each ranked result is than the baseline's of the same work.
 
-    `ranking_direction` is 1 where more is better and -1 where less is: as the exponent it turns
-    the ratio of times upside down, and it leaves out metrics that rank nothing. The squares of
-    both sides' half-widths add up, as in the recorded ratios (controller/metrics/rules.py).
+    Results are not divided anew, which takes long in a large fleet: where both were divided by
+    the same recorded baseline, the ratio of their recorded ratios is the ratio of the results.
+    The squares of both sides' half-widths add up, as in the recorded ratios
+    (controller/metrics/rules.py). Raises WrongQuery if `on` would not tell recorded baselines
+    apart.
     """
     same = (*on, "work", "metric")
-    result, factor = results(names.RESULT), results(names.RESULT_INTERVAL)
-    every = _divided(result, base(names.RESULT), same)
+    ratio = _recorded(same)
+    base = baseline.series
+    result, factor = results(ratio), results(names.RESULT_INTERVAL)
+    every = _or_alone(_divided(result, base(ratio), same), baseline.among(names.RESULT))
     of_result, of_base = (
         replace(one, text=f"ln({one.text}) ^ 2") for one in (factor, base(names.RESULT_INTERVAL))
     )
     both = matched(of_result, "+", of_base, same, grouped=())
     off = Expr(f"sqrt({both})", result.labels, COUNT)
     # Few results of a large fleet have an interval: only they are divided again.
-    known = _divided(only(result, factor, *sorted(factor.labels)), base(names.RESULT), same).text
+    known = _divided(only(result, factor, *sorted(factor.labels)), base(ratio), same).text
     settled = f"({known} and (abs(ln({known})) > {off.text}))"
     return Ratios(every, replace(every, text=settled), off)
 
 
+def _recorded(same: tuple[str, ...]) -> Metric:
+    for metric, shared in _RECORDED:
+        if set(shared) <= set(same):
+            return metric
+    raise WrongQuery(f"no recorded ratio is of one baseline for each {', '.join(same)}")
+
+
 def _divided(result: Expr, base: Expr, same: tuple[str, ...]) -> Expr:
-    ratio = replace(result, text=matched(result, "/", base, same, grouped=()))
-    turned = matched(ratio, "^", last(names.RANKING), _RANKED, grouped=())
-    return Expr(turned, result.labels, TIMES_BETTER)
+    return Expr(matched(result, "/", base, same, grouped=()), result.labels, TIMES_BETTER)
+
+
+def _or_alone(ratios: Expr, own: Expr) -> Expr:
+    """Add the baseline's results that have no recorded ratio, as nothing compares with them: 1."""
+    alone = ranked(replace(own, text=f"({own.text} ^ 0)"))
+    alone.require(ratios.labels)
+    every = ", ".join(sorted(ratios.labels))
+    return replace(ratios, text=f"({ratios.text} or on ({every}) {alone.text})")
 
 
 def of_groups(ratios: Judged, *by: str) -> Judged:
@@ -111,15 +140,18 @@ def overall(ratios: Ratios, base: Expr, *by: str) -> Overall:
     """
     every, off = ratios.every, ratios.off
     kinds = [label for label in by if label != "device"]
-    works = count(every, *by)
-    whole = matched(works, "==", count(ranked(base), *kinds), kinds, grouped=())
+    all_works = count(ranked(base), *kinds)
+
+    def complete(ratios: Expr) -> str:
+        return matched(count(ratios, *by), "==", all_works, kinds, grouped=())
+
+    whole = complete(every)
     mean = f"(exp(avg{by_labels(by)} (ln({every.text}))) and {whole})"
-    known = f"(count{by_labels(by)} ({off.text}) == {works.text})"
-    width = f"(sqrt(sum{by_labels(by)} ({off.text} ^ 2)) / {known})"
+    width = f"(sqrt(sum{by_labels(by)} ({off.text} ^ 2)) / {complete(off)})"
     means = Expr(mean, frozenset(by), TIMES_BETTER)
     return Overall(
         means,
         low=replace(means, text=f"({mean} / exp({width}))"),
         high=replace(means, text=f"({mean} * exp({width}))"),
-        works=replace(works, text=whole),
+        works=Expr(whole, frozenset(by), COUNT),
     )

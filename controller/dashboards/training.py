@@ -11,6 +11,7 @@ from controller.dashboards import links, panels, profiles, promql, ratios, table
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import POINTS_OF_RESULTS, Query
 from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
+from controller.dashboards.ratios import Baseline
 from controller.dashboards.variables import Choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
@@ -110,19 +111,19 @@ def throughput() -> dashboard.Panel:
 def by_precision() -> dashboard.Panel:
     """Return the table of results relative to the baseline precision."""
 
-    def ranked(metric: Metric) -> Expr:
-        return last(metric, **_chosen(scenario=kept(SCENARIO), metric=RANKING))
+    def ranked(metric: Metric, **where: Wanted) -> Expr:
+        return last(metric, **_chosen(scenario=kept(SCENARIO), metric=RANKING, **where))
 
-    def base(metric: Metric) -> Expr:
-        chosen = _chosen(scenario=kept(SCENARIO), metric=RANKING, precision=BASE.wanted)
-        return last(metric, **chosen)
-
+    base = Baseline(
+        lambda metric: ranked(metric, precision=BASE.wanted),
+        lambda metric: ranked(metric, precision=promql.both(PRECISION.wanted, BASE.wanted)),
+    )
     return tables.heat_map(
         "Against $baseline_precision, on the same device and stack",
         "How many times better each precision is than the baseline's at the same work. Above 1 is "
         "better; see the losses for what it costs. Not resolved: 1 is inside the 95 % interval, or "
         "a side was not repeated in its sweep.",
-        ratios.times_better(ranked, base, "device", "workload", "stack"),
+        ratios.times_better(ranked, base, "device", "workload", "stack", "scenario"),
         ("device", "stack"),
         ("workload", "work", "precision"),
     )

@@ -51,34 +51,40 @@ class Alert:
 
 
 _OF_RESULT = ", ".join(names.RESULT_LABELS)
-SAME_STACK = "workload, stack, scenario, precision, work, metric"
-SAME_DEVICE = "device, workload, scenario, work, metric"
+_OF_VALUE = f"{_OF_RESULT}, metric"
+SAME_STACK = ("workload", "stack", "scenario", "precision", "work", "metric")
+"""Labels that a result and its baseline device's share."""
+SAME_DEVICE = ("device", "workload", "scenario", "work", "metric")
+"""Labels that a result and its baseline stack's share."""
 
 
-def _better(baseline: names.Metric, on: str) -> str:
+def _better(baseline: names.Metric, same: tuple[str, ...]) -> str:
     """Return how many times better than the baseline's each ranking result is.
 
-    The exponent -1 inverts ratios of times, so that above 1 is always better.
+    The exponent -1 inverts ratios of times, so that above 1 is always better. The labels of the
+    exporter are dropped, so that dashboards need not do it at each query.
     """
     return f"""\
-(
-  ({names.RESULT} and on(scenario, metric) {names.RANKING})
-  / on({on}) group_left()
-  ({names.RESULT} * on({_OF_RESULT}) group_left() {baseline})
-) ^ on(scenario, metric) group_left() {names.RANKING}
+max by({_OF_VALUE}) (
+  (
+    ({names.RESULT} and on(scenario, metric) {names.RANKING})
+    / on({", ".join(same)}) group_left()
+    ({names.RESULT} * on({_OF_RESULT}) group_left() {baseline})
+  ) ^ on(scenario, metric) group_left() {names.RANKING}
+)
 """
 
 
-def _end(ratio: names.Metric, op: str, baseline: names.Metric, on: str) -> str:
+def _end(ratio: names.Metric, op: str, baseline: names.Metric, same: tuple[str, ...]) -> str:
     """Return an end of each ratio's interval; the baseline itself has none.
 
     The two sides were measured apart, so the squares of their half-widths add up, as logarithms
     (MOVER: Zou & Donner 2008).
     """
     return f"""\
-{ratio} {op} exp(sqrt(
+{ratio} {op} on({_OF_VALUE}) exp(sqrt(
   ln({names.RESULT_INTERVAL} unless on({_OF_RESULT}) {baseline}) ^ 2
-  + on({on}) group_left()
+  + on({", ".join(same)}) group_left()
   ln({names.RESULT_INTERVAL} * on({_OF_RESULT}) group_left() {baseline}) ^ 2
 ))
 """
