@@ -199,18 +199,23 @@ def _against_device() -> Ratios:
 
 
 def _baseline(base: Choice, label: str) -> Baseline:
-    """Return the series of the baseline; label: of which it is one value."""
-    among = promql.both(_chosen()[label], base.wanted)
+    """Return the series of the baseline; label: of which it is one value.
+
+    Only they need be of real or of virtual devices: the work of one is never the other's.
+    """
+
+    def those(metric: Metric, wanted: Wanted) -> Expr:
+        return promql.with_info(_ranking(metric, **{label: wanted}), virtual=VIRTUAL.wanted)
+
     return Baseline(
-        lambda metric: last(metric, **_chosen(metric=RANKING, **{label: base.wanted})),
-        lambda metric: _ranking(metric, **{label: among}),
+        lambda metric: those(metric, promql.kept(f"${base.name}")),
+        lambda metric: those(metric, promql.both(_chosen()[label], base.wanted)),
     )
 
 
 def _ranking(metric: Metric, **where: Wanted) -> Expr:
     """Return the chosen series with the labels of `result`, in the metrics that rank."""
-    chosen = last(metric, **_chosen(metric=RANKING, **where))
-    return promql.with_info(chosen, virtual=VIRTUAL.wanted)
+    return last(metric, **_chosen(metric=RANKING, **where))
 
 
 def _fastest(which: Literal["topk", "bottomk"], number: int, metric: str, work: Choice) -> Expr:

@@ -59,7 +59,7 @@ def by_phone() -> dashboard.Panel:
     same = ("workload", "stack", "scenario", "precision")
 
     def results(metric: Metric, **where: Wanted) -> Expr:
-        return _phones(last(metric, **_chosen(metric=RANKING, **where)))
+        return last(metric, **_chosen(metric=RANKING, **where))
 
     base = Baseline(
         lambda metric: last(metric, **_chosen(device=BASE.wanted, metric=RANKING)),
@@ -71,9 +71,7 @@ def by_phone() -> dashboard.Panel:
         "How many times better each newest result is than the baseline phone's, same work, stack "
         "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
         "is inside the 95 % interval, or a side was not repeated in its sweep.",
-        ratios.Judged(
-            promql.with_info(found.every, "model"), promql.with_info(found.settled, "model")
-        ),
+        ratios.Judged(_phones(found.every, "model"), _phones(found.settled, "model")),
         ("device", "model"),
         ("workload", "scenario", "work", "precision"),
     )

@@ -25,7 +25,7 @@ from controller.dashboards.probing import Probe
 from controller.dashboards.queries import Question, panels_of, questions_of
 from controller.dashboards.units import COUNT, TIMES_BETTER
 from controller.metrics import names
-from controller.metrics.newest import NewestResults
+from controller.metrics.newest import Newest, NewestResults, ResultKey
 from controller.metrics.rules import RECORDED
 from controller.runtime.prometheus import Prometheus, PrometheusUnavailable, Series
 from tests.support.generated_fleet import (
@@ -45,6 +45,8 @@ SIZES = (1, 8)
 """Two works of each workload and scenario."""
 NEVER = 1e6
 """What never counts is so many times as large as what does."""
+NOT_VALID = (Validity.INVALID, Validity.DISTURBED)
+"""By age, so that the newest result of every work is a DISTURBED one."""
 DASHBOARDS = {str(dashboard["title"]): dashboard for dashboard in built_dashboards()}
 OF_RESULTS = re.compile(r"benchfarm_result\b(?!_)")
 WORK_LABEL = re.compile(r"work, |, work\b")
@@ -52,7 +54,10 @@ WORK_LABEL = re.compile(r"work, |, work\b")
 
 @dataclass(frozen=True)
 class PlantedFleet(GeneratedFleet):
-    """Some devices measured one work of two with a stack, some the other, some both."""
+    """Some devices measured one work of two with a stack, some the other, some both.
+
+    What never counts they have of all works, newer than what does.
+    """
 
     @cached_property
     def results(self) -> NewestResults:
@@ -67,18 +72,16 @@ class PlantedFleet(GeneratedFleet):
 def _planted(device: Device, place: int) -> Iterator[NewestResult]:
     for size in SIZES if place % 2 else reversed(SIZES):
         for nth, (workload, stack, scenario, knobs) in enumerate(_cells(device)):
-            if SIZES.index(size) == (place + nth) % 3:
-                continue
             value = (
                 1.0 + 10 * size + (0 if workload == TRAINING else 1 + SERVER_MOBILE.index(workload))
             ) * (3.0 if device.virtual else 1.0)
             made = partial(_result, device, workload, stack, scenario, {**knobs, "size": size})
-            for _ in range(3):
-                yield made(value)
+            if SIZES.index(size) != (place + nth) % 3:
+                for _ in range(3):
+                    yield made(value)
             yield made(NEVER * value, profiled=True)
-            for validity in Validity:
-                if validity is not Validity.VALID:
-                    yield made(NEVER * value, validity=validity)
+            for validity in NOT_VALID:
+                yield made(NEVER * value, validity=validity)
 
 
 def _cells(device: Device) -> Iterator[tuple[str, str, str, dict[str, Scalar]]]:
@@ -214,6 +217,27 @@ class Values(Probe):
                         yield Answer(
                             question, *targets[question.place], self._ask(asked, values)[1]
                         )
+
+
+def test_what_never_counts_is_neither_a_result_nor_a_baseline(prometheus: Prometheus) -> None:
+    assert {Validity.VALID, *NOT_VALID} == set(Validity)
+    known = PlantedFleet(servers=4, phones=6).results.snapshot()
+    valid = {key for key, newest in known.items() if newest.valid}
+    disturbed = {key for key, newest in known.items() if is_disturbed(newest)}
+    assert disturbed == known.keys() > valid, "some works have nothing else"
+    assert of_keys(prometheus, names.RESULT) == of_keys(prometheus, names.RESULT_TIME) == valid
+    for baseline in (names.BASELINE_DEVICE, names.BASELINE_STACK):
+        assert set() < of_keys(prometheus, baseline) < valid
+
+
+def is_disturbed(newest: Newest) -> bool:
+    return newest.latest is not None and newest.latest.validity is Validity.DISTURBED
+
+
+def of_keys(prometheus: Prometheus, metric: names.Metric) -> set[ResultKey]:
+    found = prometheus.query(metric.name)
+    keys = (ResultKey(*(one["metric"][label] for label in names.RESULT_LABELS)) for one in found)
+    return {key._replace(work=key.work.removesuffix(names.VIRTUAL_WORK)) for key in keys}
 
 
 @pytest.mark.parametrize("metric", RECORDED, ids=str)

@@ -435,7 +435,10 @@ def _ended(run: Run, i: int, now: float) -> RunChange:
         validity=Validity.INVALID, reasons=("too few",), metrics=metrics, environment={}
     )
     failed = [Failure(blame=blame, kind="exit", message="it ended") for blame in Blame]
-    outcomes: tuple[Outcome, ...] = (valid, valid, valid, valid, invalid, *failed)
+    disturbed = invalid.model_copy(
+        update={"validity": Validity.DISTURBED, "reasons": ("others used the machine",)}
+    )
+    outcomes: tuple[Outcome, ...] = (valid, valid, valid, disturbed, invalid, *failed)
     events: tuple[Event, ...] = (
         *(Reported(1, it, now) for it in outcomes),
         LeaseLost(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -20,9 +21,16 @@ from controller.dashboards.units import (
 )
 from controller.dashboards.variables import Choice
 from controller.metrics import names
+from controller.metrics.names import Metric
 
 SAMPLES = "suffix:samples/s"
-BETTER = ratios.times_better(last, last, "stack")
+SAME = ("workload", "stack", "scenario", "precision")
+BASELINE = ratios.Baseline(last, last)
+BETTER = ratios.times_better(last, BASELINE, *SAME)
+
+
+def _without_work(metric: Metric) -> Expr:
+    return promql.over("max", last(metric), *sorted({*names.RESULT_LABELS, "metric"} - {"work"}))
 
 
 def test_gauge_keeps_only_labels_that_may_vary() -> None:
@@ -32,6 +40,37 @@ def test_gauge_keeps_only_labels_that_may_vary() -> None:
     assert last(names.DEVICE_STATE, state=like("$state")).labels == {"device", "state"}
     assert last(names.DEVICE_STATE, device=kept("$device")).labels == {"device", "state"}
     assert last(names.RUNS_QUEUED).text == "max (benchfarm_runs_queued)"
+
+
+def test_recorded_gauge_keeps_all_labels_so_that_a_blind_division_is_refused() -> None:
+    expr = last(names.RATIO_TO_DEVICE, device="x")
+    assert expr.text == 'benchfarm:result:ratio_to_baseline_device{device="x"}'
+    assert expr.labels == set(names.RATIO_TO_DEVICE.labels)
+
+
+def test_one_label_may_have_to_pass_two_conditions() -> None:
+    expr = last(names.DEVICE_STATE, state=promql.both(like("$state"), "$one"))
+    assert expr.text.endswith('(benchfarm_device_state{state=~"$state", state="$one"})')
+    assert "state" in expr.labels
+
+
+@pytest.mark.parametrize(
+    ("same", "recorded", "other"),
+    [
+        (SAME, names.RATIO_TO_DEVICE, names.RATIO_TO_STACK),
+        (
+            ("device", "workload", "scenario", "precision"),
+            names.RATIO_TO_STACK,
+            names.RATIO_TO_DEVICE,
+        ),
+    ],
+)
+def test_ratios_are_of_recorded_ratios_to_one_baseline(
+    same: tuple[str, ...], recorded: Metric, other: Metric
+) -> None:
+    every = ratios.times_better(last, BASELINE, *same).every.text
+    assert f"({recorded} / on ({', '.join(same)}, work, metric) group_left () {recorded})" in every
+    assert other.name not in every
 
 
 def test_values_are_quoted() -> None:
@@ -50,9 +89,12 @@ def test_values_are_quoted() -> None:
         lambda: promql.with_info(last(names.DEVICE_BATTERY), "colour"),
         lambda: promql.with_info(last(names.DEVICE_BATTERY), colour="red"),
         lambda: promql.only(last(names.DEVICE_BATTERY), last(names.AGENT_UP), "device"),
-        lambda: ratios.times_better(lambda _: last(names.DEVICE_BATTERY), last, "device"),
-        lambda: ratios.times_better(last, lambda it: last(it, work="x"), "device"),
-        lambda: ratios.times_better(last, last, "colour"),
+        lambda: ratios.times_better(lambda _: last(names.DEVICE_BATTERY), BASELINE, *SAME),
+        lambda: ratios.times_better(last, replace(BASELINE, series=_without_work), *SAME),
+        lambda: ratios.times_better(last, replace(BASELINE, among=_without_work), *SAME),
+        lambda: ratios.times_better(last, BASELINE, *SAME, "colour"),
+        lambda: ratios.times_better(last, BASELINE, "workload", "scenario", "precision"),
+        lambda: ratios.times_better(last, BASELINE, "device", "workload", "stack"),
         lambda: ratios.overall(BETTER, last(names.AGENT_UP), "device"),
         lambda: ratios.best("throughput", last(names.AGENT_UP), "work"),
         lambda: promql.joined(last(names.AGENT_UP), "row", "device"),
@@ -106,7 +148,7 @@ def test_unit_follows_from_the_metric(expr: Expr, unit: str) -> None:
 
 def test_ratios_are_within_one_work() -> None:
     for expr in (BETTER.every, BETTER.off):
-        assert re.search(r"[/+] on \(stack, work, metric\) group_left", expr.text)
+        assert re.search(r"[/+] on \(.+, work, metric\) group_left", expr.text)
 
 
 def test_result_without_a_known_unit_fails_at_build() -> None:
