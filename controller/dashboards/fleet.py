@@ -97,7 +97,10 @@ def winners() -> dashboard.Panel:
 def outcomes() -> dashboard.Panel:
     """Return the chart of outcomes of attempts."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
-    about = "Attempts that have ended, by outcome and cause."
+    about = (
+        "Attempts that have ended, by outcome and cause. Invalid: it broke its run rules; "
+        "disturbed: it met them on a machine that was not quiet. Neither is shown as a result."
+    )
     query = Query(ended, "{{outcome}} (blame {{blame}})")
     return panels.lines("Attempts ended", about, query, stacked=True)
 

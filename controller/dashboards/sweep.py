@@ -57,7 +57,7 @@ def left() -> dashboard.Panel:
 
 def pace() -> dashboard.Panel:
     """Return the number of runs done an hour, as a panel."""
-    about = "Attempts that measured something in the last 30 minutes."
+    about = "Attempts that measured something in the last 30 minutes: valid, disturbed or invalid."
     query = Query(promql.increase(names.RUNS, LATELY, outcome=_MEASURED))
     return panels.numbers("Measured lately", about, query, width=4)
 
@@ -124,7 +124,10 @@ def heat() -> dashboard.Panel:
 def outcomes() -> dashboard.Panel:
     """Return the chart of outcomes of attempts."""
     ended = promql.per_minute(names.RUNS, "outcome", "blame")
-    about = "Attempts that have ended, by outcome and cause."
+    about = (
+        "Attempts that have ended, by outcome and cause. Invalid: it broke its run rules; "
+        "disturbed: it met them on a machine that was not quiet. Neither is shown as a result."
+    )
     query = Query(ended, "{{outcome}} (blame {{blame}})")
     return panels.lines("Attempts ended", about, query, stacked=True)
 
