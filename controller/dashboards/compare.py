@@ -151,7 +151,7 @@ def throughput() -> dashboard.Panel:
 
 def speed_and_accuracy() -> dashboard.Panel:
     """Return the table of all chosen results."""
-    accuracy = promql.accuracy(_results(metric=QUALITY))
+    accuracy = ratios.accuracy(_results(metric=QUALITY))
     missed = promql.with_info(last(names.QUALITY_MISSED, **_chosen()), virtual=VIRTUAL.wanted)
     return tables.columns(
         "Speed and accuracy",

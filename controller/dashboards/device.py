@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.models import dashboard
 
-from controller.dashboards import links, panels, promql, tables, thresholds
+from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query, Size
 from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
@@ -115,7 +115,7 @@ def newest() -> dashboard.Panel:
         tables.Column("step time", _result(metric="step_time")),
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("throughput", _result(metric="throughput")),
-        tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
+        tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
         tables.Column(
             "target", last(names.QUALITY_MISSED, device="$device"), words=thresholds.TARGET
         ),

@@ -90,7 +90,7 @@ def newest() -> dashboard.Panel:
         tables.Column("latency p99", _result(metric="latency_p99")),
         tables.Column("throughput", _result(metric="throughput")),
         tables.Column("energy", _result(metric="energy")),
-        tables.Column("accuracy", promql.accuracy(_result(metric=QUALITY))),
+        tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
         tables.Column(
             "target",
             _phones(last(names.QUALITY_MISSED, **_chosen()), "model", "soc"),

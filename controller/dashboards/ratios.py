@@ -18,7 +18,7 @@ from controller.dashboards.promql import (
     only,
     over,
 )
-from controller.dashboards.units import COUNT, TIMES_BETTER, UNIT_OF_RESULT
+from controller.dashboards.units import COUNT, SHARE, TIMES_BETTER, UNIT_OF_RESULT
 from controller.metrics import names, rules
 from controller.metrics.names import Metric
 
@@ -69,6 +69,12 @@ def best(metric: str, results: Expr, *by: str) -> Expr:
     which = "bottomk" if UNIT_OF_RESULT[metric].lower_is_better else "topk"
     found = extreme(which, 1, ranked(results), *by)
     return over("max", found, *sorted(found.labels - {"metric"}))
+
+
+def accuracy(results: Expr) -> Expr:
+    """Return only results in the metric of their workload's quality target."""
+    judged = only(results, last(names.QUALITY_TARGET), "workload", "metric")
+    return replace(over("max", judged, *sorted(results.labels - {"metric"})), unit=SHARE)
 
 
 @dataclass(frozen=True, slots=True)

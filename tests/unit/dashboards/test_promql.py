@@ -134,7 +134,7 @@ def test_wrong_label_or_kind_fails_at_build(build: Callable[[], object]) -> None
         (promql.per_minute(names.RUNS), "opm"),
         (promql.count(last(names.DEVICE_TEMPERATURE)), "short"),
         (promql.over("max", last(names.DEVICE_TEMPERATURE)), "celsius"),
-        (promql.accuracy(last(names.RESULT)), "percentunit"),
+        (ratios.accuracy(last(names.RESULT)), "percentunit"),
         (BETTER.every, "suffix:×"),
         (BETTER.settled, "suffix:×"),
         (ratios.of_groups(BETTER, "stack").settled, "suffix:×"),
