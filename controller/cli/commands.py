@@ -70,6 +70,20 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "plan": "Show the devices and hours that a sweep would take.",
         },
     ),
+    "workload": Group(
+        "Show the workloads that a sweep may name.",
+        {
+            "list": "List all workloads and their scenarios.",
+            "show": "Show a workload's stacks, scenarios, models and knobs.",
+        },
+    ),
+    "scenario": Group(
+        "Show the scenarios that a sweep may name.",
+        {
+            "list": "List all scenarios and the metric that ranks their results.",
+            "show": "Show a scenario's metric, workloads and knobs.",
+        },
+    ),
     "results": Group(
         "Show, compare and export results.",
         {
