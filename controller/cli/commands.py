@@ -61,6 +61,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "sweep": Group(
         "Check, submit and follow sweeps.",
         {
+            "new": "Write a sweep file with comments, to be edited.",
             "validate": "Check a sweep file without a farm.",
             "submit": "Queue a sweep's runs on the farm.",
             "watch": "Follow a sweep to its end, then show its results.",

@@ -189,10 +189,17 @@ def warn_of_phones(shown: Collection[str]) -> None:
         say(f"benchfarm: {error}", err=True)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write what a user asked for to a file, UTF-8; raises UserError."""
+def write_file(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write what a user asked for to a file, UTF-8; raises UserError.
+
+    Unless `replace`, also if there is such a file.
+    """
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        remedy = "Name another file, or remove that one."
+        raise UserError(f"write {path}", "it exists already", remedy) from error
     except OSError as error:
         raise UserError(
             f"write {path}", error.strerror or str(error), "Name a file that you can write."

@@ -33,6 +33,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "device reserve": "device=device --for= --user=user --in= --why=",
     "device maintain": "device=device --for= --in= --why=",
     "device label": "device=device labels=*",
+    "sweep new": "file=",
     "sweep validate": "file= --json",
     "sweep submit": "file= --wait --again",
     "sweep watch": "sweep_id=sweep",
