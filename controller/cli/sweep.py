@@ -36,6 +36,7 @@ from controller.runtime.watch import follow, follow_from_elsewhere, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
 from controller.scheduling.runtimes import without_runtime
+from controller.scheduling.unmatched import unmatched_clauses
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -66,16 +67,18 @@ def validate(file: File, json: Json = False) -> None:
     """Check a sweep file without a farm.
 
     Lists what differs between its cells, and the known devices that no stack of it has a runtime
-    for.
+    for. Warns of clauses in `devices` that no known device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
-    cells = cells_of(sweep, catalog, file)
+    cells, devices = cells_of(sweep, catalog, file), _known_devices()
+    for line in unmatched_clauses(sweep.devices, devices):
+        say(f"benchfarm: key devices: {line}", err=True)
     if json:
         show_json(cells)
         return
     show_cells(cells, catalog)
     say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no errors")
-    for line in _without_runtime(cells, catalog, _known_devices()):
+    for line in _without_runtime(cells, catalog, devices):
         say(line)
 
 

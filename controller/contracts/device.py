@@ -30,6 +30,10 @@ LABEL_CHARACTERS = 200
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=LABEL)]
 
 
+FIELDS: Final = ("device", "kind", "virtual")
+"""Names in selectors that are neither labels nor facts."""
+
+
 class DeviceKind(StrEnum):
     """The kind of a device."""
 
@@ -143,7 +147,7 @@ class Device(Contract):
 
     def attribute(self, name: str) -> Fact | None:
         """Return the value of a name in a selector: a field, else a label, else a fact."""
-        fields: dict[str, Fact] = {"device": self.id, "kind": self.kind, "virtual": self.virtual}
+        fields = dict[str, Fact](zip(FIELDS, (self.id, self.kind, self.virtual), strict=True))
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
 
     @property

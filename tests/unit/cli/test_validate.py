@@ -52,6 +52,16 @@ def test_devices_of_a_farm_elsewhere_are_not_asked_for(
     assert (done.returncode, NAMED in done.stdout) == (0, False)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_clause_that_no_known_device_matches_is_a_warning(
+    form: tuple[str, ...], tmp_path: Path
+) -> None:
+    known(tmp_path, "arm64-v8a")
+    done = benchfarm(tmp_path, "sweep", "validate", "-", *form, stdin=SWEEP + b"devices: coress>1")
+    warning = b"benchfarm: key devices: no known device has coress. Did you mean cores?\n"
+    assert (done.returncode, done.stderr) == (0, warning)
+
+
 def cells_shown(home: Path, text: str) -> list[str]:
     """Return the lines of `sweep validate` above the count of cells, without the table's frame."""
     file = home / "s.yaml"
