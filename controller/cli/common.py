@@ -22,7 +22,7 @@ from rich.table import Table
 from controller.cli.visible_console import VisibleConsole
 from controller.contracts.base import Contract
 from controller.contracts.checks import Check, Health
-from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent
+from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent, shadowed
 from controller.contracts.errors import UserError
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
@@ -231,6 +231,9 @@ def parse_labels(
         fits = re.fullmatch(NAME, key) and re.fullmatch(LABEL, value)
         if not (found and value and fits and len(value) <= LABEL_CHARACTERS):
             raise UserError(f"{tried} {label[:LABEL_CHARACTERS]!r}", "it is not KEY=VALUE", remedy)
+        if owner := shadowed(key):
+            seen = f"{key} is {owner}, which no label may hide"
+            raise UserError(f"{tried} {label!r}", seen, "Give the label another name.")
         parsed[key] = value
     return parsed
 

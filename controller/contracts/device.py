@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from controller.contracts.base import Contract, Timestamp
+from controller.contracts.facts import identity_facts
 
 CONTROLLER: Final = "controller"
 """The `who` of what the controller did by itself."""
@@ -32,6 +33,13 @@ Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=
 
 FIELDS: Final = ("device", "kind", "virtual")
 """Names in selectors that are neither labels nor facts."""
+
+
+def shadowed(label: str) -> str | None:
+    """Return what selectors mean by a name, as `a fact of devices`; None if it can be a label's."""
+    if label in FIELDS:
+        return "a field of devices"
+    return "a fact of devices" if label in identity_facts() else None
 
 
 class DeviceKind(StrEnum):
