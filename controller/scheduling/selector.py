@@ -230,9 +230,9 @@ def parse_selector(text: str) -> Selector:
 def clauses_of(text: str) -> list[Comparison | Membership]:
     """Return a selector's clauses but `any`, in order; raises SelectorInvalid."""
     parse_selector(text)
-    found = _parser().parse(text).iter_subtrees_topdown()
+    found = _parser().parse(text).find_pred(lambda part: part.data in ("comparison", "membership"))
     build = _Build(text)
-    clauses = (build.transform(part) for part in found if part.data in _CLAUSES)
+    clauses = [build.transform(part) for part in sorted(found, key=lambda p: p.meta.start_pos)]
     return [clause for clause in clauses if isinstance(clause, Comparison | Membership)]
 
 

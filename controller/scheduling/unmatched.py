@@ -56,8 +56,9 @@ def _without_devices(clause: Clause) -> str | None:
 
 def _asked(clause: Clause) -> Clause:
     """Return the clause that a device with the value matches: what is excluded has to exist."""
-    excludes = isinstance(clause, Comparison) and clause.operator == "!="
-    return replace(clause, operator="==") if excludes else clause
+    if isinstance(clause, Comparison) and clause.operator == "!=":
+        return replace(clause, operator="==")
+    return clause
 
 
 def _texts(values: Iterable[Fact]) -> set[str]:

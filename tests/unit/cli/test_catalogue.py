@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ import pytest
 from controller.cli import scenario, workload
 from controller.contracts.base import scalar_text
 from controller.contracts.catalog import load_catalog
-from controller.contracts.manifests import Knob
+from controller.contracts.manifests import Knob, ScenarioManifest, WorkloadManifest
 from tests.support.command_line import complaint_of, printed_by
 
 CATALOG = load_catalog()
+NOUNS: dict[str, Mapping[str, WorkloadManifest | ScenarioManifest]]
 NOUNS = {"workload": CATALOG.workloads, "scenario": CATALOG.scenarios}
 NAMED = [(noun, name) for noun, known in NOUNS.items() for name in known]
 
