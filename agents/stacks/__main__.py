@@ -9,8 +9,7 @@ from pathlib import Path
 from agents.stacks.environments import EnvironmentFolder, stacks_folder
 from agents.stacks.install import Installation
 from agents.stacks.status import details_of, status_of
-from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import NotFound
+from controller.contracts.catalog import load_catalog, named
 from controller.contracts.manifests import StackManifest
 from controller.contracts.stacks import StackRequest
 from controller.platform.helper_main import Replies, serve
@@ -44,12 +43,7 @@ def _install(stack: StackManifest, stacks: Path, replies: Replies) -> None:
 
 
 def _stack(name: str) -> StackManifest:
-    stacks = load_catalog().stacks
-    if name not in stacks:
-        raise NotFound(
-            f"find stack {name}", "no stack has that name", f"Choose among {', '.join(stacks)}."
-        )
-    return stacks[name]
+    return named("stack", name, load_catalog().stacks)
 
 
 if __name__ == "__main__":

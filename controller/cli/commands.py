@@ -61,6 +61,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
     "sweep": Group(
         "Check, submit and follow sweeps.",
         {
+            "new": "Write a sweep file with comments, to be edited.",
             "validate": "Check a sweep file without a farm.",
             "submit": "Queue a sweep's runs on the farm.",
             "watch": "Follow a sweep to its end, then show its results.",
@@ -68,6 +69,20 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "cancel": "Cancel a sweep's queued runs and stop its current ones.",
             "resume": "Queue a sweep's failed and cancelled runs again.",
             "plan": "Show the devices and hours that a sweep would take.",
+        },
+    ),
+    "workload": Group(
+        "Show the workloads that a sweep may name.",
+        {
+            "list": "List all workloads and their scenarios.",
+            "show": "Show a workload's stacks, scenarios, models and knobs.",
+        },
+    ),
+    "scenario": Group(
+        "Show the scenarios that a sweep may name.",
+        {
+            "list": "List all scenarios and the metric that ranks their results.",
+            "show": "Show a scenario's metric, workloads and knobs.",
         },
     ),
     "results": Group(

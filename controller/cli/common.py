@@ -22,7 +22,7 @@ from rich.table import Table
 from controller.cli.visible_console import VisibleConsole
 from controller.contracts.base import Contract
 from controller.contracts.checks import Check, Health
-from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent
+from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent, shadowed
 from controller.contracts.errors import UserError
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
@@ -189,10 +189,17 @@ def warn_of_phones(shown: Collection[str]) -> None:
         say(f"benchfarm: {error}", err=True)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write what a user asked for to a file, UTF-8; raises UserError."""
+def write_file(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write what a user asked for to a file, UTF-8; raises UserError.
+
+    Unless `replace`, also if there is such a file.
+    """
     try:
-        path.write_text(text, encoding="utf-8")
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        remedy = "Name another file, or remove that one."
+        raise UserError(f"write {path}", "it exists already", remedy) from error
     except OSError as error:
         raise UserError(
             f"write {path}", error.strerror or str(error), "Name a file that you can write."
@@ -224,6 +231,9 @@ def parse_labels(
         fits = re.fullmatch(NAME, key) and re.fullmatch(LABEL, value)
         if not (found and value and fits and len(value) <= LABEL_CHARACTERS):
             raise UserError(f"{tried} {label[:LABEL_CHARACTERS]!r}", "it is not KEY=VALUE", remedy)
+        if owner := shadowed(key):
+            seen = f"{key} is {owner}, which no label may hide"
+            raise UserError(f"{tried} {label!r}", seen, "Give the label another name.")
         parsed[key] = value
     return parsed
 

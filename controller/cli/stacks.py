@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
+from controller.cli.knob_table import show_knobs
 from controller.contracts.catalog import load_catalog
 from controller.contracts.stacks import StackDetails, StackRequest, StackStatus
 from controller.platform.helper import Helper
@@ -49,10 +50,9 @@ def show(name: Name, json: Json = False) -> None:
             table.add_row(
                 fact, " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             )
-    catalog = load_catalog()
-    for knob, k in {**catalog.stacks[name].knobs, **catalog.launch_knobs(name)}.items():
-        table.add_row(f"knob {knob}", f"{k.default} – {k.description}")
     show_table(table)
+    catalog = load_catalog()
+    show_knobs({**catalog.stacks[name].knobs, **catalog.launch_knobs(name)})
 
 
 @app.command()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from controller.cli.cells_view import show_cells
 from controller.cli.common import (
     Json,
     console,
@@ -17,7 +19,7 @@ from controller.cli.common import (
     home,
     reading,
     show_json,
-    show_table,
+    write_file,
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_progress
@@ -34,6 +36,7 @@ from controller.runtime.watch import follow, follow_from_elsewhere, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
 from controller.scheduling.runtimes import without_runtime
+from controller.scheduling.unmatched import unmatched_clauses
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -42,23 +45,40 @@ SweepId = Annotated[str, typer.Argument(help="Sweep id; see `benchfarm sweep sta
 
 
 @app.command()
+def new(
+    file: Annotated[
+        str, typer.Argument(help="File to write; - prints it.", show_default=True)
+    ] = "sweep.yaml",
+) -> None:
+    """Write a sweep file with comments, to be edited.
+
+    Leaves a file that is there as it is, and fails.
+    """
+    text = (files("controller.cli") / "new_sweep.yaml").read_text(encoding="utf-8")
+    if file == "-":
+        say(text, lines=True, end="")
+        return
+    write_file(Path(file), text, replace=False)
+    say(f"{file}: edit it, then check it with: benchfarm sweep validate {shlex.quote(file)}")
+
+
+@app.command()
 def validate(file: File, json: Json = False) -> None:
     """Check a sweep file without a farm.
 
-    Lists its cells, and the known devices that no stack of it has a runtime for.
+    Lists what differs between its cells, and the known devices that no stack of it has a runtime
+    for. Warns of clauses in `devices` that no known device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
-    cells = cells_of(sweep, catalog, file)
+    cells, devices = cells_of(sweep, catalog, file), _known_devices()
+    for line in unmatched_clauses(sweep.devices, devices):
+        say(f"benchfarm: key devices: {line}", err=True)
     if json:
         show_json(cells)
         return
-    table = Table("cell", "workload", "stack", "scenario", "devices", "knobs")
-    for cell in cells:
-        knobs = " ".join(f"{name}={value}" for name, value in cell.knobs.items())
-        table.add_row(cell.key, cell.workload, cell.stack, cell.scenario, cell.selector, knobs)
-    show_table(table)
+    show_cells(cells, catalog)
     say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no errors")
-    for line in _without_runtime(cells, catalog, _known_devices()):
+    for line in _without_runtime(cells, catalog, devices):
         say(line)
 
 

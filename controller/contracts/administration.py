@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from controller.contracts import device
 from controller.contracts.base import Contract
@@ -56,10 +56,21 @@ class BookRequest(Contract):
     why: Label
 
 
+def _shadow_nothing(labels: dict[str, str | None]) -> dict[str, str | None]:
+    for name, value in labels.items():
+        if value is not None and (owner := device.shadowed(name)):  # old ones can be removed
+            raise ValueError(f"{name} is {owner}, which no label may hide")
+    return labels
+
+
 class LabelRequest(Contract):
     """Body of POST /v1/devices/{id}/label; the value None removes a label."""
 
-    labels: Annotated[dict[device.Name, Label | None], Field(min_length=1, max_length=64)]
+    labels: Annotated[
+        dict[device.Name, Label | None],
+        Field(min_length=1, max_length=64),
+        AfterValidator(_shadow_nothing),
+    ]
 
 
 class TokenRequest(Contract):

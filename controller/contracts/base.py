@@ -32,6 +32,11 @@ class Contract(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+def scalar_text(value: Scalar) -> str:
+    """Return a knob's value as a sweep file has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def canonical_json(value: Any) -> str:  # noqa: ANN401 - any JSON value
     """Return the canonical JSON of a value: sorted keys, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

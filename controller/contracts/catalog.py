@@ -12,7 +12,7 @@ from typing import TypeVar
 from controller.contracts.base import Contract
 from controller.contracts.command import Command
 from controller.contracts.documents import DocumentRefused, load_yaml, read_limited, short
-from controller.contracts.errors import SweepInvalid
+from controller.contracts.errors import NotFound, SweepInvalid
 from controller.contracts.facts import OwnFact
 from controller.contracts.manifests import (
     Knob,
@@ -21,6 +21,7 @@ from controller.contracts.manifests import (
     StackManifest,
     WorkloadManifest,
 )
+from controller.contracts.spelling import did_you_mean
 from controller.contracts.unreadable import UNREADABLE, reason
 
 MANIFEST_PACKAGES = ("models", "agents")
@@ -90,6 +91,14 @@ def load_catalog() -> Catalog:
         scenarios={**scenarios, **own},
         launch=_by_name(LaunchManifest, "launch"),
     )
+
+
+def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:
+    """Return the manifest of this name; raises NotFound. noun: what it is of, such as `stack`."""
+    if name not in known:
+        remedy = f"{did_you_mean(name, known)}Known: {', '.join(sorted(known)) or 'none'}."
+        raise NotFound(f"find {noun} {short(name)}", f"there is no such {noun}", remedy)
+    return known[name]
 
 
 def _require_known(scenarios: Mapping[str, ScenarioManifest], workloads: Collection[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from controller.contracts.base import Contract, Timestamp
+from controller.contracts.facts import identity_facts
 
 CONTROLLER: Final = "controller"
 """The `who` of what the controller did by itself."""
@@ -28,6 +29,17 @@ Word = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]
 LABEL = r"^[^\x00-\x1f\x7f]*$"
 LABEL_CHARACTERS = 200
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=LABEL)]
+
+
+FIELDS: Final = ("device", "kind", "virtual")
+"""Names in selectors that are neither labels nor facts."""
+
+
+def shadowed(label: str) -> str | None:
+    """Return what selectors mean by a name, as `a fact of devices`; None if it can be a label's."""
+    if label in FIELDS:
+        return "a field of devices"
+    return "a fact of devices" if label in identity_facts() else None
 
 
 class DeviceKind(StrEnum):
@@ -143,7 +155,7 @@ class Device(Contract):
 
     def attribute(self, name: str) -> Fact | None:
         """Return the value of a name in a selector: a field, else a label, else a fact."""
-        fields: dict[str, Fact] = {"device": self.id, "kind": self.kind, "virtual": self.virtual}
+        fields = dict[str, Fact](zip(FIELDS, (self.id, self.kind, self.virtual), strict=True))
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
 
     @property

@@ -96,6 +96,12 @@ def declared_facts() -> tuple[FactDeclaration, ...]:
 
 
 @cache
+def identity_facts() -> frozenset[str]:
+    """Return the names of the facts that say what a device and its software are."""
+    return frozenset(fact.name for fact in declared_facts() if fact.kind is FactKind.IDENTITY)
+
+
+@cache
 def _plain_names() -> dict[str, FactDeclaration]:
     return {fact.name: fact for fact in declared_facts()}
 

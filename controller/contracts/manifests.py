@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from controller.contracts.base import Contract, Name, Scalar
+from controller.contracts.base import Contract, Name, Scalar, scalar_text
 from controller.contracts.command import Command
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFacts
@@ -32,6 +32,22 @@ class Knob(Contract):
     choices: tuple[Scalar, ...] | None = None
     work: bool | None = None
     """Whether another value is other work, never compared; None: as its manifest's kind has it."""
+
+    @property
+    def allowed(self) -> str:
+        """The values that it may have, with their unit, as text; empty if any of its type."""
+        if self.type == "bool":
+            return "true, false"
+        if self.choices is not None:
+            return ", ".join(map(scalar_text, self.choices))
+        bounds = [f"{at:.15g}" if at is not None else "" for at in (self.min, self.max)]
+        words = {
+            (True, True): " to ".join(bounds),
+            (True, False): f"at least {bounds[0]}",
+            (False, True): f"at most {bounds[1]}",
+        }.get((self.min is not None, self.max is not None), "")
+        words = f"{words} {self.unit}" if words and self.unit else words or self.unit or ""
+        return f"{words}, a multiple of {self.multiple_of}" if self.multiple_of else words
 
     def objection(self, value: Scalar) -> str | None:
         """Return what to give instead, as a sentence, or None if the value is allowed."""

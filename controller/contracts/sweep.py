@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from controller.contracts.base import Contract, Scalar, digest
+from controller.contracts.base import Contract, Scalar, digest, scalar_text
 from controller.contracts.documents import load_yaml
 from controller.contracts.unreadable import UNREADABLE
 
@@ -184,11 +184,7 @@ def side_labels(a: Side, b: Side) -> tuple[str, str]:
     )
 
     def label(side: Side) -> str:
-        knobs = ",".join(f"{n}={_word(side.knobs[n])}" for n in apart if n in side.knobs)
+        knobs = ",".join(f"{n}={scalar_text(side.knobs[n])}" for n in apart if n in side.knobs)
         return f"{side.stack}:{knobs}" if knobs else side.stack
 
     return label(a), label(b)
-
-
-def _word(value: Scalar) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 from pydantic import ValidationError
 
 from controller.contracts.documents import MAX_BYTES, DocumentRefused, load_yaml, short
 from controller.contracts.errors import SweepInvalid
+from controller.contracts.spelling import did_you_mean
 from controller.contracts.sweep import Sweep
 from controller.contracts.unreadable import LONGEST, UNREADABLE, reason
 
@@ -47,8 +46,7 @@ def _complaint(error: ValidationError, source: str) -> SweepInvalid:
     key = ".".join(str(part) for part in first["loc"])[:LONGEST] or "the whole file"
     tried, known = f"read {source}", ", ".join(Sweep.model_fields)
     if first["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(key, Sweep.model_fields, n=1)
-        hint = f"Did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(key, Sweep.model_fields)
         return SweepInvalid(tried, f"key {key}: there is no such key", f"{hint}Known: {known}.")
     if first["type"] == "missing":
         return SweepInvalid(tried, f"key {key}: it is missing", _EXAMPLE)

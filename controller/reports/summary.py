@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from controller.contracts.base import Scalar
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Validity
+from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
 from controller.reports.groups import Group, baseline_of, grouped, matches
 from controller.stats.bootstrap import Ratio, Spread, ratio_of_medians, spread
@@ -65,8 +66,8 @@ def summarise(
     return sorted(lines, key=lambda line: (line.workload, -_rank(line)))
 
 
-def varying_knobs(lines: Sequence[CellLine]) -> list[str]:
-    """Return the knobs that differ between lines, in order."""
+def varying_knobs(lines: Sequence[CellLine | Cell]) -> list[str]:
+    """Return the knobs that differ between lines or cells, in order."""
     names = dict.fromkeys(name for line in lines for name in line.knobs)
     return [n for n in names if len({line.knobs.get(n) for line in lines}) > 1]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
+from controller.contracts.spelling import did_you_mean
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import candidate_of, program_of
@@ -157,12 +157,10 @@ def _require(
 ) -> None:
     if name in (names := sorted(known)):
         return
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {near[0]}? " if near else ""
     raise SweepInvalid(
         f"read {source}",
         f"key {key}: there is no {noun or key.split('.')[0].rstrip('s')} {name!r}",
-        f"{hint}Known: {', '.join(names) or 'none'}.",
+        f"{did_you_mean(name, names)}Known: {', '.join(names) or 'none'}.",
     )
 
 

@@ -106,12 +106,17 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
             workload=workload.on_device,
             quality_target=workload.quality_target,
         )
-    fitting = [s.name for s in catalog.stacks.values() if _fits(workload, s)]
+    fitting = stacks_that_run(workload, catalog)
     raise SweepInvalid(
         f"read {source}",
         f"key stack: workload {cell.workload} does not run on stack {cell.stack}",
         f"Stacks that run it: {', '.join(fitting) or 'none'}.",
     )
+
+
+def stacks_that_run(workload: WorkloadManifest, catalog: Catalog) -> list[str]:
+    """Return the names of the stacks that a workload can run on."""
+    return [stack.name for stack in catalog.stacks.values() if _fits(workload, stack)]
 
 
 def _fits(workload: WorkloadManifest, stack: StackManifest) -> bool:

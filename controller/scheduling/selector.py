@@ -74,36 +74,47 @@ class _Everything:
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class Comparison:
+    """A clause such as `cores >= 8`."""
+
     name: str
     operator: str
     value: Scalar
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.operator} {shown(self.value)}"
+
     def objection(self, device: Device) -> str | None:
-        clause = f"{self.name} {self.operator} {_shown(self.value)}"
+        """See Selector."""
         seen = device.attribute(self.name)
         if seen is None:
-            return f"{clause} (it has no {self.name})"
+            return f"{self} (it has no {self.name})"
         if isinstance(seen, tuple):
-            return f"{clause} (it has several, to be asked by `has`: {_shown(seen)})"
+            return f"{self} (it has several, to be asked by `has`: {shown(seen)})"
         if _comparable(seen, self.value):
             if _OPERATORS[self.operator](seen, self.value):
                 return None
         elif self.operator == "!=":
             return None
-        return f"{clause} (it has {_shown(seen)})"
+        return f"{self} (it has {shown(seen)})"
 
 
 @dataclass(frozen=True, slots=True)
-class _Membership:
+class Membership:
+    """A clause such as `isa has amx_bf16`."""
+
     name: str
     value: Scalar
 
+    def __str__(self) -> str:
+        return f"{self.name} has {shown(self.value)}"
+
     def objection(self, device: Device) -> str | None:
+        """See Selector."""
         seen = device.attribute(self.name)
         if isinstance(seen, tuple) and self.value in seen:
             return None
-        return f"{self.name} has {_shown(self.value)} (it has {_shown(seen)})"
+        return f"{self} (it has {shown(seen)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +154,10 @@ class _Build(Transformer[Token, Selector]):
 
     def comparison(self, items: list[Token | Scalar]) -> Selector:
         name, symbol, value = items
-        return _Comparison(str(name), str(symbol), value)
+        return Comparison(str(name), str(symbol), value)
 
     def membership(self, items: list[Token | Scalar]) -> Selector:
-        return _Membership(str(items[0]), items[1])
+        return Membership(str(items[0]), items[1])
 
     def both(self, parts: list[Selector]) -> Selector:
         return _Both(tuple(parts))
@@ -181,7 +192,8 @@ def _comparable(seen: Fact, value: Scalar) -> bool:
     return same or texts
 
 
-def _shown(value: Fact | None) -> str:
+def shown(value: Fact | None) -> str:
+    """Return a value as a selector has it."""
     if isinstance(value, tuple):
         return " ".join(value)
     if isinstance(value, float) and value.is_integer():
@@ -213,6 +225,15 @@ def parse_selector(text: str) -> Selector:
             "Label the devices, and select by the label.",
         )
     return _Build(text).transform(tree)
+
+
+def clauses_of(text: str) -> list[Comparison | Membership]:
+    """Return a selector's clauses but `any`, in order; raises SelectorInvalid."""
+    parse_selector(text)
+    found = _parser().parse(text).find_pred(lambda part: part.data in ("comparison", "membership"))
+    build = _Build(text)
+    clauses = [build.transform(part) for part in sorted(found, key=lambda p: p.meta.start_pos)]
+    return [clause for clause in clauses if isinstance(clause, Comparison | Membership)]
 
 
 def _invalid(text: str, seen: str, remedy: str = _EXAMPLE) -> SelectorInvalid:

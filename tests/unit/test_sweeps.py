@@ -15,7 +15,7 @@ from controller.scheduling.expansion import cells_of
 from kernels.bench.registry import operators
 
 ROOT = Path(__file__).parents[2]
-SWEEPS = [*ROOT.glob("sweeps/*.yaml"), ROOT / "controller/cli/demo_sweep.yaml"]
+SWEEPS = [*ROOT.glob("sweeps/*.yaml"), *ROOT.glob("controller/cli/*_sweep.yaml")]
 
 
 @pytest.mark.parametrize("path", SWEEPS, ids=lambda path: path.name)

@@ -85,6 +85,15 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--label", "größe=1"), "cannot use --label 'größe=1': it is not KEY=VALUE"),
         (("up", "--label", "rack=b2\n"), r"cannot use --label 'rack=b2\n': it is not KEY=VALUE"),
         (("agent", "start", "--label", "rack\n=b2"), "it is not KEY=VALUE"),
+        *(
+            (command, "cores is a fact of devices, which no label may hide. Give the label another")
+            for command in (
+                ("up", "--label", "cores=64"),
+                ("agent", "start", "--label", "cores=64"),
+                ("device", "label", "x", "rack=b2", "cores=64"),
+            )
+        ),
+        (("up", "--label", "kind=android"), "kind is a field of devices, which no label may hide"),
         (("up", "--label", f"rack={'b' * 201}"), "it is not KEY=VALUE"),
         (
             ("up", "--autoscaling-config", "absent"),

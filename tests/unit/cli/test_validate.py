@@ -9,7 +9,7 @@ import pytest
 from controller.contracts.device import RegisteredDevice
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
-from tests.support.command_line import benchfarm
+from tests.support.command_line import benchfarm, printed_by
 
 SWEEP = b"""
 name: any
@@ -50,3 +50,77 @@ def test_devices_of_a_farm_elsewhere_are_not_asked_for(
     monkeypatch.setenv("BENCHFARM_URL", "http://127.0.0.1:9")
     done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=SWEEP)
     assert (done.returncode, NAMED in done.stdout) == (0, False)
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_clause_that_no_known_device_matches_is_a_warning(
+    form: tuple[str, ...], tmp_path: Path
+) -> None:
+    known(tmp_path, "arm64-v8a")
+    done = benchfarm(tmp_path, "sweep", "validate", "-", *form, stdin=SWEEP + b"devices: coress>1")
+    warning = b"benchfarm: key devices: no known device has coress. Did you mean cores?\n"
+    assert (done.returncode, done.stderr) == (0, warning)
+
+
+def cells_shown(home: Path, text: str) -> list[str]:
+    """Return the lines of `sweep validate` above the count of cells, without the table's frame."""
+    file = home / "s.yaml"
+    file.write_text(text)
+    printed = printed_by(home, "sweep", "validate", str(file))
+    lines = [" ".join(line.strip("│┃").split()) for line in printed.splitlines()]
+    return [line for line in lines if line[:1] not in ("┏", "┡", "└")][:-1]
+
+
+HEAD = "name: x\nworkload: resnet50\nscenario: training\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shared", "columns", "rows"),
+    [
+        (
+            f"{HEAD}stack: torch\nknobs: {{steps: 4}}",
+            "workload resnet50, stack torch, scenario training, devices any, steps=4",
+            [],
+            [""],
+        ),
+        (
+            f"{HEAD}stack: torch\nknobs: {{steps: 10, batch_size: [2, 4]}}",
+            "workload resnet50, stack torch, scenario training, devices any",
+            ["knobs"],
+            ["batch_size=2", "batch_size=4"],
+        ),
+        (
+            f"{HEAD}stack: [torch, ipex]\nknobs: {{fused_optimizer: [true, false]}}",
+            "workload resnet50, scenario training, devices any",
+            ["stack", "knobs"],
+            [
+                "torch │ fused_optimizer=true",
+                "torch │ fused_optimizer=false",
+                "ipex │ fused_optimizer=true ipex_frozen_bn=false ipex_optimize=true",
+                "ipex │ fused_optimizer=false ipex_frozen_bn=false ipex_optimize=true",
+            ],
+        ),
+        (
+            f"{HEAD}stack: torch\ndevices: [any, cores >= 2]",
+            "workload resnet50, stack torch, scenario training",
+            ["devices"],
+            ["any", "cores >= 2"],
+        ),
+        (
+            f"{HEAD}paired: {{a: torch, b: ['torch:precision=bf16', ipex]}}",
+            "workload resnet50, scenario training, devices any",
+            ["stack", "compared with"],
+            [
+                "torch:precision=fp32 │ torch:precision=bf16",
+                "torch │ ipex:ipex_frozen_bn=false,ipex_optimize=true",
+            ],
+        ),
+    ],
+)
+def test_only_what_differs_has_a_column(
+    text: str, shared: str, columns: list[str], rows: list[str], tmp_path: Path
+) -> None:
+    lines = cells_shown(tmp_path, text)
+    assert lines[0] == f"all cells: {shared}; other knobs have their defaults"
+    assert lines[1] == " ┃ ".join(["cell", *columns])
+    assert [line.partition(" │ ")[2] for line in lines[2:]] == rows
