@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agents.host.strain import PROC, Strain, between, read_strain
+from agents.host.strain import NO_STRAIN, PROC, Strain, between, read_strain
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
@@ -38,7 +38,7 @@ class CpuTimes:
     """CPU time used by all threads of this process."""
     unknown_s: float = 0.0
     """Of elapsed_s: sections whose CPU times are not known, and so are in none of the others."""
-    strain: Strain = Strain()
+    strain: Strain = NO_STRAIN
 
     def since(self, start: CpuTimes) -> CpuTimes:
         """Return the times that have passed since `start`; unknown if a counter went backwards."""

@@ -37,15 +37,17 @@ def objections(timed: CpuTimes, policy: Policy) -> tuple[str, ...]:
     """Return why a run was disturbed by a policy's limits; what is not known is not judged."""
     if (limits := policy.host) is None:
         return ()
+    # Ticks are coarse: beside a short run, one for each core is not known to be a disturbance.
+    tick_s = 0.0 if limits.enforced else 1 / TICKS_PER_S
     return (
-        *_of_the_cores(timed, limits, policy.name),
-        *_of_the_strain(timed.strain, limits, policy.name),
+        *_of_the_cores(timed, limits, policy.name, timed.cores * tick_s),
+        *_of_the_strain(timed.strain, limits, policy.name, tick_s),
     )
 
 
-def _of_the_cores(timed: CpuTimes, limits: HostLimits, name: str) -> Iterator[str]:
-    # Ticks are coarse: beside a short run, one for each core is not known to be a disturbance.
-    unknown_s = 0.0 if limits.enforced else timed.cores / TICKS_PER_S
+def _of_the_cores(
+    timed: CpuTimes, limits: HostLimits, name: str, unknown_s: float
+) -> Iterator[str]:
     others = timed.busy_s - timed.own_s > limits.most_other_cores * timed.known_s + unknown_s
     if (timed.other_cores or 0.0) > limits.most_other_cores and others:
         yield (
@@ -61,9 +63,12 @@ def _of_the_cores(timed: CpuTimes, limits: HostLimits, name: str) -> Iterator[st
         )
 
 
-def _of_the_strain(strain: Strain, limits: HostLimits, name: str) -> Iterator[str]:
-    pressure, most_pressure = strain.memory_pressure, limits.most_memory_pressure
-    if pressure is not None and most_pressure is not None and pressure > most_pressure:
+def _of_the_strain(
+    strain: Strain, limits: HostLimits, name: str, unknown_s: float
+) -> Iterator[str]:
+    pressure, most_pressure = strain.memory_pressure or 0.0, limits.most_memory_pressure or 1.0
+    waited = strain.memory_s > most_pressure * strain.memory_of_s + unknown_s
+    if pressure > most_pressure and waited:
         yield (
             f"processes waited for memory in {pressure:.1%} of the time that was timed; "
             f"policy {name} allows {most_pressure:.0%}"
@@ -73,8 +78,8 @@ def _of_the_strain(strain: Strain, limits: HostLimits, name: str) -> Iterator[st
             f"heat throttled the cores while it was timed ({strain.throttles} events counted); "
             f"policy {name} allows none"
         )
-    drop, most_drop = strain.frequency_drop, limits.most_frequency_drop
-    if drop is not None and most_drop is not None and drop > most_drop:
+    drop, most_drop = strain.frequency_drop or 0.0, limits.most_frequency_drop or 1.0
+    if drop > most_drop:
         yield (
             f"the highest clock frequency of the cores fell by {drop:.1%} while it was timed, from "
             f"{strain.first_khz} to {strain.least_khz} kHz; policy {name} allows {most_drop:.0%}"

@@ -80,6 +80,10 @@ class Strain:
         return round(max(0.0, 1 - self.least_khz / self.first_khz), 4)
 
 
+NO_STRAIN: Final = Strain()
+"""Of no section."""
+
+
 def between(start: Reading, end: Reading) -> Strain:
     """Return the strain of one section from the readings before and after it."""
     elapsed_s, memory_s = end.at_s - start.at_s, 0.0

@@ -51,9 +51,9 @@ from controller.platform.programs import PYTHON, python_module
 RUN: Final = "run"
 """The script in the root of a bundle: `run SPEC.json`."""
 CONTENTS: Final = "BUNDLE.json"
+"""The file in the root of a bundle that lists its contents."""
 WATCH: Final = ("cpu_watch.py", "strain.py")
 """What the runner imports of agents/host."""
-"""The file in the root of a bundle that lists its contents."""
 
 
 class Bundle(Contract):
