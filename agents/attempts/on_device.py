@@ -159,7 +159,7 @@ async def _measure(
     target = Path(spec.artefact_dir) / mode
     await site.remote.pull(logs, target)
     result = with_files(begun(outcome, ready_s), spec.job, mode, target)
-    if on_host:
+    if on_host and mode == "performance":
         result = with_host_use(result, load_policy(str(spec.job.knobs["policy"])), target)
     return await _scored(result, site.ready, target) if mode == "accuracy" else result
 
