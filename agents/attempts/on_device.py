@@ -16,7 +16,13 @@ from pathlib import Path, PurePosixPath
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.inference.content import Content, Ready, score_answers
-from agents.inference.on_device_result import begun, merged, with_facts, with_files
+from agents.inference.on_device_result import (
+    begun,
+    merged,
+    with_facts,
+    with_files,
+    with_host_use,
+)
 from agents.inference.quality import delegated, judged, rules_missed
 from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
@@ -30,7 +36,7 @@ from agents.remotes.remote import (
     RemoteFault,
     failure_of,
 )
-from controller.contracts.device import Device
+from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
 from controller.contracts.mobile import ImageInput, OnDevice
 from controller.contracts.policy import load_policy
@@ -135,7 +141,9 @@ async def _measure(
 ) -> Result:
     """Do one LoadGen run; raises WorkerFault if the runner failed, and RemoteFault."""
     logs = site.folder / mode
-    settings = json.dumps(runner_spec(spec.job, site.ready, site.files, logs, mode)).encode()
+    on_host = spec.device.kind is DeviceKind.CPU_HOST
+    told = runner_spec(spec.job, site.ready, site.files, logs, mode) | {"watch_host": on_host}
+    settings = json.dumps(told).encode()
     path = site.folder / f"{mode}.json"
     await short(site.remote, "sh", "-c", 'cat > "$1"', "sh", str(path), stdin=settings)
     reader = MessageReader(on_progress)
@@ -151,6 +159,8 @@ async def _measure(
     target = Path(spec.artefact_dir) / mode
     await site.remote.pull(logs, target)
     result = with_files(begun(outcome, ready_s), spec.job, mode, target)
+    if on_host and mode == "performance":
+        result = with_host_use(result, load_policy(str(spec.job.knobs["policy"])), target)
     return await _scored(result, site.ready, target) if mode == "accuracy" else result
 
 

@@ -7,20 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from agents.energy.readings import readings_of
 from agents.energy.sampled import energy_of
 from agents.energy.trace import Span
+from agents.host.cpu_watch import CpuTimes
+from agents.host.disturbance import environment_of, objections, validity_of
 from agents.inference.quality import invalid
+from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
 from agents.inference.throttling import charging_began, findings, summary
+from controller.contracts.documents import read_json
 from controller.contracts.policy import Policy, load_policy
-from controller.contracts.result import Environment, Measurement, Result, Validity
+from controller.contracts.result import Environment, Measurement, Result, worst
 from controller.contracts.units import Unit
+from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import Job
 from controller.stats.prediction import predictions
 
 LATENCIES = "latencies_ns.npy"
+_CPU_TIMES = TypeAdapter(CpuTimes)
 
 
 def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = ()) -> Result:
@@ -32,7 +39,7 @@ def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = (
     facts = {"pushed_bytes": pushed_bytes} | ({"requirements_untold": untold} if untold else {})
     reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
     return Result(
-        validity=Validity.INVALID if reasons else Validity.VALID,
+        validity=worst(result.validity for result in results),
         reasons=reasons,
         # The performance run is the first; its peak memory is reported.
         metrics={n: m for result in reversed(results) for n, m in result.metrics.items()},
@@ -97,6 +104,26 @@ def sampled(
     for finding in found:
         result = invalid(result, f"policy {policy.name}: {finding}")
     return result
+
+
+def with_host_use(result: Result, policy: Policy, folder: Path) -> Result:
+    """Add how quiet the server was while LoadGen ran; make the result DISTURBED or INVALID by its
+    policy.
+
+    Without the runner's file, or if it is damaged, that is not known and not judged.
+    """
+    try:
+        timed = read_json(_CPU_TIMES, folder / host_use.FILE)
+    except UNREADABLE:
+        return result
+    disturbed = objections(timed, policy)
+    return result.model_copy(
+        update={
+            "validity": validity_of(result.reasons, disturbed, policy),
+            "reasons": (*result.reasons, *disturbed),
+            "environment": {**result.environment, **environment_of(timed)},
+        }
+    )
 
 
 def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:

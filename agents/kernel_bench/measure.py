@@ -16,8 +16,11 @@ from statistics import median, quantiles
 import torch
 
 from agents.host.cpu import read_cpuinfo
+from agents.host.cpu_watch import CpuWatch
+from agents.host.disturbance import objections, validity_of
 from agents.pairing.interleave import ComparisonState, Plan, interleave
 from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.policy import Policy
 from controller.contracts.units import Unit
 from controller.stats.pairs import times_better
 from kernels.bench.case import Case, Work
@@ -49,15 +52,22 @@ class Identity:
     variant: str
 
 
-def compare(identity: Identity, case: Case, baseline: str, plan: Plan) -> KernelRow:
-    """Compare a case's kernel with one of its baselines; the first run of each is not counted."""
+def compare(
+    identity: Identity, case: Case, baseline: str, plan: Plan, policy: Policy, watch: CpuWatch
+) -> KernelRow:
+    """Compare a case's kernel with one of its baselines; the first run of each is not counted.
+
+    policy: by which all that the watch has timed, this included, is VALID, DISTURBED or INVALID.
+    """
     other = case.baselines[baseline]
     for _ in range(2):
         other()
         case.kernel()
     before = conditions(case.moved_bytes)
-    state = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
-    draw = _draw(state, case.moved_bytes, (before, conditions(case.moved_bytes)))
+    with watch.timing():
+        state = asyncio.run(interleave(TimedWork(other), TimedWork(case.kernel), plan))
+    around = (before, conditions(case.moved_bytes))
+    draw = _draw(state, case.moved_bytes, around, objections(watch.timed, policy), policy)
     memory = extra_memory(case.kernel)
     better = times_better(state.ratio, Unit.SECONDS)
     theirs, mine = _percentiles(state)
@@ -113,8 +123,14 @@ def conditions(moved_bytes: int) -> Conditions:
     )
 
 
-def _draw(state: ComparisonState, moved_bytes: int, around: Sequence[Conditions]) -> KernelDraw:
-    """Return a measurement with the conditions before and after it."""
+def _draw(
+    state: ComparisonState,
+    moved_bytes: int,
+    around: Sequence[Conditions],
+    disturbed: tuple[str, ...],
+    policy: Policy,
+) -> KernelDraw:
+    """Return a measurement with the conditions before and after it, and what disturbed it."""
     steady = state.pairs[state.ratio.warmup_pairs :]
     copy_s = median(s for one in around for s in one.copies_s)
     product_s = median(s for one in around for s in one.products_s)
@@ -124,6 +140,8 @@ def _draw(state: ComparisonState, moved_bytes: int, around: Sequence[Conditions]
         ratio=times_better(state.ratio, Unit.SECONDS).value,
         copy_gbps=moved_bytes / copy_s / 1e9,
         matmul_gflops=2 * PRODUCT**3 / product_s / 1e9,
+        validity=validity_of((), disturbed, policy),
+        reasons=disturbed,
     )
 
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 
 import torch
 
+from agents.host.cpu_watch import CpuWatch
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import compiler
 from controller.contracts.kernels import KernelBench, KernelCheck, KernelRow
+from controller.contracts.policy import load_policy
 from controller.platform.helper_main import Replies, serve
 from kernels.bench.case import COMPILED, Case
 from kernels.bench.registry import operators
@@ -34,12 +36,13 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
     """Yield the checks or measurements."""
     plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
+    policy = load_policy(wanted.policy)
     for identity, case in cases(wanted):
         if wanted.verb == "check":
             yield check(identity, case)
         else:
             for baseline in measurable(case):
-                yield compare(identity, case, baseline, plan)
+                yield compare(identity, case, baseline, plan, policy, CpuWatch())
 
 
 def measurable(case: Case) -> list[str]:

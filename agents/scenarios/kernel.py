@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.disturbance import CpuWatch, environment_of, validity_of
+from agents.host.disturbance import objections as disturbances
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import require_compiler
 from controller.contracts.base import Scalar
 from controller.contracts.kernels import KernelRow
-from controller.contracts.result import Measurement, Result, Validity
+from controller.contracts.policy import load_policy
+from controller.contracts.result import Measurement, Result
 from controller.contracts.units import Unit
 from controller.contracts.wire import Progress
 from kernels.bench.case import Case
@@ -26,6 +29,8 @@ def run(
 ) -> Result:
     """Check the operator, then compare it with each baseline; wrong output is INVALID.
 
+    By its policy a disturbed run is DISTURBED or INVALID.
+
     Raises WorkerFault, blame user, without the C++ compiler that a baseline needs.
     """
     plan = Plan(
@@ -36,18 +41,21 @@ def run(
     )
     case = workload.case()
     wanted = _baselines(case, compiled=bool(knobs["compiled_baseline"]))
-    objections = tuple(f"{workload.op}: {objection}" for objection in case.objections())
+    broken = tuple(f"{workload.op}: {objection}" for objection in case.objections())
+    policy, watch = load_policy(str(knobs["policy"])), CpuWatch()
     identity = Identity(workload.op, workload.dtype, workload.in_use.variant)
     rows = []
     for number, baseline in enumerate(wanted, start=1):
-        rows.append(compare(identity, case, baseline, plan))
+        rows.append(compare(identity, case, baseline, plan, policy, watch))
         on_progress(Progress(phase="measuring", done=number, total=len(wanted)))
+    disturbed = disturbances(watch.timed, policy)
     return Result(
-        validity=Validity.INVALID if objections else Validity.VALID,
-        reasons=objections,
+        validity=validity_of(broken, disturbed, policy),
+        reasons=broken + disturbed,
         metrics=metrics_of(rows),
         environment={
             **backend.environment(),
+            **environment_of(watch.timed),
             "kernel_shape": case.shape,
             "copy_gbps": round(rows[0].copy_gbps, 3),
             "matmul_gflops": round(rows[0].matmul_gflops, 3),

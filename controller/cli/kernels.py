@@ -25,7 +25,7 @@ from controller.contracts.kernels import (
 )
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
-from controller.reports.kernel_rows import kernel_table, with_earlier
+from controller.reports.kernel_rows import disturbances, kernel_table, with_earlier
 from controller.runtime.kernels import run_kernels
 
 app = typer.Typer(no_args_is_help=True)
@@ -96,6 +96,13 @@ def bench(
             help="Add the draws of an earlier `--json` output; may be repeated.",
         ),
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Run conditions: ci says what disturbed a measurement, lab makes it INVALID. "
+            "[default: that of the knob policy]"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Time each operator against its baselines.
@@ -104,7 +111,7 @@ def bench(
     Times include forward and backward; both sides have the same threads and malloc.
     """
     before = [row for path in earlier or () for row in _earlier(path)]
-    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit)
+    wanted = _wanted("bench", op, dtype, variant or BEST_VARIANT, width, time_limit, policy)
     draw = wanted.model_copy(update={"time_limit_s": wanted.time_limit_s / draws})
     found = [row for _ in range(draws) for row in run_kernels(draw) if isinstance(row, KernelRow)]
     rows, unlike = with_earlier(found, before)
@@ -115,6 +122,8 @@ def bench(
         show_json(rows)
         return
     show_table(kernel_table(rows))
+    for line in disturbances(rows):
+        say(line)
 
 
 def _earlier(path: Path) -> list[KernelRow]:
@@ -174,15 +183,17 @@ def _wanted(
     variant: str | None = None,
     width: float | None = None,
     time_limit_s: float | None = None,
+    policy: str | None = None,
 ) -> KernelBench:
     """Return what is asked for; raises UserError for names that don't exist.
 
-    width, time_limit_s: those of the scenario's knobs if they aren't given.
+    width, time_limit_s, policy: those of the scenario's knobs if they aren't given.
     """
     catalog = load_catalog()
     knobs, stopping = (m.knobs for m in (catalog.workloads["kernels"], catalog.scenarios["kernel"]))
-    for name, value in (("op", op), ("dtype", dtype), ("variant", variant)):
-        allowed = knobs[name].choices or ()
+    named = {"op": op, "dtype": dtype, "variant": variant, "policy": policy}
+    for name, value in named.items():
+        allowed = {**knobs, **stopping}[name].choices or ()
         if value is not None and value not in allowed:
             remedy = f"Known: {', '.join(map(str, allowed))}."
             raise UserError(f"{verb} kernels", f"there is no {name} {value!r}", remedy)
@@ -193,4 +204,5 @@ def _wanted(
         variants=(variant,) if variant else (),
         width=float(width or stopping["kernel_width"].default),
         time_limit_s=float(time_limit_s or stopping["kernel_time_limit"].default),
+        policy=str(policy or stopping["policy"].default),
     )

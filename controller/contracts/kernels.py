@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from controller.contracts.base import Contract
+from controller.contracts.result import Validity
 
 BEST_VARIANT = "best"
 """Stands for the best variant that the host's CPU can run."""
@@ -26,6 +27,8 @@ class KernelBench(Contract):
     """See `benchfarm compare --width`."""
     time_limit_s: float = Field(gt=0)
     """Of one draw of one comparison."""
+    policy: str
+    """Name of the policy that says when a draw was disturbed."""
 
 
 class KernelOperator(Contract):
@@ -57,6 +60,10 @@ class KernelDraw(Contract):
     matmul_gflops: float
     """10⁹ operations a second of a square fp32 product: what code limited by arithmetic depends
     on."""
+    validity: Validity
+    """Whether the machine was quiet by its policy; INVALID where the policy enforces that."""
+    reasons: tuple[str, ...]
+    """Why it is not VALID."""
 
 
 class KernelRow(Contract):

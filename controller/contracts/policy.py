@@ -16,27 +16,34 @@ from controller.contracts.documents import load_yaml, read_limited
 
 FOLDER: Final = Path(__file__).parents[2] / "agents" / "manifests" / "policies"
 Status = Literal["NONE", "LIGHT", "MODERATE", "SEVERE", "CRITICAL", "EMERGENCY", "SHUTDOWN"]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Throttled(Contract):
     """From where on a phone counts as slowed down by heat."""
 
     thermal_status: Status
-    frequency_share: Annotated[float, Field(gt=0, le=1)]
+    frequency_share: Share
     """Of the highest frequency a core may take, against what it might at the run's start."""
     latency_drift: PositiveFloat
     """By how much latencies lie above those of the run's start, to its end."""
 
 
 class HostLimits(Contract):
-    """How much a server's other users may disturb what is timed there."""
+    """How much may disturb what is timed on a server; what is None is recorded and not judged."""
 
     enforced: bool
     """Whether a result beyond them is INVALID; else it is DISTURBED."""
     most_other_cores: PositiveFloat
     """Cores that others keep busy, however many there are."""
-    most_steal_share: Annotated[float, Field(gt=0, le=1)]
+    most_steal_share: Share
     """Of the cores' time, taken by the hypervisor."""
+    most_memory_pressure: Share | None = None
+    """Of the time, in which some task waits for memory."""
+    most_frequency_drop: Share | None = None
+    """Of the highest clock frequency of the cores, against that of the beginning."""
+    may_throttle: bool = True
+    """Whether the cores may be throttled by heat."""
 
 
 class Policy(Contract):

@@ -10,6 +10,7 @@ from statistics import median
 from rich.table import Table
 
 from controller.contracts.kernels import KernelDraw, KernelRow
+from controller.contracts.result import Validity, worst
 from controller.stats.pairs import sessions_interval
 
 _MEDIANS = (
@@ -31,7 +32,7 @@ _SAME = (
 """What two measurements agree in that are draws of one row."""
 _HEADINGS = (
     *("operator", "shape", "variant", "baseline", "speed-up", "ms p20/p50/p80"),
-    *("GB/s", "of copy", "copy GB/s", "matmul GFLOP/s", "memory", "measured (UTC)"),
+    *("GB/s", "of copy", "copy GB/s", "matmul GFLOP/s", "memory", "measured (UTC)", "validity"),
 )
 
 
@@ -105,6 +106,7 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
             _range([draw.matmul_gflops for draw in row.draws]),
             f"{row.memory_share:.2f}×",
             _when(row.draws),
+            validity_said(row),
         )
     return table
 
@@ -119,6 +121,25 @@ def speed_up(row: KernelRow) -> str:
     if len(ratios) == 1:
         return said
     return f"{said}, {len(ratios)} draws: {min(ratios):.1f}× to {max(ratios):.1f}×"
+
+
+def validity_said(row: KernelRow) -> str:
+    """Return the worst validity of a row's draws, and of how many draws it is."""
+    found = [draw.validity for draw in row.draws]
+    of = worst(found)
+    several = of is not Validity.VALID and len(found) > 1
+    return f"{of}, {found.count(of)} of {len(found)} draws" if several else str(of)
+
+
+def disturbances(rows: Iterable[KernelRow]) -> list[str]:
+    """Return a line for each draw that is not VALID, with the reasons."""
+    return [
+        f"{row.op} {row.dtype} {row.variant}, {row.baseline}, {draw.measured_at:%m-%d %H:%M}: "
+        f"{draw.validity}: {'; '.join(draw.reasons)}"
+        for row in rows
+        for draw in row.draws
+        if draw.validity is not Validity.VALID
+    ]
 
 
 def _range(values: Sequence[float]) -> str:

@@ -17,14 +17,17 @@ import pytest
 from agents.inference.bundle.build import Bundle, build_bundle
 from agents.inference.bundle.files import content_sha256
 from agents.inference.bundle.recipe import BundleUnbuildable, load_recipe
+from agents.inference.on_device_result import with_host_use
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
 from controller.contracts.mobile import Top1
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Failure, Result, Validity
 from controller.contracts.wire import MESSAGE, Progress, StepBatch
 from models.mobile.classifier import shapes
 from models.mobile.metrics import read_answers, score
 from models.mobile.samples import write_samples
+from tests.support.validity import MET_RULES
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.integration
@@ -143,13 +146,21 @@ def test_single_stream_in_a_bare_environment(unpacked: Path, dataset: Path, tmp_
 
 @pytest.mark.parametrize("delegate", ["xnnpack", "none"])
 def test_offline(unpacked: Path, dataset: Path, tmp_path: Path, delegate: str) -> None:
-    result = _result(unpacked, _spec(tmp_path, dataset, scenario="offline", delegate=delegate))
+    told = {"scenario": "offline", "delegate": delegate, "watch_host": True}
+    result = _result(unpacked, _spec(tmp_path, dataset, **told))
     assert result.environment["delegate"] == delegate
     said = _summary(result)
     assert (result.validity, said["Result is"]) == (Validity.VALID, "VALID")
     # LoadGen prints six significant digits in both places.
     assert result.metrics["throughput"].value == float(said["Samples per second"])
     assert result.environment["samples"] == int(said["samples_per_query"]) == 64
+    watched = with_host_use(result, load_policy("ci"), Path(result.artefacts["host_use"]).parent)
+    assert watched.validity in MET_RULES
+    timed_s, own_cores = (watched.environment[f"timed_{name}"] for name in ("s", "own_cores"))
+    assert isinstance(timed_s, float)
+    assert isinstance(own_cores, float)
+    assert result.metrics["duration"].value <= timed_s + 1e-3  # it is rounded
+    assert own_cores > 0
 
 
 def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) -> None:

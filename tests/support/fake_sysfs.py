@@ -32,7 +32,7 @@ def sampled(
         assert process.stdout
         told += _round(process.stdout)
         for at_s in moments:
-            _change(folder, {"uptime": f"{UPTIME_S + at_s:.2f} 1", **tree(at_s)})
+            write_files(folder, {"uptime": f"{UPTIME_S + at_s:.2f} 1", **tree(at_s)})
             process.stdin.write(b"go\n")
             process.stdin.flush()
             told += _round(process.stdout)
@@ -46,7 +46,8 @@ def _round(stdout: IO[bytes]) -> Iterator[str]:
         yield line.decode(errors="replace")
 
 
-def _change(folder: Path, files: Files) -> None:
+def write_files(folder: Path, files: Files) -> None:
+    """Write files of a fake tree, each with one line break at its end."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

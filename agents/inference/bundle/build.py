@@ -52,6 +52,8 @@ RUN: Final = "run"
 """The script in the root of a bundle: `run SPEC.json`."""
 CONTENTS: Final = "BUNDLE.json"
 """The file in the root of a bundle that lists its contents."""
+WATCH: Final = ("cpu_watch.py", "strain.py")
+"""What the runner imports of agents/host."""
 
 
 class Bundle(Contract):
@@ -113,7 +115,7 @@ def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> Non
         _unpack_wheel(wheel, bundle / "packages", recipe.leave_out.wheels)
     sources = _add_compiled(recipe, packages, bundle / "packages", scratch / "compiling")
     for name, content in runner_sources().items():
-        write(bundle / "app/agents/inference/runner" / name, content)
+        write(bundle / "app" / name, content)
     script = (FOLDER / "run.sh").read_text()
     script = script.replace("@LOADER@", recipe.loader).replace("@PYTHON@", recipe.python)
     write(bundle / RUN, script.encode(), EXECUTABLE)
@@ -128,9 +130,11 @@ def assemble(recipe: Recipe, packages: Path, bundle: Path, scratch: Path) -> Non
 
 
 def runner_sources() -> dict[str, bytes]:
-    """Return the runner's files by name."""
-    folder = Path(next(iter(agents.inference.runner.__path__)))
-    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+    """Return the files of the runner and what it imports, by their paths as modules."""
+    root = Path(next(iter(agents.inference.runner.__path__))).parents[2]
+    runner = sorted((root / "agents/inference/runner").glob("*.py"))
+    files = (*runner, *(root / "agents/host" / name for name in WATCH))
+    return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def _add_compiled(recipe: Recipe, packages: Path, folder: Path, scratch: Path) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from agents.inference.runner import logs
+from agents.inference.runner import host_use, logs
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault, spec_invalid, storage_fault
 from agents.inference.runner.messages import MessageWriter, told_every_second
@@ -70,7 +70,8 @@ def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
     threads_used = used.threads_since()
     session = Session(model, dataset, spec)
     total = expected_samples(spec, len(dataset), warmth.fastest_s)
-    with sampling(folder, period_s) as sampler:
+    watched = host_use.host_watched(folder, wanted=spec.watch_host and spec.mode == "performance")
+    with sampling(folder, period_s) as sampler, watched:
         _measure(session, total, warmth, spec, messages)
     np.save(folder / LATENCIES, np.frombuffer(session.latencies_ns, dtype=np.int64))
     log = logs.DetailLog.parse(logs.read(folder, logs.DETAIL))
@@ -198,6 +199,8 @@ def _artefacts(spec: RunSpec, folder: Path) -> Mapping[str, str]:
         files["loadgen_accuracy"] = logs.ACCURACY
     elif spec.sampling_s:
         files["conditions"] = FILE
+    if spec.watch_host and spec.mode == "performance":
+        files["host_use"] = host_use.FILE
     return {name: str(folder / file) for name, file in files.items()}
 
 

@@ -85,6 +85,8 @@ class RunSpec:
     """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
     rest_s: float = 0.0
     """Seconds of sampled rest before the model is loaded, in performance mode."""
+    watch_host: bool = False
+    """Record the use of the cores and the machine's strain in performance mode; for servers."""
     die_with_stdin: bool = False
     """End when standard input closes, since then whoever started the run is gone."""
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -12,12 +14,14 @@ import pytest
 from agents.attempts import on_device
 from agents.attempts.on_device import LoadGenRunner, modes_of, runner_spec
 from agents.attempts.phone import still_fits
+from agents.host.cpu_watch import CpuTimes
 from agents.inference.bundle import from_source
 from agents.inference.bundle.requirements import Requirements
 from agents.inference.content import Content, Ready, Runtime
 from agents.inference.on_device_result import LATENCIES, merged
 from agents.inference.quality import delegated, in_room_of, judged, rules_missed
 from agents.inference.run_length import OFFLINE, run_length
+from agents.inference.runner import host_use
 from agents.inference.runner.spec import RunSpec
 from agents.phones.conditions import battery_facts, environment_of, thermal_facts
 from agents.remotes.remote import (
@@ -31,7 +35,7 @@ from agents.remotes.remote import (
 )
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import DeviceKind
+from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.mobile import OnDevice, RunLengths
@@ -209,6 +213,40 @@ async def outcome_on(phone: FakePhone, spec: WorkerSpec) -> Outcome:
     folder = Path(spec.artefact_dir)
     runner = LoadGenRunner(lambda _: phone, Content(folder / "content", folder / "bundles"))
     return await runner.run(spec, lambda _: None)
+
+
+class LoudHost(FakePhone):
+    """Others kept one of two cores busy while it measured."""
+
+    async def pull(self, source: PurePosixPath, target: Path) -> None:
+        await super().pull(source, target)
+        loud = CpuTimes(10.0, 2, busy_s=15.0, own_s=5.0)
+        (target / host_use.FILE).write_text(json.dumps(asdict(loud)))
+
+
+@pytest.mark.parametrize(
+    ("device", "policy", "validity"),
+    [
+        (builders.cpu(), "ci", Validity.DISTURBED),
+        (builders.cpu(), "lab", Validity.INVALID),
+        (builders.phone(), "ci", Validity.VALID),
+        (builders.phone(), "lab", Validity.VALID),
+    ],
+)
+async def test_a_server_that_is_not_quiet_is_told_and_a_phone_is_not_asked(
+    spec: WorkerSpec, device: Device, policy: str, validity: Validity
+) -> None:
+    knobs = {**spec.job.knobs, "policy": policy, "delegate": "auto"}
+    job = spec.job.model_copy(update={"knobs": knobs})
+    remote = LoudHost()
+    outcome = await outcome_on(remote, spec.model_copy(update={"device": device, "job": job}))
+    assert isinstance(outcome, Result), outcome
+    assert outcome.validity is validity
+    loud = [reason for reason in outcome.reasons if "kept 1.00 of 2 cores busy" in reason]
+    assert len(loud) == (validity is not Validity.VALID)
+    missed = outcome.environment["run_rules_missed"]
+    assert isinstance(missed, tuple)
+    assert (str(validity) in missed) == (validity is not Validity.VALID)
 
 
 async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) -> None:

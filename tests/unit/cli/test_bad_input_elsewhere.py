@@ -27,7 +27,13 @@ from models.mobile.store import Store
 
 COMPLAINT = HelperReply(error=ErrorPayload.of(UserError("try it", "no", "Do else."))).line().strip()
 CHECK = KernelBench(
-    verb="check", operators=("nms",), dtypes=(), variants=(), width=0.05, time_limit_s=1.0
+    verb="check",
+    operators=("nms",),
+    dtypes=(),
+    variants=(),
+    width=0.05,
+    time_limit_s=1.0,
+    policy="ci",
 )
 
 

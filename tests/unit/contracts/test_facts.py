@@ -169,7 +169,7 @@ SAMPLED = {
     [
         (host_facts(), 10),
         (host_conditions.environment_of(*[host_conditions.read_conditions()] * 2), 7),
-        (disturbance.environment_of(disturbance.CpuTimes()), 3),
+        (disturbance.environment_of(disturbance.CpuTimes()), 8),
         (environment_of(PHONE, PHONE), 26),
         (summary([Reading(1.0, SAMPLED)]), 5),
         (device_of(PROPERTIES, "0-7", "MemTotal: 8 kB\n", shell_v2=True).facts, 12),

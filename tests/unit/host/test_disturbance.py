@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from agents.host.disturbance import (
-    CpuTimes,
-    CpuWatch,
-    cpu_ticks,
-    environment_of,
-    objections,
-    validity_of,
-)
+from agents.host.cpu_watch import CpuTimes, CpuWatch, cpu_ticks, read_cpu_times
+from agents.host.disturbance import environment_of, objections, validity_of
+from agents.host.strain import Strain
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Validity
 
@@ -24,9 +22,12 @@ intr 1 2 3
 """
 
 
-def timed(other_s: float = 0.0, steal_s: float = 0.0) -> CpuTimes:
+UNSTRAINED = Strain(memory_of_s=10.0)
+
+
+def timed(other_s: float = 0.0, steal_s: float = 0.0, strain: Strain = UNSTRAINED) -> CpuTimes:
     """Return ten seconds on two cores, of which this process used fifteen CPU seconds."""
-    return CpuTimes(10.0, 2, busy_s=15.0 + other_s, steal_s=steal_s, own_s=15.0)
+    return CpuTimes(10.0, 2, busy_s=15.0 + other_s, steal_s=steal_s, own_s=15.0, strain=strain)
 
 
 def test_ticks_of_the_cores_that_are_asked_for() -> None:
@@ -66,35 +67,55 @@ def test_beyond_them_the_reason_has_the_figures() -> None:
     assert len(objections(timed(2.5, 0.8), load_policy("lab"))) == 2
 
 
-@pytest.mark.parametrize("spent", [{"busy_s": 0.02}, {"steal_s": 0.02}])
+@pytest.mark.parametrize(
+    "short",
+    [
+        CpuTimes(elapsed_s=0.001, cores=2, busy_s=0.02),
+        CpuTimes(elapsed_s=0.001, cores=2, steal_s=0.02),
+        CpuTimes(elapsed_s=0.001, cores=2, strain=Strain(0.001, 0.001)),
+    ],
+)
 def test_a_tick_of_each_core_beside_a_short_run_disturbs_only_where_it_is_enforced(
-    spent: dict[str, float],
+    short: CpuTimes,
 ) -> None:
-    short = CpuTimes(elapsed_s=0.001, cores=2, **spent)
     assert objections(short, load_policy("ci")) == ()
     assert len(objections(short, load_policy("lab"))) == 1
 
 
 QUIET, LIGHT, ONE_CORE, STOLEN = timed(), timed(4.9), timed(10.0), timed(steal_s=2.1)
+SWAPPED, THRASHED = (timed(strain=Strain(waited_s, 10.0)) for waited_s in (0.2, 1.1))
+HOT = timed(strain=Strain(throttles=3))
+SLOWED, HALVED = (
+    timed(strain=Strain(first_khz=3_000_000, least_khz=khz)) for khz in (2_600_000, 1_500_000)
+)
+UNKNOWN = CpuTimes(10.0, 2, unknown_s=10.0)
 
 
 @pytest.mark.parametrize(
-    ("machine", "policy", "validity"),
+    ("machine", "reason", "ci", "lab"),
     [
-        (QUIET, "ci", Validity.VALID),
-        (QUIET, "lab", Validity.VALID),
-        (LIGHT, "ci", Validity.VALID),
-        (LIGHT, "lab", Validity.INVALID),
-        (ONE_CORE, "ci", Validity.DISTURBED),
-        (ONE_CORE, "lab", Validity.INVALID),
-        (STOLEN, "ci", Validity.DISTURBED),
-        (STOLEN, "lab", Validity.INVALID),
-        (STOLEN, "mlperf", Validity.VALID),  # asks nothing of a server
+        (QUIET, "", Validity.VALID, Validity.VALID),
+        (UNKNOWN, "", Validity.VALID, Validity.VALID),
+        (LIGHT, "other processes kept 0.49 of 2 cores", Validity.VALID, Validity.INVALID),
+        (ONE_CORE, "other processes kept 1.00 of 2", Validity.DISTURBED, Validity.INVALID),
+        (STOLEN, "the hypervisor took 10.5% of", Validity.DISTURBED, Validity.INVALID),
+        (SWAPPED, "processes waited for memory in 2.0% of", Validity.VALID, Validity.INVALID),
+        (THRASHED, "waited for memory in 11.0% of", Validity.DISTURBED, Validity.INVALID),
+        (HOT, "heat throttled the cores while it was timed (3 ", Validity.VALID, Validity.INVALID),
+        (SLOWED, "frequency of the cores fell by 13.3% ", Validity.VALID, Validity.INVALID),
+        (HALVED, "from 3000000 to 1500000 kHz", Validity.DISTURBED, Validity.INVALID),
     ],
 )
-def test_what_a_run_is_called(machine: CpuTimes, policy: str, validity: Validity) -> None:
+@pytest.mark.parametrize("policy", ["ci", "lab", "mlperf"])
+def test_what_a_run_is_called(
+    machine: CpuTimes, reason: str, ci: Validity, lab: Validity, policy: str
+) -> None:
     limits = load_policy(policy)
     found = objections(machine, limits)
+    # Policy mlperf asks nothing of a server.
+    validity = {"ci": ci, "lab": lab, "mlperf": Validity.VALID}[policy]
+    assert all(reason in one and f"policy {policy} allows" in one for one in found)
+    assert len(found) <= 1
     assert validity_of((), found, limits) is validity
     assert validity_of(("its loss is nan",), found, limits) is Validity.INVALID
     assert bool(found) == (validity is not Validity.VALID)
@@ -107,7 +128,21 @@ def test_under_ci_the_figures_and_the_limit_are_said_and_recorded() -> None:
     assert other.endswith("policy ci allows 0.5")
     assert steal.endswith("policy ci allows 10%")
     facts = environment_of(disturbed)
-    assert facts == {"timed_s": 10.0, "timed_other_cores": 0.9, "timed_steal_share": 0.45}
+    assert facts == {
+        "timed_s": 10.0,
+        "timed_own_cores": 1.5,
+        "timed_other_cores": 0.9,
+        "timed_steal_share": 0.45,
+        "timed_memory_pressure": 0.0,
+        "timed_throttles": None,
+        "timed_frequency_drop": None,
+        "timed_hottest_celsius": None,
+    }
+
+
+def test_of_what_is_not_known_no_figure_is_given() -> None:
+    known = {name for name, value in environment_of(UNKNOWN).items() if value is not None}
+    assert known == {"timed_s"}
 
 
 def test_a_watch_counts_this_process_as_own() -> None:
@@ -120,3 +155,39 @@ def test_a_watch_counts_this_process_as_own() -> None:
         sum(range(10**6))
     assert watch.timed.own_s > first.own_s
     assert watch.timed.cores == first.cores > 0
+
+
+@pytest.mark.parametrize(
+    "stat",
+    [
+        "",
+        "cpu  1 2\n",
+        "\0\xff\n\n",
+        "cpu{core} 1 2 3\n",
+        "cpu{core} a b c d e f g h i j\n",
+        None,
+    ],
+)
+def test_without_a_readable_stat_the_use_of_the_cores_is_not_known(
+    stat: str | None, tmp_path: Path
+) -> None:
+    core = min(os.sched_getaffinity(0))
+    path = tmp_path / "stat"
+    if stat is not None:
+        path.write_text(stat.format(core=core))
+    start = read_cpu_times(path)
+    found = read_cpu_times(path).since(start)
+    assert found.unknown_s == found.elapsed_s > 0
+    assert (found.other_cores, found.own_cores, found.steal_share) == (None, None, None)
+
+
+@pytest.mark.parametrize("end", [{"busy_s": 4.0}, {"steal_s": 0.5}])
+def test_a_counter_that_goes_backwards_hides_nothing_of_other_sections(
+    end: dict[str, float],
+) -> None:
+    start = CpuTimes(0.0, 2, busy_s=5.0, steal_s=1.0)
+    back = CpuTimes(10.0, 2, **({"busy_s": 6.0, "steal_s": 1.0} | end)).since(start)  # type: ignore[arg-type]
+    assert (back.elapsed_s, back.unknown_s, back.other_cores) == (10.0, 10.0, None)
+    both = back.plus(ONE_CORE)
+    assert (both.elapsed_s, both.other_cores, both.own_cores) == (20.0, 1.0, 1.5)
+    assert len(objections(both, load_policy("ci"))) == 1

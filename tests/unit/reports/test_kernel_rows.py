@@ -9,10 +9,17 @@ import pytest
 from rich.console import Console
 
 from controller.contracts.kernels import KernelDraw, KernelRow
-from controller.contracts.result import Measurement
+from controller.contracts.result import Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
-from controller.reports.kernel_rows import combined, kernel_table, speed_up, with_earlier
+from controller.reports.kernel_rows import (
+    combined,
+    disturbances,
+    kernel_table,
+    speed_up,
+    validity_said,
+    with_earlier,
+)
 from controller.reports.summary import summarise
 from controller.reports.tables import summary_table
 from controller.reports.views.sweep import sweep_view
@@ -22,7 +29,11 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def measured(
-    ratio: float, hour: int = 0, copy_gbps: float = 10.0, changes: dict[str, object] | None = None
+    ratio: float,
+    hour: int = 0,
+    copy_gbps: float = 10.0,
+    changes: dict[str, object] | None = None,
+    reasons: tuple[str, ...] = (),
 ) -> KernelRow:
     """Return a row of twelve pairs that agree to 1 %, some hours after noon."""
     ratios = tuple(ratio * (1 + (n % 3 - 1) / 100) for n in range(12))
@@ -32,6 +43,8 @@ def measured(
         ratio=ratio,
         copy_gbps=copy_gbps,
         matmul_gflops=80.0,
+        validity=Validity.DISTURBED if reasons else Validity.VALID,
+        reasons=reasons,
     )
     own: dict[str, object] = {
         "op": "focal",
@@ -118,6 +131,20 @@ def test_earlier_draws_are_added_and_none_counts_twice() -> None:
     (again,), _ = with_earlier([now], [row, before])
     assert again.draws == row.draws
     assert with_earlier([now], []) == ([now], 0)
+
+
+def test_a_row_is_as_valid_as_its_worst_draw_and_each_disturbance_is_told() -> None:
+    quiet, loud = measured(31.0, 0), measured(20.0, 5, reasons=("1.67 of 2 cores",))
+    assert (validity_said(quiet), disturbances([quiet])) == ("VALID", [])
+    assert validity_said(loud) == "DISTURBED"
+    (row,) = combined([quiet, loud])
+    assert validity_said(row) == "DISTURBED, 1 of 2 draws"
+    assert disturbances([row]) == [
+        "focal bf16 avx512, eager, 03-02 17:00: DISTURBED: 1.67 of 2 cores"
+    ]
+    table = StringIO()
+    Console(file=table, width=400).print(kernel_table([row]))
+    assert "DISTURBED, 1 of 2 draws" in table.getvalue()
 
 
 def test_stored_ratios_of_several_runs_are_told_with_their_range() -> None:

@@ -6,11 +6,15 @@ import gc
 from collections.abc import Mapping
 from dataclasses import replace
 from io import StringIO
+from itertools import count
 from pathlib import Path
 
 import pytest
 import torch
 
+from agents.host import cpu_watch
+from agents.host.cpu_watch import CpuTimes
+from agents.host.strain import Reading
 from agents.kernel_bench import __main__ as kernel_bench
 from agents.kernel_bench.measure import extra_memory
 from agents.kernel_bench.worker import measurable
@@ -27,11 +31,13 @@ from kernels.bench.workload import KernelWorkload
 from kernels.library import capabilities
 from tests.support import builders
 from tests.support.cells import CATALOG, run_cell
+from tests.support.validity import MET_RULES
 
 QUICK: Mapping[str, Scalar] = {
     "kernel_width": 0.5,
     "kernel_time_limit": 0.5,
     "compiled_baseline": False,
+    "policy": "ci",
 }
 
 
@@ -46,7 +52,11 @@ async def outcome_of(folder: Path, **knobs: Scalar) -> Outcome:
 async def test_a_cell_stores_how_fast_an_operator_is(tmp_path: Path) -> None:
     outcome = await outcome_of(tmp_path, op="box_match", variant="scalar")
     assert isinstance(outcome, Result), outcome
-    assert (outcome.validity, outcome.reasons) == (Validity.VALID, ())
+    assert outcome.validity in MET_RULES
+    assert bool(outcome.reasons) == (outcome.validity is Validity.DISTURBED)
+    timed_s = outcome.environment["timed_s"]
+    assert isinstance(timed_s, float)
+    assert timed_s > 0
     assert outcome.environment["kernels"] == outcome.environment["kernel_variant"] == "scalar"
     assert outcome.metrics["kernel_time"].value > 0
     assert outcome.metrics["eager_ratio"].value > 0
@@ -77,7 +87,32 @@ def test_wrong_output_is_invalid() -> None:
         lambda _: None,
     )
     assert found.validity is Validity.INVALID
-    assert found.reasons == ("box_match: matches: 3 of 7 differ",)
+    assert found.reasons[0] == "box_match: matches: 3 of 7 differ"
+
+
+@pytest.mark.parametrize("policy", ["ci", "lab"])
+def test_a_disturbed_operator_is_invalid_under_lab_and_disturbed_under_ci(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clocks say that others used a whole core of two."""
+    ticks = count()
+
+    def clocks() -> CpuTimes:
+        now = float(next(ticks))
+        return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, own_s=0.5 * now)
+
+    monkeypatch.setattr(cpu_watch, "read_cpu_times", clocks)
+    monkeypatch.setattr(cpu_watch, "read_strain", Reading)
+    found = kernel.run(
+        KernelWorkload("box_match", "fp32", "best"),
+        Silent(),  # type: ignore[arg-type] # all that the scenario asks of a backend
+        {**QUICK, "policy": policy},
+        lambda _: None,
+    )
+    assert found.validity is (Validity.INVALID if policy == "lab" else Validity.DISTURBED)
+    assert found.environment["timed_other_cores"] == 1.0
+    (reason,) = found.reasons
+    assert reason.startswith("other processes kept 1.00 of 2 cores busy")
 
 
 def test_a_compiled_baseline_without_a_compiler_is_the_users_fault(
@@ -105,7 +140,9 @@ def test_without_a_compiler_the_bench_goes_on_without_what_needs_one(
     monkeypatch.setenv("CXX", "/nonexistent/g++")
     assert measurable(case) == ["eager"]
 
-    wanted = KernelBench(verb="bench", operators=("box_match",), width=0.5, time_limit_s=0.1)
+    wanted = KernelBench(
+        verb="bench", operators=("box_match",), width=0.5, time_limit_s=0.1, policy="ci"
+    )
     monkeypatch.setattr(kernel_bench, "variants_of", lambda _: ())  # starts no worker
     said = StringIO()
     kernel_bench.handle(wanted, Replies(said))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from agents.energy.rapl import EnergyMeter, readable_domains
-from agents.host import disturbance
-from agents.host.disturbance import CpuTimes
+from agents.host import cpu_watch
+from agents.host.cpu_watch import CpuTimes
+from agents.host.strain import Reading
 from agents.scenarios import training
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
@@ -20,6 +21,13 @@ from tests.support.knobs import scenario_knobs
 from tests.support.workloads import Line, Plain
 
 KNOBS = scenario_knobs("training")
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the machine be quiet, whatever else runs on it."""
+    monkeypatch.setattr(cpu_watch, "read_cpu_times", CpuTimes)
+    monkeypatch.setattr(cpu_watch, "read_strain", Reading)
 
 
 def train(workload: Line, warmup: int = 2, steps: int = 3) -> tuple[Result, list[Progress]]:
@@ -223,7 +231,7 @@ def test_a_disturbed_run_is_invalid_under_lab_and_disturbed_under_ci(
         now = float(next(ticks))
         return CpuTimes(elapsed_s=now, cores=2, busy_s=1.5 * now, steal_s=0.0, own_s=0.5 * now)
 
-    monkeypatch.setattr(disturbance, "read_cpu_times", clocks)
+    monkeypatch.setattr(cpu_watch, "read_cpu_times", clocks)
     knobs = scenario_knobs("training", warmup_steps=0, steps=2, policy=policy)
     result = training.run(Line(), Plain(knobs), knobs, lambda _: None)
     assert result.environment["timed_other_cores"] == 1.0

@@ -1,0 +1,131 @@
+"""How much this process and others used the cores during timed sections.
+
+What the kernel says of the cores this process may use (/proc/stat) less what the process has used
+itself; beside it the machine's strain. The standard library only, since runners on devices have it,
+too.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agents.host.strain import NO_STRAIN, PROC, Strain, between, read_strain
+
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+_BUSY: Final = (0, 1, 2, 5, 6)
+"""Columns of /proc/stat: user, nice, system, irq, softirq."""
+_STEAL: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """CPU times in seconds, of the cores that this process may use."""
+
+    elapsed_s: float = 0.0
+    cores: int = 0
+    busy_s: float = 0.0
+    """CPU time used by all processes; NaN: /proc/stat could not be read."""
+    steal_s: float = 0.0
+    """CPU time that the hypervisor gave to others; NaN as well."""
+    own_s: float = 0.0
+    """CPU time used by all threads of this process."""
+    unknown_s: float = 0.0
+    """Of elapsed_s: sections whose CPU times are not known, and so are in none of the others."""
+    strain: Strain = NO_STRAIN
+
+    def since(self, start: CpuTimes) -> CpuTimes:
+        """Return the times that have passed since `start`; unknown if a counter went backwards."""
+        elapsed_s = self.elapsed_s - start.elapsed_s
+        busy_s, steal_s = self.busy_s - start.busy_s, self.steal_s - start.steal_s
+        if not (busy_s >= 0 and steal_s >= 0):  # NaN, too
+            return CpuTimes(elapsed_s, self.cores, unknown_s=elapsed_s)
+        return CpuTimes(elapsed_s, self.cores, busy_s, steal_s, self.own_s - start.own_s)
+
+    def plus(self, other: CpuTimes) -> CpuTimes:
+        """Return the sum."""
+        return CpuTimes(
+            self.elapsed_s + other.elapsed_s,
+            other.cores,
+            self.busy_s + other.busy_s,
+            self.steal_s + other.steal_s,
+            self.own_s + other.own_s,
+            self.unknown_s + other.unknown_s,
+            self.strain.plus(other.strain),
+        )
+
+    @property
+    def known_s(self) -> float:
+        """Elapsed seconds of the sections whose CPU times are known."""
+        return self.elapsed_s - self.unknown_s
+
+    @property
+    def own_cores(self) -> float | None:
+        """Mean number of cores that this process kept busy; None if it is not known."""
+        return round(self.own_s / self.known_s, 4) if self.known_s > 0 else None
+
+    @property
+    def other_cores(self) -> float | None:
+        """Mean number of cores that others kept busy; None if it is not known.
+
+        At least 0: the kernel counts in ticks of 10 ms, so that the difference may be negative.
+        """
+        if self.known_s <= 0:
+            return None
+        return round(max(0.0, self.busy_s - self.own_s) / self.known_s, 4)
+
+    @property
+    def steal_share(self) -> float | None:
+        """Share of the cores' time that the hypervisor took; None if it is not known."""
+        if self.known_s * self.cores <= 0:
+            return None
+        return round(self.steal_s / (self.known_s * self.cores), 4)
+
+
+class CpuWatch:
+    """The CPU times and the strain of all timed sections."""
+
+    def __init__(self) -> None:
+        self.timed = CpuTimes()
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Add the CPU times of this context; may be entered repeatedly."""
+        before = read_strain()
+        start = read_cpu_times()
+        yield
+        section = read_cpu_times().since(start)
+        self.timed = self.timed.plus(replace(section, strain=between(before, read_strain())))
+
+
+def read_cpu_times(stat: Path = PROC / "stat") -> CpuTimes:
+    """Read the CPU times now; those of /proc/stat are NaN if it can't be read or is damaged."""
+    cores = os.sched_getaffinity(0)
+    try:
+        busy, steal = cpu_ticks(stat.read_text(), frozenset(cores))
+    except (OSError, ValueError):
+        busy = steal = math.nan
+    return CpuTimes(
+        elapsed_s=time.monotonic(),
+        cores=len(cores),
+        busy_s=busy / TICKS_PER_S,
+        steal_s=steal / TICKS_PER_S,
+        own_s=time.process_time(),
+    )
+
+
+def cpu_ticks(stat: str, cores: frozenset[int]) -> tuple[float, float]:
+    """Return used and stolen ticks of some cores, from /proc/stat; raises ValueError."""
+    lines = [line.split() for line in stat.splitlines() if line.startswith("cpu")]
+    ticks = {name: [int(field) for field in fields] for name, *fields in lines}
+    wanted = [ticks.get(f"cpu{core}", []) for core in cores]
+    if any(len(columns) <= _STEAL for columns in wanted):
+        raise ValueError("/proc/stat does not have all cores, or not all of their times")
+    busy = sum(columns[column] for columns in wanted for column in _BUSY)
+    return busy, sum(columns[_STEAL] for columns in wanted)

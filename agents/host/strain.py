@@ -1,0 +1,162 @@
+"""Memory pressure, heat and clock of the cores during timed sections.
+
+From the kernel's pressure stall information (/proc/pressure/memory), its counters of thermal
+throttling, cpufreq, thermal zones and hwmon. What can't be read, is damaged or went backwards is
+not known, and is left out. The standard library only, since runners on devices have it, too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+Value = TypeVar("Value", int, float)
+PROC: Final = Path("/proc")
+SYS: Final = Path("/sys")
+_CPU: Final = "devices/system/cpu"
+_SENSORS: Final = ("class/thermal/thermal_zone*/temp", "class/hwmon/hwmon*/temp*_input")
+_MILLICELSIUS: Final = range(-50_000, 150_000)
+"""What is taken for a temperature; sensors without one say numbers far outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the kernel says at one moment; None: it does not."""
+
+    at_s: float = 0.0
+    memory_us: int | None = None
+    """Time in which some task waited for memory, since boot."""
+    throttles: Mapping[str, int] = field(default_factory=dict)
+    """Thermal throttling events since boot, by the counter's path."""
+    khz: int | None = None
+    """Highest clock frequency of the cores that this process may use."""
+    celsius: float | None = None
+    """Of the hottest sensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strain:
+    """What strained a machine during timed sections; None: not known."""
+
+    memory_s: float = 0.0
+    """Time in which some task waited for memory."""
+    memory_of_s: float = 0.0
+    """Elapsed time of the sections for which that is known."""
+    throttles: int | None = None
+    """Thermal throttling events."""
+    first_khz: int | None = None
+    """Highest clock frequency of a core when the first section began."""
+    least_khz: int | None = None
+    """The least of these at a section's end."""
+    celsius: float | None = None
+    """Of the hottest sensor, at a section's begin or end."""
+
+    def plus(self, later: Strain) -> Strain:
+        """Return the strain of these sections and of later ones."""
+        known = [count for count in (self.throttles, later.throttles) if count is not None]
+        return Strain(
+            self.memory_s + later.memory_s,
+            self.memory_of_s + later.memory_of_s,
+            sum(known) if known else None,
+            later.first_khz if self.first_khz is None else self.first_khz,
+            min(_known(self.least_khz, later.least_khz), default=None),
+            max(_known(self.celsius, later.celsius), default=None),
+        )
+
+    @property
+    def memory_pressure(self) -> float | None:
+        """Share of the time in which some task waited for memory."""
+        return round(self.memory_s / self.memory_of_s, 4) if self.memory_of_s > 0 else None
+
+    @property
+    def frequency_drop(self) -> float | None:
+        """Share by which the highest clock frequency fell from the first begin to the worst end."""
+        if not self.first_khz or self.least_khz is None:
+            return None
+        return round(max(0.0, 1 - self.least_khz / self.first_khz), 4)
+
+
+NO_STRAIN: Final = Strain()
+"""Of no section."""
+
+
+def between(start: Reading, end: Reading) -> Strain:
+    """Return the strain of one section from the readings before and after it."""
+    elapsed_s, memory_s = end.at_s - start.at_s, 0.0
+    if start.memory_us is None or end.memory_us is None or end.memory_us < start.memory_us:
+        elapsed_s = 0.0
+    else:
+        memory_s = (end.memory_us - start.memory_us) / 1e6
+    counted = [
+        count - start.throttles[counter]
+        for counter, count in end.throttles.items()
+        if start.throttles.get(counter, count + 1) <= count
+    ]
+    return Strain(
+        memory_s,
+        elapsed_s,
+        sum(counted) if counted else None,
+        start.khz,
+        end.khz,
+        max(_known(start.celsius, end.celsius), default=None),
+    )
+
+
+def read_strain(proc: Path = PROC, sys: Path = SYS) -> Reading:
+    """Read what the kernel says now of the cores that this process may use; raises nothing."""
+    cores = [sys / _CPU / f"cpu{core}" for core in sorted(os.sched_getaffinity(0))]
+    counters = [
+        core / "thermal_throttle" / f"{part}_throttle_count"
+        for core in cores
+        for part in ("core", "package")
+    ]
+    clocks = [_number(core / "cpufreq/scaling_cur_freq") for core in cores]
+    return Reading(
+        at_s=time.monotonic(),
+        memory_us=memory_stall_us(_text(proc / "pressure/memory")),
+        throttles={str(path): count for path in counters if (count := _number(path)) is not None},
+        khz=max((khz for khz in _known(*clocks) if khz > 0), default=None),
+        celsius=_hottest(path for sensors in _SENSORS for path in sys.glob(sensors)),
+    )
+
+
+def memory_stall_us(pressure: str) -> int | None:
+    """Return the `total` of the line `some` of /proc/pressure/memory in µs; None: it has none."""
+    for line in pressure.splitlines():
+        kind, *fields = line.split() or [""]
+        totals = [value for value in fields if value.startswith("total=")]
+        if kind == "some" and len(totals) == 1:
+            return _integer(totals[0].removeprefix("total="))
+    return None
+
+
+def _hottest(sensors: Iterable[Path]) -> float | None:
+    found = [value for value in _known(*map(_number, sensors)) if value in _MILLICELSIUS]
+    return max(found) / 1e3 if found else None
+
+
+def _number(path: Path) -> int | None:
+    return _integer(_text(path))
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str:
+    """Return what a file says; nothing if it can't be read."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _known(*values: Value | None) -> list[Value]:
+    return [value for value in values if value is not None]
