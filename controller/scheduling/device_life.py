@@ -9,7 +9,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controller.contracts.device import (
@@ -186,6 +186,12 @@ def booking_at(life: DeviceLife, now: float) -> Booking | None:
     """Return the current booking: maintenance, else the one that began first."""
     now_on = [b for b in life.bookings if b.begins <= now < b.ends]
     return min(now_on, key=lambda b: (b.user is not None, b.begins), default=None)
+
+
+def reserved_for(devices: Iterable[RegisteredDevice], now: float) -> dict[str, str | None]:
+    """Return the devices that are booked now, and the user of each booking."""
+    booked = {device.device.id: booking_at(device.life, now) for device in devices}
+    return {id_: booking.user for id_, booking in booked.items() if booking}
 
 
 def conflict(life: DeviceLife, booking: Booking) -> Booking | None:

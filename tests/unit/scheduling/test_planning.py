@@ -6,7 +6,7 @@ from controller.contracts.device import Device, DeviceKind, DeviceState
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.planning import SweepPlan, expected_s, plan_sweep
+from controller.scheduling.planning import Durations, SweepPlan, plan_sweep
 from tests.support import builders
 
 CATALOG = builders.catalog()
@@ -75,10 +75,10 @@ def test_the_attempts_most_like_a_cell_say_how_long_it_takes() -> None:
     here, there = builders.cpu("cpu-1"), builders.cpu("cpu-2")
     phone = Device(id="phone-1", kind=DeviceKind.ANDROID, virtual=False)
     history = [took(other, phone, 7.0)]
-    assert expected_s(one, here, history) is None
+    assert Durations(history).of(one, here) is None
     for cell, device, seconds in (
         *((other, there, 5.0), (other, here, 4.0), (one, there, 3.0), (one, here, 2.0)),
     ):
         history.append(took(cell, device, seconds))
-        assert expected_s(one, here, history) == seconds
-    assert expected_s(one, here, [*history, took(one, here, 4.0)]) == 3.0
+        assert Durations(history).of(one, here) == seconds
+    assert Durations([*history, took(one, here, 4.0)]).of(one, here) == 3.0
