@@ -22,6 +22,7 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.cli.waiting_view import all_waits
 from controller.contracts.administration import BookRequest, LabelRequest, Reason
 from controller.contracts.base import Contract
 from controller.contracts.catalog import load_catalog
@@ -43,14 +44,14 @@ def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, with their states."""
     with reading() as store:
         warn_if_away()
-        devices = devices_now(home(), store)
+        devices = devices_now(home(), store, all_waits(store))
         warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(home(), store))
     if json:
         show_json(devices)
         return
     table = Table(
-        "device", "kind", "state", "since (UTC)", "who", "why", "model", "labels", "agent"
+        "device", "kind", "state", "since (UTC)", "who", "why", "queued", "model", "labels", "agent"
     )
     for status in devices:
         device = status.device
@@ -58,7 +59,7 @@ def list_devices(json: Json = False) -> None:
         labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
         kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
-        stands = (status.state, since, status.who, status.why)
+        stands = (status.state, since, status.who, status.why, str(status.queued or ""))
         table.add_row(device.id, kind, *stands, model, labels, status.agent_id)
     show_table(table)
     stacks = load_catalog().stacks.values()

@@ -20,8 +20,9 @@ from controller.cli.common import (
     show_table,
 )
 from controller.cli.plan_view import show_plan
-from controller.cli.progress import show_progress
+from controller.cli.progress import show_sweep
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
+from controller.cli.waiting_view import line_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid
@@ -30,7 +31,7 @@ from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
-from controller.runtime.watch import follow, follow_from_elsewhere, runs_of
+from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
 from controller.scheduling.runtimes import without_runtime
@@ -181,9 +182,8 @@ def watch_to_end(sweep_id: str) -> int:
     client = FarmClient(home())
     if client.is_elsewhere:
         return _watch_from_elsewhere(client, sweep_id)
-    known = {run.run_id: run for run in runs_of(home(), sweep_id)}
     try:
-        show_progress(follow(home(), client, sweep_id), known, console())
+        show_sweep(client, sweep_id, console())
     except KeyboardInterrupt:
         say(err=True)
         say(f"the sweep continues; follow it with: benchfarm sweep watch {sweep_id}", err=True)
@@ -198,5 +198,7 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
     for sweep_status in follow_from_elsewhere(client, sweep_id):
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
+        for group in sweep_status.waiting:
+            say(line_of(group))
         all_met_rules = sweep_status.all_met_rules
     return 0 if all_met_rules else 1

@@ -10,6 +10,7 @@ from controller.contracts import device
 from controller.contracts.base import Contract
 from controller.contracts.device import Label
 from controller.contracts.sweep import Sweep
+from controller.contracts.waiting import WaitingRuns
 
 ADMINISTRATION: Final = "/v1/admin/"
 """Prefix of the paths that require the farm's own token."""
@@ -38,6 +39,8 @@ class SweepStatus(Contract):
     runs: dict[str, int]
     all_met_rules: bool
     """Whether every run has a result that is VALID or DISTURBED."""
+    waiting: tuple[WaitingRuns, ...] = ()
+    """What its open runs wait for; without estimates, which need the store."""
 
 
 class Reason(Contract):

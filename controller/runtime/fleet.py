@@ -70,7 +70,7 @@ def devices_now(
     agents, _ = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
-    queued = Counter(found.device for found in waits.values())
+    queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
     return [
         _status(d, now, leases.get(d.device.id), ahead.get(d.agent_id), queued[d.device.id])
         for d in registered_now(home, store)

@@ -20,6 +20,7 @@ from controller.contracts.quota import Quota
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.waiting import WaitingRuns
 from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
@@ -29,6 +30,7 @@ from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
+from controller.scheduling.waiting import Queue, grouped, waiting
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
@@ -51,6 +53,20 @@ class Expansion:
         """Return the sweep's cells; raises SweepInvalid, NoMatchingDevice."""
         cells = cells_of(self.sweep, self.catalog, self.sweep.name)
         return place_cells(self.sweep, cells, self.devices, self.catalog, self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A sweep and the queue that its runs are in; may be called in any thread."""
+
+    sweep_id: str
+    queue: Queue
+    catalog: Catalog
+
+    def __call__(self) -> tuple[WaitingRuns, ...]:
+        """Return what the sweep's runs wait for."""
+        mine = (run for run in self.queue.runs if run.sweep_id == self.sweep_id)
+        return grouped(waiting(self.queue, self.catalog), mine)
 
 
 class Sweeps:
@@ -179,6 +195,10 @@ class Sweeps:
             runs={state.value: runs for state, runs in tally.runs.items()},
             all_met_rules=tally.met_rules == sum(tally.runs.values()) + tally.lost,
         )
+
+    def waits(self, sweep_id: str) -> Waits:
+        """Return what works out the waits of a sweep's runs as they are now."""
+        return Waits(sweep_id, self._runs.queue(), self._catalog)
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return their number.
