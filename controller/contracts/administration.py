@@ -8,7 +8,7 @@ from pydantic import Field
 
 from controller.contracts import device
 from controller.contracts.base import Contract
-from controller.contracts.device import Label
+from controller.contracts.device import Booking, DeviceStatus, Label
 from controller.contracts.sweep import Sweep
 from controller.contracts.waiting import WaitingRuns
 
@@ -47,6 +47,27 @@ class Reason(Contract):
     """Body of the administrator's requests about a device or an agent."""
 
     why: Label
+
+
+class ReleaseRequest(Reason):
+    """Body of POST /v1/admin/devices/{id}/release."""
+
+    everyone: bool = False
+    """Whether the reservations of other users end, too."""
+
+
+class DeviceBookings(Contract):
+    """The bookings of a device that have not ended, sorted by their beginning."""
+
+    device: str
+    bookings: tuple[Booking, ...]
+
+
+class NewBooking(Contract):
+    """A new booking of a device, and the device's status now."""
+
+    booking: Booking
+    status: DeviceStatus
 
 
 class BookRequest(Contract):

@@ -62,7 +62,10 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A person ends the device's quarantine and all its bookings."""
+    """A person ends the device's quarantine, its maintenance and its reservations."""
+
+    user: str | None = None
+    """Whose reservations end; None: everyone's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,9 @@ def _health_update(
         case Quarantined(who, why):
             kept = None if is_probed(life) else life.quarantine
             return {"quarantine": kept or Hold(since=now, who=who, why=why)}
-        case Released():
-            return {**_AT_LARGE, "probes": 0, "bookings": ()}
+        case Released(user):
+            kept_for = tuple(b for b in life.bookings if user and b.user not in (None, user))
+            return {**_AT_LARGE, "probes": 0, "bookings": kept_for}
         case ProbeWanted():
             return {"probe_at": None}
         case Probed(number, passed):
