@@ -51,7 +51,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "capabilities": "Show which tasks run on a device, and how.",
             "history": "Show a device's changes of state, with who and why.",
             "quarantine": "Take a device out of the fleet.",
-            "release": "End a device's quarantine, its maintenance and your reservations.",
+            "release": "End a device's quarantine, maintenance and your bookings.",
             "bookings": "List the reservations and maintenance of all devices.",
             "probe": "Probe a quarantined device now.",
             "reserve": "Reserve a device for one user.",

@@ -171,7 +171,7 @@ def release(
         bool, typer.Option("--all", help="End the reservations of other users, too.")
     ] = False,
 ) -> None:
-    """End a device's quarantine, its maintenance and your reservations."""
+    """End a device's quarantine, maintenance and your bookings."""
     _do(device, "release", checked(ReleaseRequest, why=why, everyone=everyone))
 
 
