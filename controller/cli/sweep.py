@@ -22,7 +22,7 @@ from controller.cli.common import (
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_sweep
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
-from controller.cli.waiting_view import line_of
+from controller.cli.waiting_view import all_waits, line_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid
@@ -135,9 +135,11 @@ def plan(file: File, json: Json = False) -> None:
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
-        devices = devices_now(home(), store)
+        devices = devices_now(home(), store, all_waits(store))
         found = plan_sweep(
-            sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()
+            *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()),
+            queued={d.device.id: d.queued for d in devices},
+            bookings={d.device.id: d.bookings for d in devices},
         )
     if json:
         show_json(found)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
+from typing import Any, Final
 
 from controller.contracts.base import Contract, canonical_json
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device, DeviceKind, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
@@ -16,6 +18,7 @@ from controller.scheduling.binding import bind
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _Likeness = tuple[object, ...]
 """What attempts that are alike have in common."""
 
@@ -30,6 +33,10 @@ class DevicePlan(Contract):
     """None if no similar cell was ever measured."""
     unknown: int
     """Cells of unknown duration, which `hours` leaves out."""
+    queued: int = 0
+    """Runs of other sweeps that are queued and will most likely go to it first."""
+    bookings: tuple[Booking, ...] = ()
+    """Its bookings that have not ended, which `hours` leaves out."""
 
 
 class Unmatched(Contract):
@@ -57,8 +64,13 @@ def plan_sweep(
     devices: Iterable[tuple[Device, DeviceState]],
     catalog: Catalog,
     history: Sequence[Took],
+    queued: Mapping[str, int] = NOTHING,
+    bookings: Mapping[str, tuple[Booking, ...]] = NOTHING,
 ) -> SweepPlan:
-    """Spread a sweep's cells as placement would, and add up the durations of earlier attempts."""
+    """Spread a sweep's cells as placement would, and add up the durations of earlier attempts.
+
+    queued: device → runs that are queued for it; bookings: device → its bookings.
+    """
     devices = list(devices)
     there = [device for device, state in devices if state not in ABSENT]
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
@@ -83,7 +95,11 @@ def plan_sweep(
             least = min(fitting, key=lambda load: (load.seconds, load.cells))
             least.add(sweep.repeats, durations.of(each, least.device))
     return SweepPlan(
-        devices=tuple(load.plan() for load in loads.values() if load.cells),
+        devices=tuple(
+            load.plan(queued.get(id_, 0), bookings.get(id_, ()))
+            for id_, load in loads.items()
+            if load.cells
+        ),
         shared_cells=shared,
         unmatched=tuple(unmatched),
     )
@@ -132,7 +148,7 @@ class _Load:
         self.unknown += expected is None
         self.seconds += repeats * (expected or 0.0)
 
-    def plan(self) -> DevicePlan:
+    def plan(self, queued: int, bookings: tuple[Booking, ...]) -> DevicePlan:
         known = self.unknown < self.cells
         return DevicePlan(
             device=self.device.id,
@@ -140,6 +156,8 @@ class _Load:
             runs=self.runs,
             hours=self.seconds / 3600 if known else None,
             unknown=self.unknown,
+            queued=queued,
+            bookings=bookings,
         )
 
 

@@ -8,23 +8,25 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.device import Booking, DeviceState
-from controller.contracts.waiting import WaitReason
+from controller.contracts.waiting import Waiting, WaitReason
 from controller.contracts.wire import COOL_DOWN, Progress, RunProgress
-from controller.runtime import fleet, waiting
+from controller.runtime import fleet
 from controller.runtime.desk import Desk
 from controller.runtime.home import Home
+from controller.runtime.waiting import waiting_now
 from controller.scheduling.device_life import Booked, Quarantined
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 
-CATALOG = builders.catalog()
+
+def waits_of(box: FarmBox, tmp_path: Path) -> dict[str, Waiting]:
+    return waiting_now(Home(tmp_path), box.store, builders.catalog, box.clock)
 
 
 @pytest.fixture
 def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
     box = FarmBox(tmp_path / "store.sqlite")
     monkeypatch.setattr(fleet, "why_away", lambda _: "")
-    monkeypatch.setattr(waiting.time, "time", box.clock)
     box.farm.register(builders.registration())
     yield box
     box.close()
@@ -32,7 +34,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
 
 async def told(box: FarmBox, tmp_path: Path) -> list[tuple[WaitReason, str]]:
     """Return what the runs of the sweep wait for, which store and interface tell alike."""
-    found = waiting.waiting_now(Home(tmp_path), box.store, CATALOG)
+    found = waits_of(box, tmp_path)
     reasons = [(wait.reason, wait.words) for wait in found.values()]
     (sweep,) = box.store.sweeps()
     asked = (await Desk(box.farm.sweeps).sweep_status(sweep.sweep_id, "admin")).waiting
@@ -65,7 +67,7 @@ async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_p
 
     said = f"cpu-1 cools down for run {job.ref.run_id} of admin"
     assert await told(box, tmp_path) == [(WaitReason.COOLING, said)] * 2
-    waits = waiting.waiting_now(Home(tmp_path), box.store, CATALOG)
+    waits = waits_of(box, tmp_path)
     (listed,) = fleet.devices_now(Home(tmp_path), box.store, waits)
     assert (listed.queued, listed.state) == (1, DeviceState.COOLING)
 
@@ -82,7 +84,7 @@ async def test_a_silent_agent_and_a_farm_that_is_down(
     box.farm.register(builders.registration())
     monkeypatch.setattr(fleet, "why_away", lambda _: "the farm is down")
     box.farm.sweeps.submit(builders.sweep(name="other", repeats=2))
-    found = waiting.waiting_now(Home(tmp_path), box.store, CATALOG)
+    found = waits_of(box, tmp_path)
     assert {w.words for w in found.values()} == {
         "no device that fits is online: cpu-1 is lost (the farm is down)"
     }
@@ -95,6 +97,6 @@ async def test_a_start_is_estimated_from_earlier_attempts(box: FarmBox, tmp_path
     box.report(job.ref, builders.result())
     begun = box.clock.now
 
-    (last,) = waiting.waiting_now(Home(tmp_path), box.store, CATALOG).values()
+    (last,) = waits_of(box, tmp_path).values()
 
     assert (last.reason, last.starts_at) == (WaitReason.BUSY, begun + 5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.contracts.device import Device, DeviceKind, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
 from controller.scheduling.expansion import cells_of
@@ -40,6 +40,14 @@ def test_cells_runs_and_hours_of_each_device() -> None:
         ("cpu-2", 1, 2, 0.5),
     ]
     assert (found.shared_cells, found.unmatched) == (0, ())
+
+
+def test_a_plan_names_the_bookings_and_the_queue_of_its_devices() -> None:
+    booking = Booking(begins=1.0, ends=2.0, user="ann", who="admin", why="a paper")
+    cells = cells_of(builders.sweep(), CATALOG)
+    queued, bookings = {"cpu-1": 3, "cpu-2": 4}, {"cpu-1": (booking,)}
+    found = plan_sweep(builders.sweep(), cells, FLEET, CATALOG, [], queued, bookings)
+    assert [(d.device, d.queued, d.bookings) for d in found.devices] == [("cpu-1", 3, (booking,))]
 
 
 def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:
