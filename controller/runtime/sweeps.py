@@ -6,9 +6,10 @@ Slow calls are divided into steps, which `desk` runs without blocking the event 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from controller.contracts.administration import SweepStatus
@@ -30,7 +31,7 @@ from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
-from controller.scheduling.waiting import Queue, grouped, waiting
+from controller.scheduling.waiting import waits_of_sweep
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
@@ -53,20 +54,6 @@ class Expansion:
         """Return the sweep's cells; raises SweepInvalid, NoMatchingDevice."""
         cells = cells_of(self.sweep, self.catalog, self.sweep.name)
         return place_cells(self.sweep, cells, self.devices, self.catalog, self.out)
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """A sweep and the queue that its runs are in; may be called in any thread."""
-
-    sweep_id: str
-    queue: Queue
-    catalog: Catalog
-
-    def __call__(self) -> tuple[WaitingRuns, ...]:
-        """Return what the sweep's runs wait for."""
-        mine = (run for run in self.queue.runs if run.sweep_id == self.sweep_id)
-        return grouped(waiting(self.queue, self.catalog), mine)
 
 
 class Sweeps:
@@ -196,9 +183,9 @@ class Sweeps:
             all_met_rules=tally.met_rules == sum(tally.runs.values()) + tally.lost,
         )
 
-    def waits(self, sweep_id: str) -> Waits:
-        """Return what works out the waits of a sweep's runs as they are now."""
-        return Waits(sweep_id, self._runs.queue(), self._catalog)
+    def waits(self, sweep_id: str) -> Callable[[], tuple[WaitingRuns, ...]]:
+        """Return what works out the waits of a sweep's runs now; may be called in any thread."""
+        return partial(waits_of_sweep, sweep_id, self._runs.queue(), self._catalog)
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return their number.
