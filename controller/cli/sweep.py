@@ -85,6 +85,8 @@ def submit(
     if submission.known_runs:
         say(f", {submission.known_runs} known already (--again measures them again)", end="")
     say()
+    if submission.left_out:
+        say(f"left out, because they are away: {'; '.join(submission.left_out)}")
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
 

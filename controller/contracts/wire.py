@@ -218,6 +218,8 @@ class Submission(Contract):
     sweep_id: str
     new_runs: int
     known_runs: int
+    left_out: tuple[str, ...] = ()
+    """Devices that fit but are away, and so get no run of a sweep for each device; with why."""
 
 
 class RunEvent(Contract):
