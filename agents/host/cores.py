@@ -19,7 +19,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from functools import partial
 from pathlib import Path
 
-from controller.contracts.wire import Progress
+from controller.contracts.wire import WAIT_FOR_CORE, Progress
 from controller.platform.locks import (
     RETRY_S,
     Holder,
@@ -115,7 +115,7 @@ class _Telling:
         if (core, holder) in self._told:
             return
         self._told.add((core, holder))
-        said = f"waiting for core {core}, which {holder or 'another process'} holds"
+        said = f"{WAIT_FOR_CORE} {core}, which {holder or 'another process'} holds"
         _log.warning(said)
         if self._on_wait:
             self._on_wait(said)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.table import Table
 
 from controller.cli.common import console, home, reading, show_json, show_table
-from controller.cli.progress import show_progress
+from controller.cli.progress import show_sweep
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, build_of
@@ -17,7 +17,6 @@ from controller.platform.terminal import say
 from controller.reports.capabilities import capabilities
 from controller.runtime.client import FarmClient
 from controller.runtime.models import model_statuses
-from controller.runtime.watch import follow, runs_of
 from controller.scheduling.runtimes import lacks_runtime
 
 DEADLINE_S = 600.0
@@ -36,8 +35,7 @@ def probe(device: Device) -> None:
         seen = "no stack has a runtime for it, or no model is in the store"
         raise UserError(f"probe {device.id}", seen, "Run `benchfarm models list` to see which are.")
     for submission in [client.submit(sweep, again=True) for sweep in sweeps]:
-        runs = {run.run_id: run for run in runs_of(home(), submission.sweep_id)}
-        show_progress(follow(home(), client, submission.sweep_id), runs, console(stderr=True))
+        show_sweep(client, submission.sweep_id, console(stderr=True))
 
 
 def probes(device: Device, catalog: Catalog, there: Iterable[str]) -> Iterator[Sweep]:

@@ -9,7 +9,7 @@ import typer
 
 from controller.cli.common import Json, console, home, reading, show_json, show_table
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
-from controller.cli.progress import show_progress
+from controller.cli.progress import show_sweep
 from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedComparison, Stopping, Sweep
@@ -19,7 +19,6 @@ from controller.reports.result_selection import Wanted
 from controller.reports.tables import comparison_table
 from controller.reports.time_plan import Expected, expected_of, plan_text
 from controller.runtime.client import FarmClient
-from controller.runtime.watch import follow, runs_of
 from controller.scheduling.expansion import cells_of
 
 STOPPING = Stopping()
@@ -97,10 +96,8 @@ def _sweep(wanted: Wanted, stopping: Stopping) -> Sweep:
 
 def _follow(sweep_id: str, *, json: bool) -> int:
     """Follow a comparison to its end and show what came out; return the exit status."""
-    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
-    shown_on = console(stderr=json)
     try:
-        show_progress(follow(home(), FarmClient(home()), sweep_id), runs, shown_on)
+        show_sweep(FarmClient(home()), sweep_id, console(stderr=json))
     except KeyboardInterrupt:
         say(err=True)
         say(f"the comparison continues; cancel it: benchfarm sweep cancel {sweep_id}", err=True)

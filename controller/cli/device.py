@@ -22,8 +22,16 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
-from controller.contracts.administration import BookRequest, LabelRequest, Reason
-from controller.contracts.base import Contract
+from controller.cli.waiting_view import all_waits
+from controller.contracts.administration import (
+    BookRequest,
+    DeviceBookings,
+    LabelRequest,
+    NewBooking,
+    Reason,
+    ReleaseRequest,
+)
+from controller.contracts.base import Contract, utc_minute
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceStatus
 from controller.contracts.errors import NotFound, UserError
@@ -43,14 +51,14 @@ def list_devices(json: Json = False) -> None:
     """List all devices that ever registered, with their states."""
     with reading() as store:
         warn_if_away()
-        devices = devices_now(home(), store)
+        devices = devices_now(home(), store, all_waits(store))
         warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(home(), store))
     if json:
         show_json(devices)
         return
     table = Table(
-        "device", "kind", "state", "since (UTC)", "who", "why", "model", "labels", "agent"
+        "device", "kind", "state", "since (UTC)", "who", "why", "queued", "model", "labels", "agent"
     )
     for status in devices:
         device = status.device
@@ -58,7 +66,7 @@ def list_devices(json: Json = False) -> None:
         labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
         kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
-        stands = (status.state, since, status.who, status.why)
+        stands = (status.state, since, status.who, status.why, str(status.queued or ""))
         table.add_row(device.id, kind, *stands, model, labels, status.agent_id)
     show_table(table)
     stacks = load_catalog().stacks.values()
@@ -156,9 +164,33 @@ def quarantine(device: DeviceId, why: Why) -> None:
 
 
 @app.command()
-def release(device: DeviceId, why: Why = "by hand") -> None:
-    """End a device's quarantine, reservations and maintenance."""
-    _do(device, "release", checked(Reason, why=why))
+def release(
+    device: DeviceId,
+    why: Why = "by hand",
+    everyone: Annotated[
+        bool, typer.Option("--all", help="End the reservations of other users, too.")
+    ] = False,
+) -> None:
+    """End a device's quarantine, maintenance and your bookings."""
+    _do(device, "release", checked(ReleaseRequest, why=why, everyone=everyone))
+
+
+@app.command()
+def bookings(json: Json = False) -> None:
+    """List the reservations and maintenance of all devices."""
+    with reading() as store:
+        devices = devices_now(home(), store)
+    if json:
+        booked = {status.device.id: status.bookings for status in devices if status.bookings}
+        show_json([DeviceBookings(device=id_, bookings=each) for id_, each in booked.items()])
+        return
+    table = Table("device", "for", "from (UTC)", "to (UTC)", "who", "why")
+    for status in devices:
+        for each in status.bookings:
+            begins, ends = (utc_minute(at)[:16] for at in (each.begins, each.ends))
+            whose = each.user or "maintenance"
+            table.add_row(status.device.id, whose, begins, ends, each.who, each.why)
+    show_table(table)
 
 
 @app.command()
@@ -234,14 +266,18 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
         "user": f"--user {user}",
         "why": f"--why {why}",
     }
-    _do(
-        device,
-        "book",
-        checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why),
+    body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)
+    made = FarmClient(home()).administer(NewBooking, _path(device, "book"), body)
+    say(
+        f"device {device}: booked {made.booking.words} ({made.booking.why}); "
+        f"now {made.status.state} ({made.status.why})"
     )
 
 
 def _do(device: str, verb: str, body: Contract) -> None:
-    path = f"devices/{quote(device, safe='')}/{verb}"
-    now = FarmClient(home()).administer(DeviceStatus, path, body)
+    now = FarmClient(home()).administer(DeviceStatus, _path(device, verb), body)
     say(f"device {device}: {now.state} ({now.why})")
+
+
+def _path(device: str, verb: str) -> str:
+    return f"devices/{quote(device, safe='')}/{verb}"

@@ -13,12 +13,16 @@ from controller.scheduling.planning import SweepPlan
 
 
 def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
-    """Print cells, runs and hours of each device, devices left out, then cells that match none."""
-    table = Table("device", "cells", "runs", "hours", "cells without history")
+    """Print the work of each device, bookings, devices left out, then cells that match none."""
+    table = Table("device", "cells", "runs", "hours", "cells without history", "queued before")
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
-        table.add_row(each.device, str(each.cells), str(each.runs), hours, str(each.unknown))
+        counts = (str(each.unknown), str(each.queued))
+        table.add_row(each.device, str(each.cells), str(each.runs), hours, *counts)
     show_table(table)
+    for each in plan.devices:
+        for booking in each.bookings:
+            say(f"{each.device} is booked {booking.words}: {booking.why}")
     for line in left_out:
         say(line)
     for lost in plan.unmatched:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from controller.cli.common import console, home, reading
 from controller.cli.comparison_options import knobs_of
-from controller.cli.progress import show_progress
+from controller.cli.progress import show_sweep
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind, RegisteredDevice
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
-from controller.runtime.watch import follow, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.store.protocol import StoreReader
 
@@ -35,10 +34,8 @@ def profiled_folder(
     sweep = _sweep(workload, stack, knob, f'device == "{found}"')
     client = FarmClient(home())
     sweep_id = client.submit(sweep, again=True).sweep_id
-    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
-    shown_on = console(stderr=quiet)
     try:
-        show_progress(follow(home(), client, sweep_id), runs, shown_on)
+        show_sweep(client, sweep_id, console(stderr=quiet))
     except KeyboardInterrupt:
         say(err=True)
         say(f"the run continues; cancel it: benchfarm sweep cancel {sweep_id}", err=True)

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from controller.cli.common import home
+from controller.cli.waiting_view import Ask, WaitNotes, waits_in_store
 from controller.contracts.run import Run
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.wire import RunEvent
 from controller.platform.terminal import visible
-from controller.runtime.watch import SweepView
+from controller.runtime.client import FarmClient
+from controller.runtime.watch import SweepView, follow, runs_of
 
 
-def show_progress(views: Iterable[SweepView], runs: Mapping[str, Run], console: Console) -> None:
-    """Show views until they end; `runs` tells how the sweep's runs differ."""
-    names = {run_id: describe(run, runs.values()) for run_id, run in runs.items()}
+def show_sweep(client: FarmClient, sweep_id: str, console: Console) -> None:
+    """Follow a sweep of this host's farm to its end; raises NotFound, FarmUnavailable."""
+    runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
+    waits = partial(waits_in_store, sweep_id)
+    show_progress(follow(home(), client, sweep_id), runs, console, waits)
+
+
+def show_progress(
+    views: Iterable[SweepView], runs: Mapping[str, Run], console: Console, waits: Ask
+) -> None:
+    """Show views until they end, and what runs wait for; `runs` tells how they differ."""
+    names, notes = (
+        {id_: describe(run, runs.values()) for id_, run in runs.items()},
+        WaitNotes(waits),
+    )
     if console.is_terminal:
-        _bars(views, names, console)
+        _bars(views, names, console, notes)
     else:
-        _lines(views, names, console)
+        _lines(views, names, console, notes)
 
 
 def describe(run: Run, among: Iterable[Run]) -> str:
@@ -40,17 +56,28 @@ def describe(run: Run, among: Iterable[Run]) -> str:
     return " ".join([run.cell.workload, run.cell.stack, *differing, f"#{run.repeat + 1}"])
 
 
-def _lines(views: Iterable[SweepView], names: Mapping[str, str], console: Console) -> None:
+def _lines(
+    views: Iterable[SweepView], names: Mapping[str, str], console: Console, notes: WaitNotes
+) -> None:
     for view in views:
         event = view.last
         if event and event.progress is None:
             where = f" on {event.device_id}" if event.device_id else ""
             tally = f"[{view.ended}/{len(view.states)}]"
-            line = f"{tally} {names.get(event.run_id, event.run_id)}: {event.state}{where}"
-            console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+            _print(
+                console, f"{tally} {names.get(event.run_id, event.run_id)}: {event.state}{where}"
+            )
+        for line in notes.after(view):
+            _print(console, line)
 
 
-def _bars(views: Iterable[SweepView], names: Mapping[str, str], console: Console) -> None:
+def _print(console: Console, line: str) -> None:
+    console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _bars(
+    views: Iterable[SweepView], names: Mapping[str, str], console: Console, notes: WaitNotes
+) -> None:
     with _progress(console) as bars:
         total = bars.add_task("runs", total=None, note="")
         running: dict[str, TaskID] = {}
@@ -58,6 +85,8 @@ def _bars(views: Iterable[SweepView], names: Mapping[str, str], console: Console
             bars.update(total, total=len(view.states), completed=view.ended)
             if view.last:
                 _update(bars, running, view.last, names.get(view.last.run_id, view.last.run_id))
+            for line in notes.after(view):
+                _print(bars.console, line)
             bars.refresh()
 
 

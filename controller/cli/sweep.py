@@ -22,8 +22,9 @@ from controller.cli.common import (
     write_file,
 )
 from controller.cli.plan_view import show_plan
-from controller.cli.progress import show_progress
+from controller.cli.progress import show_sweep
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
+from controller.cli.waiting_view import all_waits, line_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid
@@ -32,7 +33,7 @@ from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
-from controller.runtime.watch import follow, follow_from_elsewhere, runs_of
+from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
 from controller.scheduling.runtimes import without_runtime
@@ -104,6 +105,8 @@ def submit(
     if submission.known_runs:
         say(f", {submission.known_runs} known already (--again measures them again)", end="")
     say()
+    if submission.left_out:
+        say(f"left out, because they are away: {'; '.join(submission.left_out)}")
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
 
@@ -154,9 +157,11 @@ def plan(file: File, json: Json = False) -> None:
     sweep, catalog = read_sweep(file), load_catalog()
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
-        devices = devices_now(home(), store)
+        devices = devices_now(home(), store, all_waits(store))
         found = plan_sweep(
-            sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()
+            *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()),
+            queued={d.device.id: d.queued for d in devices},
+            bookings={d.device.id: d.bookings for d in devices},
         )
     if json:
         show_json(found)
@@ -201,9 +206,8 @@ def watch_to_end(sweep_id: str) -> int:
     client = FarmClient(home())
     if client.is_elsewhere:
         return _watch_from_elsewhere(client, sweep_id)
-    known = {run.run_id: run for run in runs_of(home(), sweep_id)}
     try:
-        show_progress(follow(home(), client, sweep_id), known, console())
+        show_sweep(client, sweep_id, console())
     except KeyboardInterrupt:
         say(err=True)
         say(f"the sweep continues; follow it with: benchfarm sweep watch {sweep_id}", err=True)
@@ -218,5 +222,7 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
     for sweep_status in follow_from_elsewhere(client, sweep_id):
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
+        for group in sweep_status.waiting:
+            say(line_of(group))
         all_met_rules = sweep_status.all_met_rules
     return 0 if all_met_rules else 1

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
 from controller.cli.common import show_json, show_table
+from controller.cli.waiting_view import all_waits, line_of, waits_of
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import Run, RunState
+from controller.contracts.waiting import Waiting, WaitingRuns
 from controller.platform.terminal import say
 from controller.reports.comparison import Comparison, compare_pairs
 from controller.reports.summary import summarise
@@ -31,15 +33,22 @@ class SweepStatus(Contract):
     runs: dict[str, int]
     results: dict[str, int]
     """How many results that count are VALID, DISTURBED and INVALID."""
+    waiting: tuple[WaitingRuns, ...] = ()
+    """What its open runs wait for."""
 
 
 def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
     """Count a sweep's runs and results."""
-    return _status(record, store.runs(record.sweep_id), store.results(record.sweep_id))
+    runs, results = store.runs(record.sweep_id), store.results(record.sweep_id)
+    is_open = any(not run.state.terminal for run in runs)
+    return _status(record, runs, results, all_waits(store) if is_open else {})
 
 
 def _status(
-    record: SweepRecord, runs: Iterable[Run], results: Iterable[StoredResult]
+    record: SweepRecord,
+    runs: Sequence[Run],
+    results: Iterable[StoredResult],
+    waits: Mapping[str, Waiting],
 ) -> SweepStatus:
     states = Counter(run.state.value for run in runs)
     verdicts = Counter(result.validity.value for result in results if result.counted)
@@ -50,6 +59,7 @@ def _status(
         user=record.user,
         runs={state.value: states[state.value] for state in RunState},
         results={verdict.value: verdicts[verdict.value] for verdict in Validity},
+        waiting=waits_of(waits, runs),
     )
 
 
@@ -76,7 +86,10 @@ def show_status(store: StoreReader, *, json: bool) -> None:
         runs_of[run.sweep_id].append(run)
     for result in store.results():
         results_of[result.sweep_id].append(result)
-    statuses = [_status(r, runs_of[r.sweep_id], results_of[r.sweep_id]) for r in store.sweeps()]
+    waits = all_waits(store)
+    statuses = [
+        _status(r, runs_of[r.sweep_id], results_of[r.sweep_id], waits) for r in store.sweeps()
+    ]
     if json:
         show_json(statuses)
         return
@@ -87,6 +100,9 @@ def show_status(store: StoreReader, *, json: bool) -> None:
         counts = (str(s.results[verdict]) for verdict in Validity)
         table.add_row(s.sweep_id, s.user, submitted, runs, *counts)
     show_table(table)
+    for s in statuses:
+        for group in s.waiting:
+            say(f"{s.sweep_id}: {line_of(group)}")
 
 
 def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
@@ -111,6 +127,8 @@ def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
         show_table(summary_table(lines, f"{sweep_id}: {runs}"))
     if not (lines or compared):
         say(f"{sweep_id}: {runs}; nothing measured yet")
+    for group in status.waiting:
+        say(line_of(group))
     for line in lines:
         for reason in line.reasons:
             say(f"  {line.device} {line.workload}: {reason}")

@@ -8,8 +8,9 @@ from pydantic import AfterValidator, Field
 
 from controller.contracts import device
 from controller.contracts.base import Contract
-from controller.contracts.device import Label
+from controller.contracts.device import Booking, DeviceStatus, Label
 from controller.contracts.sweep import Sweep
+from controller.contracts.waiting import WaitingRuns
 
 ADMINISTRATION: Final = "/v1/admin/"
 """Prefix of the paths that require the farm's own token."""
@@ -38,12 +39,35 @@ class SweepStatus(Contract):
     runs: dict[str, int]
     all_met_rules: bool
     """Whether every run has a result that is VALID or DISTURBED."""
+    waiting: tuple[WaitingRuns, ...] = ()
+    """What its open runs wait for; without estimates, which need the store."""
 
 
 class Reason(Contract):
     """Body of the administrator's requests about a device or an agent."""
 
     why: Label
+
+
+class ReleaseRequest(Reason):
+    """Body of POST /v1/admin/devices/{id}/release."""
+
+    everyone: bool = False
+    """Whether the reservations of other users end, too."""
+
+
+class DeviceBookings(Contract):
+    """The bookings of a device that have not ended, sorted by their beginning."""
+
+    device: str
+    bookings: tuple[Booking, ...]
+
+
+class NewBooking(Contract):
+    """A new booking of a device, and the device's status now."""
+
+    booking: Booking
+    status: DeviceStatus
 
 
 class BookRequest(Contract):

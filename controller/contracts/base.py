@@ -26,6 +26,11 @@ Timestamp = Annotated[
 """Seconds since the epoch; ISO 8601 in UTC when shown as JSON."""
 
 
+def utc_minute(seconds: float) -> str:
+    """Return seconds since the epoch as text, in UTC to the minute."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="minutes")
+
+
 class Contract(BaseModel):
     """A data type that crosses a process boundary; immutable, unknown keys are errors."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from controller.contracts.base import Contract, Timestamp
+from controller.contracts.base import Contract, Timestamp, utc_minute
 from controller.contracts.facts import identity_facts
 
 CONTROLLER: Final = "controller"
@@ -101,12 +100,8 @@ class Booking(Contract):
     @property
     def words(self) -> str:
         """The user and the times in UTC, as text."""
-        begins, ends = (
-            datetime.fromtimestamp(at, UTC).isoformat(sep=" ", timespec="minutes")
-            for at in (self.begins, self.ends)
-        )
         whose = f"for {self.user}" if self.user else "for maintenance"
-        return f"{whose} from {begins} to {ends}"
+        return f"{whose} from {utc_minute(self.begins)} to {utc_minute(self.ends)}"
 
 
 class DeviceLife(Contract):

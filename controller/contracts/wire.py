@@ -148,6 +148,8 @@ class Report(Contract):
 # --- agent ↔ worker, JSON lines on the worker's standard input and output ----------------------
 
 
+WAIT_FOR_CORE: Final = "waiting for core"
+"""How the phase begins in which a run waits for a core that a process of another farm holds."""
 COOL_DOWN: Final = "cool-down"
 """The phase in which a run waits until its device is within its policy's limits."""
 
@@ -216,6 +218,8 @@ class Submission(Contract):
     sweep_id: str
     new_runs: int
     known_runs: int
+    left_out: tuple[str, ...] = ()
+    """Devices that fit but are away, and so get no run of a sweep for each device; with why."""
 
 
 class RunEvent(Contract):

@@ -43,6 +43,13 @@ class Access:
         """Return whether a user has a valid token now; one may have been revoked."""
         return name == ADMIN or (name in self._tokens and not self._tokens[name].revoked_at)
 
+    def require_known(self, name: str, tried: str) -> None:
+        """Raise NotFound if a user never had a token."""
+        if name != ADMIN and name not in self._tokens:
+            names = ", ".join([ADMIN, *sorted(self._tokens)][:20])
+            remedy = f"Choose one of {names}, or run `benchfarm token create {name}`."
+            raise NotFound(tried, f"there is no user {name}", remedy)
+
     def create(self, name: str) -> NewToken:
         """Create a user's token; raises UserError if the user has one already."""
         known = self._tokens.get(name)

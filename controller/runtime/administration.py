@@ -1,9 +1,9 @@
 """The administrator's part of the HTTP interface.
 
 POST /v1/admin/devices/{id}/quarantine   Reason → DeviceStatus
-POST /v1/admin/devices/{id}/release      Reason → DeviceStatus
+POST /v1/admin/devices/{id}/release      ReleaseRequest → DeviceStatus
 POST /v1/admin/devices/{id}/probe        Reason → DeviceStatus
-POST /v1/admin/devices/{id}/book         BookRequest → DeviceStatus
+POST /v1/admin/devices/{id}/book         BookRequest → NewBooking
 POST /v1/admin/devices/{id}/label        LabelRequest → DeviceStatus
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
@@ -21,7 +21,9 @@ from controller.contracts.administration import (
     BookRequest,
     Count,
     LabelRequest,
+    NewBooking,
     Reason,
+    ReleaseRequest,
     TokenList,
     TokenRequest,
 )
@@ -68,8 +70,9 @@ class _Administration:
         return self._apply_event(request, Quarantined(ADMIN, why), why)
 
     async def release(self, request: web.Request) -> web.StreamResponse:
-        why = (await read_body(Reason, request, "release a device")).why
-        return self._apply_event(request, Released(), f"released: {why}")
+        asked = await read_body(ReleaseRequest, request, "release a device")
+        event = Released(None if asked.everyone else ADMIN)
+        return self._apply_event(request, event, f"released: {asked.why}")
 
     async def probe(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "probe a device")).why
@@ -78,11 +81,16 @@ class _Administration:
 
     async def book(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(BookRequest, request, "reserve a device")
+        if asked.user is not None:
+            tried = f"reserve device {_id(request)[:200]} for {asked.user}"
+            self._access.require_known(asked.user, tried)
         begins = self._farm.now() + asked.starts_in_s
         booking = Booking(
             begins=begins, ends=begins + asked.for_s, user=asked.user, who=ADMIN, why=asked.why
         )
-        return self._apply_event(request, Booked(booking), f"booked {booking.words}: {booking.why}")
+        said = f"booked {booking.words}: {booking.why}"
+        status = self._farm.apply_event(_id(request), Booked(booking), ADMIN, said)
+        return answer(NewBooking(booking=booking, status=status))
 
     async def label(self, request: web.Request) -> web.StreamResponse:
         labels = (await read_body(LabelRequest, request, "label a device")).labels

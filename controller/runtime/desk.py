@@ -17,6 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from controller.contracts.administration import SweepStatus
+from controller.contracts.run import RunState
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Submission
 from controller.runtime.sweeps import Sweeps
@@ -49,7 +50,7 @@ class Desk:
         return await self._in_turn(user, partial(self._submit, sweep, user, again))
 
     async def sweep_status(self, sweep_id: str, user: str) -> SweepStatus:
-        """See Sweeps.sweep_status."""
+        """See Sweeps.sweep_status; with what its runs wait for."""
         return await self._in_turn(user, partial(self._standing, sweep_id, user))
 
     async def cancel(self, sweep_id: str, user: str) -> int:
@@ -70,7 +71,11 @@ class Desk:
         return self._sweeps.queue(record, cells, new)
 
     async def _standing(self, sweep_id: str, user: str) -> SweepStatus:
-        return self._sweeps.sweep_status(sweep_id, user)
+        status = self._sweeps.sweep_status(sweep_id, user)
+        if not status.runs.get(RunState.QUEUED) and not status.runs.get(RunState.LEASED):
+            return status
+        waits = await self._in_thread(self._sweeps.waits(sweep_id))
+        return status.model_copy(update={"waiting": waits})
 
     async def _cancel(self, sweep_id: str, user: str) -> int:
         sweeps = self._sweeps

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.device import (
     CONTROLLER,
+    Booking,
     Device,
     DeviceState,
     DeviceStatus,
@@ -15,11 +18,14 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 from controller.contracts.run import Run
+from controller.contracts.waiting import Waiting
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
 from controller.scheduling.device_life import device_status
 from controller.store.protocol import StoreReader
+
+NOTHING_WAITS: Mapping[str, Waiting] = MappingProxyType({})
 
 
 class DeviceOverview(Contract):
@@ -35,6 +41,10 @@ class DeviceOverview(Contract):
     """The run it is busy with or cools down for."""
     clock_ahead_s: float | None = None
     """Seconds that its host's clock is ahead of the controller's, if measured."""
+    queued: int = 0
+    """Queued runs that will most likely go to it."""
+    bookings: tuple[Booking, ...] = ()
+    """Bookings that have not ended, sorted by their beginning."""
 
 
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
@@ -45,15 +55,25 @@ def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
     return [known.model_copy(update={"online": False}) for known in agents]
 
 
-def devices_now(home: Home, store: StoreReader) -> list[DeviceOverview]:
-    """Return all devices with their current state."""
-    away, now = why_away(home), time.time()
-    agents, devices = store.fleet()
+def registered_now(home: Home, store: StoreReader) -> list[RegisteredDevice]:
+    """Return all devices; none is online while the farm is down."""
+    away = why_away(home)
+    _, devices = store.fleet()
+    return [_away(device, away) for device in devices] if away else devices
+
+
+def devices_now(
+    home: Home, store: StoreReader, waits: Mapping[str, Waiting] = NOTHING_WAITS
+) -> list[DeviceOverview]:
+    """Return all devices with their current state; waits: what each open run waits for."""
+    now = time.time()
+    agents, _ = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
+    queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
     return [
-        _status(_away(d, away) if away else d, now, leases.get(d.device.id), ahead.get(d.agent_id))
-        for d in devices
+        _status(d, now, leases.get(d.device.id), ahead.get(d.agent_id), queued[d.device.id])
+        for d in registered_now(home, store)
     ]
 
 
@@ -69,7 +89,11 @@ def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
 
 
 def _status(
-    device: RegisteredDevice, now: float, run: Run | None, clock_ahead_s: float | None
+    device: RegisteredDevice,
+    now: float,
+    run: Run | None,
+    clock_ahead_s: float | None,
+    queued: int,
 ) -> DeviceOverview:
     stands = device_status(device, now, run)
     has_run = stands.state in (DeviceState.BUSY, DeviceState.COOLING)
@@ -79,6 +103,8 @@ def _status(
         **dict(stands),
         run_id=run.run_id if run and has_run else None,
         clock_ahead_s=clock_ahead_s,
+        queued=queued,
+        bookings=device.life.bookings,
     )
 
 

@@ -23,7 +23,7 @@ def _require_free(device: RegisteredDevice, booking: Booking) -> None:
         raise DeviceBooked(
             f"reserve device {device.device.id} {booking.words}",
             f"it is booked {other.words}: {other.why}",
-            "Choose another time, or have that booking ended with `benchfarm device release`.",
+            "Choose another time, or have that booking ended: `benchfarm device release --all`.",
         )
 
 

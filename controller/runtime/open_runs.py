@@ -7,10 +7,9 @@ any point resumes from a state that it has stored.
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device
@@ -20,11 +19,12 @@ from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
 from controller.runtime.clock import Clock
 from controller.runtime.roster import Roster
-from controller.scheduling.fair_share import HALF_LIFE_S, Claim, Claims, Shares
+from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
 from controller.scheduling.leases import Leases
 from controller.scheduling.lifecycle import Event, Granted, advance
-from controller.scheduling.placement import place
+from controller.scheduling.placement import cores_in_use, place
 from controller.scheduling.policy import RetryPolicy
+from controller.scheduling.waiting import Queue
 from controller.store.protocol import Store
 
 log = logging.getLogger(__name__)
@@ -34,8 +34,6 @@ Changed = tuple[Run, RunChange]
 
 MOST_ROUNDS = 25
 """Most placements in a row, if runs that got a device cannot be stored."""
-REMEMBERED_S = 10 * HALF_LIFE_S
-"""Device time older than this counts less than a thousandth, and is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ class OpenRuns:
         self._settings = settings
         self._clock = clock
         self._listeners = listeners
-        self._claims = {r.sweep_id: _claim(r) for r in store.sweeps()}
+        self._claims = {r.sweep_id: Claim.of(r) for r in store.sweeps()}
         self._shares = Shares(self._spent_before())
         self._open = {run.run_id: run for run in store.runs(open_only=True)}
         self._set_aside: dict[str, tuple[Run, StoreDamaged]] = {}
@@ -136,11 +134,22 @@ class OpenRuns:
         claim = self._claims.get(sweep_id)
         return claim.user if claim else None
 
+    def queue(self) -> Queue:
+        """Return the open runs with all that placement knows, which later changes leave alone."""
+        claims = self._all_claims()
+        return Queue(
+            now=self._clock.wall(),
+            runs=tuple(self._open.values()),
+            devices=tuple(self._roster.devices.values()),
+            claims=replace(claims, of_sweep=dict(claims.of_sweep)),
+            withheld=frozenset(self._withheld),
+        )
+
     # --- changes -------------------------------------------------------------------------------
 
     def add(self, record: SweepRecord, new: Sequence[Run]) -> None:
         """Queue stored runs of a sweep."""
-        self._claims[record.sweep_id] = _claim(record)
+        self._claims[record.sweep_id] = Claim.of(record)
         self._open.update((run.run_id, run) for run in new)
 
     def renew(self, run: Run) -> None:
@@ -233,13 +242,13 @@ class OpenRuns:
         if not (queued and free):
             return
         devices = self._roster.devices
-        cores: dict[str, set[int]] = defaultdict(set)
-        for known in map(devices.__getitem__, busy):
-            cores[known.agent_id] |= known.device.host_cores
+        cores = cores_in_use(devices[device_id] for device_id in busy)
         hosts = {d.device.id: d.agent_id for d in devices.values()}
-        claims = Claims(self._claims, self._spent_s(), self._roster.reserved_for())
-        grants = list(place(queued, free, cores, hosts, self._catalog, claims))
+        grants = list(place(queued, free, cores, hosts, self._catalog, self._all_claims()))
         self.apply((run, self._grant(device)) for run, device in grants)
+
+    def _all_claims(self) -> Claims:
+        return Claims(self._claims, self._spent_s(), self._roster.reserved_for())
 
     def _grant(self, device: Device) -> Granted:
         agent = self._roster.agent_of(device.id)
@@ -278,7 +287,3 @@ class OpenRuns:
             self._open.pop(run.run_id, None)
         else:
             self._open[run.run_id] = run
-
-
-def _claim(record: SweepRecord) -> Claim:
-    return Claim(record.user, record.sweep.priority or 0)

@@ -38,11 +38,11 @@ from controller.scheduling.device_life import (
     Probed,
     Vanished,
     apply,
-    booking_at,
     current,
     idle_status,
     may_run,
     next_probe,
+    reserved_for,
 )
 from controller.scheduling.policy import QuarantinePolicy
 from controller.store.protocol import Store
@@ -90,9 +90,7 @@ class Roster:
 
     def reserved_for(self) -> Mapping[str, str | None]:
         """Return the devices that are booked now, and the user of each booking."""
-        now = self._clock.wall()
-        booked = {id_: booking_at(d.life, now) for id_, d in self.devices.items()}
-        return {id_: booking.user for id_, booking in booked.items() if booking}
+        return reserved_for(self.devices.values(), self._clock.wall())
 
     def probes_due(self, agent_id: str) -> list[ProbeOrder]:
         """Return the probes of an agent's devices that are due now."""

@@ -6,9 +6,10 @@ Slow calls are divided into steps, which `desk` runs without blocking the event 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from controller.contracts.administration import SweepStatus
@@ -20,15 +21,17 @@ from controller.contracts.quota import Quota
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep
+from controller.contracts.waiting import WaitingRuns
 from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
-from controller.scheduling.binding import Out, place_cells, runs_of
+from controller.scheduling.binding import Out, left_out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
+from controller.scheduling.waiting import waits_of_sweep
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
@@ -161,7 +164,12 @@ class Sweeps:
         self._runs.add(record, new)
         self._runs.place()
         known = len(cells) * sweep.repeats - len(new)
-        return Submission(sweep_id=record.sweep_id, new_runs=len(new), known_runs=known)
+        return Submission(
+            sweep_id=record.sweep_id,
+            new_runs=len(new),
+            known_runs=known,
+            left_out=tuple(left_out(sweep, cells, self._roster.out(), self._catalog)),
+        )
 
     # --- stored sweeps -------------------------------------------------------------------------
 
@@ -179,6 +187,10 @@ class Sweeps:
             runs={state.value: runs for state, runs in tally.runs.items()},
             all_met_rules=tally.met_rules == sum(tally.runs.values()) + tally.lost,
         )
+
+    def waits(self, sweep_id: str) -> Callable[[], tuple[WaitingRuns, ...]]:
+        """Return what works out the waits of a sweep's runs now; may be called in any thread."""
+        return partial(waits_of_sweep, sweep_id, self._runs.queue(), self._catalog)
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return their number.

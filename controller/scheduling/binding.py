@@ -67,6 +67,26 @@ def bind(
     return [cell.model_copy(update={"selector": f'device == "{d.id}"'}) for d in chosen]
 
 
+def left_out(sweep: Sweep, cells: Iterable[Cell], out: Out, catalog: Catalog) -> list[str]:
+    """Return the devices that a sweep for each device leaves out, since they are out; with why.
+
+    cells: the sweep's cells, bound to devices.
+    """
+    if sweep.run_on != "each":
+        return []
+    unbound = (
+        cell.model_copy(update={"selector": selector})
+        for cell in cells
+        for selector in sweep.devices
+    )
+    different = {asked(cell): cell for cell in unbound}.values()
+    return [
+        f"{device.id} ({why})"
+        for device, why in out
+        if not all(objections(cell, device, catalog) for cell in different)
+    ]
+
+
 _PUSHED = ("numerics", "dataset")
 """Knobs that decide, with the workload, which files are pushed to a device."""
 

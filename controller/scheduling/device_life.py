@@ -9,7 +9,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from controller.contracts.device import (
@@ -62,7 +62,10 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A person ends the device's quarantine and all its bookings."""
+    """A person ends the device's quarantine, its maintenance and its reservations."""
+
+    user: str | None = None
+    """Whose reservations end; None: everyone's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,9 @@ def _health_update(
         case Quarantined(who, why):
             kept = None if is_probed(life) else life.quarantine
             return {"quarantine": kept or Hold(since=now, who=who, why=why)}
-        case Released():
-            return {**_AT_LARGE, "probes": 0, "bookings": ()}
+        case Released(user):
+            kept_for = tuple(b for b in life.bookings if user and b.user not in (None, user))
+            return {**_AT_LARGE, "probes": 0, "bookings": kept_for}
         case ProbeWanted():
             return {"probe_at": None}
         case Probed(number, passed):
@@ -186,6 +190,12 @@ def booking_at(life: DeviceLife, now: float) -> Booking | None:
     """Return the current booking: maintenance, else the one that began first."""
     now_on = [b for b in life.bookings if b.begins <= now < b.ends]
     return min(now_on, key=lambda b: (b.user is not None, b.begins), default=None)
+
+
+def reserved_for(devices: Iterable[RegisteredDevice], now: float) -> dict[str, str | None]:
+    """Return the devices that are booked now, and the user of each booking."""
+    booked = {device.device.id: booking_at(device.life, now) for device in devices}
+    return {id_: booking.user for id_, booking in booked.items() if booking}
 
 
 def conflict(life: DeviceLife, booking: Booking) -> Booking | None:

@@ -6,11 +6,13 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controller.contracts.records import ADMIN, Spent
+from controller.contracts.records import ADMIN, Spent, SweepRecord
 from controller.contracts.run import Run
 
 HALF_LIFE_S = 3600.0
 """Device time spent this long ago counts half, so that yesterday's sweep costs nothing today."""
+REMEMBERED_S = 10 * HALF_LIFE_S
+"""Device time older than this counts less than a thousandth, and is not read."""
 GRANT_S = 60.0
 """Least seconds that a lease counts, so that devices that become free together are shared."""
 
@@ -21,6 +23,11 @@ class Claim:
 
     user: str = ADMIN
     priority: int = 0
+
+    @classmethod
+    def of(cls, record: SweepRecord) -> Claim:
+        """Return the claim of a sweep."""
+        return cls(record.user, record.sweep.priority or 0)
 
 
 @dataclass(frozen=True, slots=True)

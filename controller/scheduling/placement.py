@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device
+from controller.contracts.device import Device, RegisteredDevice
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
 from controller.scheduling.fair_share import Claims, FairShare
@@ -55,7 +56,7 @@ def place(
     """
     available = {device.id: device for device in free}
     taken = {host: set(cores) for host, cores in busy_cores.items()}
-    fair_share, takers = FairShare(queued, claims), _Takers(free, catalog)
+    fair_share, takers = FairShare(queued, claims), Takers(free, catalog)
     while available and (run := fair_share.take()):
         left = [device for device in takers.of(run.cell) if device.id in available]
         allowed = [device for device in left if claims.admits(run, device.id)]
@@ -68,6 +69,21 @@ def place(
         yield run, device
 
 
+def cores_in_use(busy: Iterable[RegisteredDevice]) -> dict[str, set[int]]:
+    """Return the cores of each host on which busy devices measure."""
+    cores: dict[str, set[int]] = defaultdict(set)
+    for known in busy:
+        cores[known.agent_id] |= known.device.host_cores
+    return cores
+
+
+def has_cores(
+    device: Device, taken: Mapping[str, Collection[int]], host_of: Mapping[str, str]
+) -> bool:
+    """Return whether nothing measures on a device's cores; taken: cores in use of each host."""
+    return device.host_cores.isdisjoint(taken.get(host_of[device.id], ()))
+
+
 def _choose(
     run: Run,
     available: Iterable[Device],
@@ -75,15 +91,11 @@ def _choose(
     host_of: Mapping[str, str],
 ) -> Device | None:
     failed_on = {a.device_id for a in run.attempts if a.state is AttemptState.FAILED}
-    fitting = [
-        device
-        for device in available
-        if device.host_cores.isdisjoint(taken.get(host_of[device.id], ()))
-    ]
+    fitting = [device for device in available if has_cores(device, taken, host_of)]
     return min(fitting, key=lambda device: device.id in failed_on, default=None)
 
 
-class _Takers:
+class Takers:
     """The devices that fit a cell, computed once for all cells with the same requirements."""
 
     def __init__(self, devices: Sequence[Device], catalog: Catalog) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
+from typing import Any, Final
 
-from controller.contracts.base import Contract
+from controller.contracts.base import Contract, canonical_json
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
@@ -15,7 +18,9 @@ from controller.scheduling.binding import bind
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
-Alike = Callable[[Took, Cell, Device], bool]
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+_Likeness = tuple[object, ...]
+"""What attempts that are alike have in common."""
 
 
 class DevicePlan(Contract):
@@ -28,6 +33,10 @@ class DevicePlan(Contract):
     """None if no similar cell was ever measured."""
     unknown: int
     """Cells of unknown duration, which `hours` leaves out."""
+    queued: int = 0
+    """Runs of other sweeps that are queued and will most likely go to it first."""
+    bookings: tuple[Booking, ...] = ()
+    """Its bookings that have not ended, which `hours` leaves out."""
 
 
 class Unmatched(Contract):
@@ -55,15 +64,20 @@ def plan_sweep(
     devices: Iterable[tuple[Device, DeviceState]],
     catalog: Catalog,
     history: Sequence[Took],
+    queued: Mapping[str, int] = NOTHING,
+    bookings: Mapping[str, tuple[Booking, ...]] = NOTHING,
 ) -> SweepPlan:
-    """Spread a sweep's cells as placement would, and add up the durations of earlier attempts."""
+    """Spread a sweep's cells as placement would, and add up the durations of earlier attempts.
+
+    queued: device → runs that are queued for it; bookings: device → its bookings.
+    """
     devices = list(devices)
     there = [device for device, state in devices if state not in ABSENT]
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
     loads = {device.id: _Load(device) for device in there}
     unmatched, shared = [], 0
     planned: set[str] = set()
-    emulated = {device.id for device, _ in devices if device.emulated}
+    durations = Durations(history, {device.id for device, _ in devices if device.emulated})
     for cell in cells:
         try:
             bound = bind(sweep, cell, there, catalog, out)
@@ -79,40 +93,45 @@ def plan_sweep(
             ]
             shared += len(fitting) > 1
             least = min(fitting, key=lambda load: (load.seconds, load.cells))
-            alike = [t for t in history if (t.device in emulated) == least.device.emulated]
-            least.add(sweep.repeats, expected_s(each, least.device, alike))
+            least.add(sweep.repeats, durations.of(each, least.device))
     return SweepPlan(
-        devices=tuple(load.plan() for load in loads.values() if load.cells),
+        devices=tuple(
+            load.plan(queued.get(id_, 0), bookings.get(id_, ()))
+            for id_, load in loads.items()
+            if load.cells
+        ),
         shared_cells=shared,
         unmatched=tuple(unmatched),
     )
 
 
-def expected_s(cell: Cell, device: Device, history: Sequence[Took]) -> float | None:
-    """Return the median seconds of the attempts most similar to a cell's, or None without any.
+class Durations:
+    """How long attempts took; those on emulated devices tell nothing about others."""
 
-    In this order: the same cell on the device; on its kind; the same workload, stack and scenario.
-    """
-    for alike in _ALIKE:
-        if found := [took.seconds for took in history if alike(took, cell, device)]:
-            return median(found)
-    return None
+    def __init__(self, history: Iterable[Took], emulated: Collection[str] = ()) -> None:
+        self._emulated = emulated
+        self._seconds: dict[_Likeness, list[float]] = defaultdict(list)
+        for took in history:
+            for likeness in self._likenesses(took, took.device, took.device_kind):
+                self._seconds[likeness].append(took.seconds)
 
+    def of(self, cell: Cell, device: Device) -> float | None:
+        """Return the median seconds of the attempts most similar to a cell's, or None without any.
 
-def _same_work(took: Took, cell: Cell) -> bool:
-    return (took.workload, took.stack, took.scenario) == (cell.workload, cell.stack, cell.scenario)
+        In this order: the same cell on the device; on its kind; the same workload, stack and
+        scenario on the device; on its kind.
+        """
+        for likeness in self._likenesses(cell, device.id, device.kind):
+            if likeness in self._seconds:
+                return median(self._seconds[likeness])
+        return None
 
-
-def _same_cell(took: Took, cell: Cell) -> bool:
-    return _same_work(took, cell) and (took.knobs, took.versus) == (cell.knobs, cell.versus)
-
-
-_ALIKE: tuple[Alike, ...] = (
-    lambda took, cell, device: took.device == device.id and _same_cell(took, cell),
-    lambda took, cell, device: took.device_kind == device.kind and _same_cell(took, cell),
-    lambda took, cell, device: took.device == device.id and _same_work(took, cell),
-    lambda took, cell, device: took.device_kind == device.kind and _same_work(took, cell),
-)
+    def _likenesses(self, done: Took | Cell, device: str, kind: DeviceKind) -> list[_Likeness]:
+        """Return what attempts can have in common with one, the most similar first."""
+        work = (done.workload, done.stack, done.scenario, device in self._emulated)
+        versus = done.versus and canonical_json(done.versus.model_dump(mode="json"))
+        cell = (*work, frozenset(done.knobs.items()), versus)
+        return [(place, *which) for which in (cell, work) for place in (("id", device), kind)]
 
 
 class _Load:
@@ -129,7 +148,7 @@ class _Load:
         self.unknown += expected is None
         self.seconds += repeats * (expected or 0.0)
 
-    def plan(self) -> DevicePlan:
+    def plan(self, queued: int, bookings: tuple[Booking, ...]) -> DevicePlan:
         known = self.unknown < self.cells
         return DevicePlan(
             device=self.device.id,
@@ -137,6 +156,8 @@ class _Load:
             runs=self.runs,
             hours=self.seconds / 3600 if known else None,
             unknown=self.unknown,
+            queued=queued,
+            bookings=bookings,
         )
 
 

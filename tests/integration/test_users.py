@@ -30,7 +30,7 @@ def device(farm: TestFarm) -> Iterator[str]:
     """The farm's server; released at the end."""
     id_ = farm.server()["device"]["id"]
     yield id_
-    assert farm.cli("device", "release", id_).status == 0
+    assert farm.cli("device", "release", id_, "--all").status == 0
 
 
 def test_a_submitter_has_own_sweeps_and_no_more_until_the_token_is_revoked(
@@ -85,7 +85,12 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
 
     assert farm.cli("device", "release", device, "--why", "oiled").status == 0
     assert "1 cells on 1 devices" in farm.cli("sweep", "plan", "-", stdin=sweep).out
+    stranger = farm.cli("device", "reserve", device, "--for", "2h", "--user", "zoe")
+    assert (stranger.status, "there is no user zoe" in stranger.err) == (2, True)
     assert farm.cli("device", "reserve", device, "--for", "2h", "--user", "ann").status == 0
+    (booked,) = farm.cli("device", "bookings", "--json").json
+    assert [each["user"] for each in booked["bookings"]] == ["ann"]
+    assert "reserved (for ann" in farm.cli("device", "release", device).out, "it is ann's"
     assert state() == "reserved by admin: for ann: reserved"
     assert farm.cli("device", "label", device, "rack=b2").status == 0
     assert "rack=b2" in farm.cli("device", "list").out
@@ -95,7 +100,7 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
         ("quarantined", "it is 'loud'"),
         ("ready", "released: oiled"),
     ]
-    assert farm.cli("device", "release", device).status == 0
+    assert "ready" in farm.cli("device", "release", device, "--all").out
 
 
 @pytest.mark.parametrize(

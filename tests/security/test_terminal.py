@@ -98,7 +98,7 @@ def test_progress_shows_hostile_names_and_phases(terminal: bool) -> None:
     ]
     out = io.StringIO()
     console = VisibleConsole(file=out, force_terminal=terminal, width=3000, markup=False)
-    show_progress(views, {run.run_id: run, "other": builders.run("other")}, console)
+    show_progress(views, {run.run_id: run, "other": builders.run("other")}, console, lambda: ())
     said = out.getvalue()
     assert r"\u001b]52;c;cm0gLXJmIC8=\u0007" in said
     for attack in (CLIPBOARD, TITLE, CLEAR, "\u202e", "\x1b]8;"):

@@ -6,14 +6,17 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from controller.contracts.administration import (
     BookRequest,
+    NewBooking,
     NewToken,
     Reason,
+    ReleaseRequest,
     TokenList,
     TokenRequest,
 )
@@ -134,6 +137,32 @@ async def test_a_submitter_does_nothing_to_devices_agents_and_tokens(tmp_path: P
             there.client(ADMIN_TOKEN).administer, DeviceStatus, "devices/cpu-1/quarantine", WHY
         )
         assert (told.state, told.who, told.why) == ("quarantined", "admin", "it is loud")
+
+
+async def test_bookings_are_for_known_users_and_a_release_ends_one_s_own(tmp_path: Path) -> None:
+    async with served(tmp_path) as there:
+        await there.new_user("ann")
+        admin = there.client(ADMIN_TOKEN)
+
+        def book(user: str | None, starts_in_s: float) -> NewBooking:
+            asked = BookRequest(user=user, for_s=60, starts_in_s=starts_in_s, why="a paper")
+            return admin.administer(NewBooking, "devices/cpu-1/book", asked)
+
+        def release(*, everyone: bool) -> DeviceStatus:
+            asked = ReleaseRequest(why="by hand", everyone=everyone)
+            return admin.administer(DeviceStatus, "devices/cpu-1/release", asked)
+
+        with pytest.raises(UserError, match=r"no user zoe\. Choose one of admin, ann, or run"):
+            await asyncio.to_thread(book, "zoe", 0)
+        later = await asyncio.to_thread(book, None, 3600)
+        assert (later.booking.begins, later.booking.user, later.status.state) == (
+            *(there.box.clock.now + 3600, None, "ready"),
+        )
+        assert (await asyncio.to_thread(book, "ann", 0)).status.state == "reserved"
+        assert (await asyncio.to_thread(partial(release, everyone=False))).state == "reserved"
+        (kept,) = there.box.farm.state().devices[0].life.bookings
+        assert kept.user == "ann"
+        assert (await asyncio.to_thread(partial(release, everyone=True))).state == "ready"
 
 
 async def test_a_revoked_token_opens_nothing_from_that_moment_on(tmp_path: Path) -> None:

@@ -296,6 +296,21 @@ def test_what_an_agent_sees_of_a_device_it_can_not_use(box: FarmBox) -> None:
     ]
 
 
+def test_a_sweep_for_each_device_names_those_that_it_leaves_out(box: FarmBox) -> None:
+    there, gone = builders.cpu("cpu-1"), builders.cpu("cpu-2")
+    away = AbsentDevice(device_id="cpu-2", state=DeviceState.OFFLINE, why="unplugged")
+    unlike = builders.phone("phone-1")
+    box.farm.register(builders.registration(builders.agent(), there, gone, unlike))
+    box.farm.register(Registration(agent=builders.agent(), devices=(there,), absent=(away,)))
+    each = box.farm.sweeps.submit(builders.sweep(run_on="each"))
+    assert (each.new_runs, each.left_out) == (1, ("cpu-2 (its state, offline (unplugged))",))
+    assert box.farm.sweeps.submit(builders.sweep()).left_out == ()
+
+    box.farm.register(builders.registration(builders.agent(), there, gone, unlike))
+    again = box.farm.sweeps.submit(builders.sweep(run_on="each"))
+    assert (again.new_runs, again.known_runs, again.left_out) == (1, 1, ())
+
+
 def test_a_device_cools_while_its_run_waits_for_that(
     box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

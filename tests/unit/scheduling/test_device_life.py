@@ -76,7 +76,7 @@ EVENTS: st.SearchStrategy[DeviceEvent] = st.one_of(
     st.just(FAILED),
     st.just(Measured()),
     st.builds(Quarantined, st.just("ann"), st.just("loud")),
-    st.just(Released()),
+    st.builds(Released, st.none() | st.just("ann")),
     st.just(ProbeWanted()),
     st.builds(Probed, st.integers(0, 3), st.booleans()),
     BOOKINGS,
@@ -92,6 +92,12 @@ def test_it_is_quarantined_by_as_many_failures_in_a_row_as_the_limit() -> None:
     assert hold.why == "3 failures in a row, the last: signal: it ended"
     assert after(FAILED, FAILED, Measured(), FAILED, FAILED).quarantine is None
     assert after(FAILED, FAILED, FAILED, Released(), FAILED, FAILED).quarantine is None
+
+
+def test_a_release_ends_one_s_own_reservations_and_maintenance_or_everyone_s() -> None:
+    events = (booked(1000, 1100, "ann"), booked(1100, 1200, "ben"), booked(1000, 1300, None))
+    assert [b.user for b in after(*events, Released("ann")).bookings] == ["ben"]
+    assert after(*events, Released()).bookings == ()
 
 
 @given(st.lists(EVENTS, max_size=12))

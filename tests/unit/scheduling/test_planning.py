@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from controller.contracts.device import Device, DeviceKind, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.planning import SweepPlan, expected_s, plan_sweep
+from controller.scheduling.planning import Durations, SweepPlan, plan_sweep
 from tests.support import builders
 
 CATALOG = builders.catalog()
@@ -42,6 +42,14 @@ def test_cells_runs_and_hours_of_each_device() -> None:
     assert (found.shared_cells, found.unmatched) == (0, ())
 
 
+def test_a_plan_names_the_bookings_and_the_queue_of_its_devices() -> None:
+    booking = Booking(begins=1.0, ends=2.0, user="ann", who="admin", why="a paper")
+    cells = cells_of(builders.sweep(), CATALOG)
+    queued, bookings = {"cpu-1": 3, "cpu-2": 4}, {"cpu-1": (booking,)}
+    found = plan_sweep(builders.sweep(), cells, FLEET, CATALOG, [], queued, bookings)
+    assert [(d.device, d.queued, d.bookings) for d in found.devices] == [("cpu-1", 3, (booking,))]
+
+
 def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:
     (cell,) = cells_of(builders.sweep(), CATALOG)
     history = [took(cell, FLEET[0][0], 3600.0)]
@@ -75,10 +83,10 @@ def test_the_attempts_most_like_a_cell_say_how_long_it_takes() -> None:
     here, there = builders.cpu("cpu-1"), builders.cpu("cpu-2")
     phone = Device(id="phone-1", kind=DeviceKind.ANDROID, virtual=False)
     history = [took(other, phone, 7.0)]
-    assert expected_s(one, here, history) is None
+    assert Durations(history).of(one, here) is None
     for cell, device, seconds in (
         *((other, there, 5.0), (other, here, 4.0), (one, there, 3.0), (one, here, 2.0)),
     ):
         history.append(took(cell, device, seconds))
-        assert expected_s(one, here, history) == seconds
-    assert expected_s(one, here, [*history, took(one, here, 4.0)]) == 3.0
+        assert Durations(history).of(one, here) == seconds
+    assert Durations([*history, took(one, here, 4.0)]).of(one, here) == 3.0
