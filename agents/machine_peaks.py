@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agents.attempts.profiled import ProfiledRunner
+from agents.attempts.kept_peaks import KeptPeaks
+from agents.attempts.profiled import PeaksFound, ProfiledRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.cores import exclusive_cores, free_cores
 from agents.host.facts import agent_id, cpu_device, machine_id
@@ -19,7 +20,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound, UserError, WorkerFault
 from controller.contracts.manifests import Knob, StackManifest, defaults_of
-from controller.contracts.profile import Peaks, PeaksRequest
+from controller.contracts.peaks import Peaks, PeaksRequest
 from controller.contracts.wire import AttemptRef, Job, TrainingProgram, WorkerSpec
 from controller.platform.helper_main import Replies, serve
 
@@ -27,7 +28,7 @@ DEADLINE_S = 600.0
 
 
 def handle(request: PeaksRequest, replies: Replies) -> None:
-    """Answer with Peaks; raises NotFound, WrongKnob, and UserError if they can't be measured."""
+    """Answer with Peaks; raises as machine_peaks, and UserError if they can't be measured."""
     try:
         replies.answer(asyncio.run(machine_peaks(request, replies.progress)))
     except WorkerFault as fault:
@@ -36,10 +37,10 @@ def handle(request: PeaksRequest, replies: Replies) -> None:
 
 
 async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) -> Peaks:
-    """Return this machine's peaks on a stack; raises NotFound, WrongKnob, WorkerFault.
+    """Return this machine's peaks; raises NotFound, WrongKnob, WorkerFault, Disturbed.
 
-    If they aren't known, waits until nothing else measures on the cores; `progress` gets a line
-    then.
+    If they aren't known from the stack, waits until nothing else measures on the cores; `progress`
+    gets a line then.
     """
     home, stack, knobs, again = request.home, request.stack, request.knobs, request.again
     manifest = _stack(stack)
@@ -48,7 +49,8 @@ async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) 
     machine = machine_id(home / "agent" / "machine-id")
     device = cpu_device(machine, {})
     workers = WorkerProcess(f"peaks@{home}", partial(stack_worker, stacks_folder(home)))
-    profiled = ProfiledRunner(workers, workers, home / "agent" / agent_id(machine) / "peaks")
+    kept = KeptPeaks(home / "agent" / agent_id(machine) / "peaks")
+    profiled = ProfiledRunner(workers, workers, kept)
     defaults = defaults_of(declared)
     with TemporaryDirectory(prefix="benchfarm-peaks-") as folder:
         job = Job(
@@ -74,7 +76,23 @@ async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) 
             if not free:
                 progress("waiting: something else measures on this host's cores")
         async with exclusive_cores(device.host_cores):
-            return await profiled.machine_peaks(spec, again=again)
+            found = await profiled.machine_peaks(spec, again=again)
+    return peaks_in(found, progress)
+
+
+def peaks_in(found: PeaksFound, progress: Callable[[str], None]) -> Peaks:
+    """Return known peaks, and say what disturbed a measurement; raises Disturbed without any."""
+    if found.peaks is None:
+        raise Disturbed(
+            "measure this host's peaks", found.refused, "Run it again when nothing else runs here."
+        )
+    if found.refused:
+        progress(f"the peaks are those known before, since {found.refused}")
+    return found.peaks
+
+
+class Disturbed(UserError):
+    """A measurement while the machine was not quiet, with no earlier one to show."""
 
 
 class WrongKnob(UserError):

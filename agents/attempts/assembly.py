@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agents.attempts.command import DeviceRunner
 from agents.attempts.exclusive_host import ExclusiveHostRunner
+from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.metered import metered
 from agents.attempts.paired import paired_runs, paired_workers
 from agents.attempts.phone import PhoneRunner
@@ -64,7 +65,7 @@ def attempt_runners(
     host = LocalRemote.of(folder / "device", owner)
     workers = WorkerProcess(owner, partial(stack_worker, stacks))
     timed = metered(paired_workers(workers), meter, lambda _: host)
-    training = ProfiledRunner(timed, workers, folder / "peaks")
+    training = ProfiledRunner(timed, workers, KeptPeaks(folder / "peaks"))
     on_host = metered(DeviceRunner(lambda _: host, content), meter, lambda _: host)
     on_phone = metered(DeviceRunner(phones.remote_of, content), meter, phones.remote_of)
     return {

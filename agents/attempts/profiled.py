@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
+from agents.host.conditions import environment_of, read_conditions
 from agents.profiling.names import LOG, TASKS
-from controller.contracts.base import digest
 from controller.contracts.documents import read_json
 from controller.contracts.errors import WorkerFault
-from controller.contracts.profile import Peaks, ProfileOrigin, ProfileSummary
+from controller.contracts.peaks import RATES, MeasuredPeaks, Peaks
+from controller.contracts.policy import Policy, load_policy
+from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.contracts.replay import Replayed
 from controller.contracts.result import (
     Blame,
@@ -27,11 +30,10 @@ from controller.contracts.result import (
     Outcome,
     Result,
     Validity,
+    worst,
 )
 from controller.contracts.units import Unit
-from controller.contracts.unreadable import UNREADABLE
 from controller.contracts.wire import ProfilePass, Progress, WorkerSpec
-from controller.platform.atomic import write_private
 from controller.profiles.assembling import under_roofline
 from controller.profiles.capturing import Captured, profile_of
 from controller.profiles.dates import date_of
@@ -39,7 +41,8 @@ from controller.profiles.errors import ProfileUnreadable
 from controller.profiles.files import write
 from controller.profiles.model import Profile
 from controller.profiles.projecting import projected, replays_of, samples_of
-from controller.profiles.validity import judged
+from controller.profiles.roofs import peaks_of, raised_by, raises_told
+from controller.profiles.validity import judged, unlikely
 
 _REPLAYED: TypeAdapter[list[Replayed]] = TypeAdapter(list[Replayed])
 MAX_REPLAYED_BYTES = 2**26
@@ -51,8 +54,7 @@ class ProfiledRunner:
 
     timed: AttemptRunner
     workers: WorkerProcess
-    peaks: Path
-    """Folder of the machine's peaks, by stack and launch settings."""
+    kept: KeptPeaks
     now: Callable[[], float] = time.time
     """Seconds since the epoch."""
 
@@ -93,18 +95,23 @@ class ProfiledRunner:
         )
         # In a thread, so that the agent's event loop keeps renewing its leases.
         profile = await asyncio.to_thread(profile_of, captured)
-        profile = judged(profile, objections_of(plain, {"trace": traced, "verbose": verbose}))
         profile = with_origin(profile, spec, plain, started_s)
         profile = with_allocators(profile, plain, traced)
-        profile = with_disturbances(profile, {"plain": plain, "trace": traced, "verbose": verbose})
-        profile = await self._replay(spec, profile, on_progress)
-        profile = under_roofline(profile, await self.machine_peaks(spec))
+        steps = [run.metrics["step_time"].samples for run in (plain, verbose)]
+        profile, replayed = await self._replay(spec, profile, steps, on_progress)
+        runs = {"plain": plain, "trace": traced, "verbose": verbose, "replay": replayed}
+        profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
+        profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))
         await asyncio.to_thread(write, profile, folder / "profile")
         return with_profile(plain, profile.summary, folder / "profile")
 
     async def _replay(
-        self, spec: WorkerSpec, profile: Profile, on_progress: Callable[[Progress], None]
-    ) -> Profile:
+        self,
+        spec: WorkerSpec,
+        profile: Profile,
+        steps: Sequence[Sequence[float]],
+        on_progress: Callable[[Progress], None],
+    ) -> tuple[Profile, Result]:
         folder = Path(spec.artefact_dir) / "replay"
         folder.mkdir(parents=True, exist_ok=True)
         tasks = [task.model_dump(mode="json") for task in replays_of(profile)]
@@ -112,34 +119,50 @@ class ProfiledRunner:
         done = await self._watch(spec, "replay", on_progress)
         replayed = read_json(_REPLAYED, Path(done.artefacts["replay_times"]), MAX_REPLAYED_BYTES)
         with (folder / LOG).open("rb") as log:
-            return projected(profile, await asyncio.to_thread(samples_of, log, replayed))
+            samples = await asyncio.to_thread(samples_of, log, replayed)
+        return projected(profile, samples, *steps), done
 
-    async def machine_peaks(self, spec: WorkerSpec, *, again: bool = False) -> Peaks:
-        """Return the peaks under a job's launch settings, measured unless they are stored.
+    def _under_roofline(self, spec: WorkerSpec, profile: Profile, found: PeaksFound) -> Profile:
+        """Return the profile under the peaks, which its own primitives raise if they are faster."""
+        if found.peaks is None:
+            why = f"headroom is left out: no peaks are known, and {found.refused}"
+            return noted(profile, why)
+        if found.refused:
+            profile = noted(profile, f"peaks are those known before, since {found.refused}")
+        raises = raised_by(profile, found.peaks, spec.job.ref.run_id)
+        if not raises:
+            return under_roofline(profile, found.peaks)
+        self.kept.add(spec, *raises)
+        profile = noted(profile, *raises_told(raises, found.peaks))
+        return under_roofline(profile, peaks_of(self.kept.of(spec)) or found.peaks)
 
-        Raises WorkerFault.
+    async def machine_peaks(self, spec: WorkerSpec, *, again: bool = False) -> PeaksFound:
+        """Return the machine's peaks, measured unless they are known from the job's stack.
+
+        A measurement is refused, and not kept, unless it is VALID. Raises WorkerFault.
         """
-        known = None if again else self.known_peaks(spec)
-        if known is None:
-            done = await self._watch(spec, "peaks", lambda _: None)
-            known = read_json(Peaks, Path(done.artefacts["peaks"]))
-            self._keep(spec, known)
-        return known
+        if not again and (peaks := self.known_peaks(spec)):
+            return PeaksFound(peaks)
+        before = read_conditions()
+        done = await self._watch(spec, "peaks", lambda _: None)
+        if done.validity is not Validity.VALID:
+            refused = f"the measurement was {done.validity}: {'; '.join(done.reasons)}"
+            return PeaksFound(peaks_of(self.kept.of(spec)), refused)
+        measured = MeasuredPeaks(
+            rates=read_json(RATES, Path(done.artefacts["peaks"])),
+            stack=spec.job.stack,
+            date=date_of(self.now()),
+            knobs={name: spec.job.knobs[name] for name in _LAUNCH if name in spec.job.knobs},
+            conditions={**environment_of(before, read_conditions()), **done.environment},
+        )
+        self.kept.add(spec, measured)
+        return PeaksFound(peaks_of(self.kept.of(spec)))
 
     def known_peaks(self, spec: WorkerSpec) -> Peaks | None:
-        """Return the stored peaks under a job's launch settings, or None."""
-        try:
-            return read_json(Peaks, self._kept(spec))
-        except UNREADABLE:  # missing, damaged, or of another release
-            return None
-
-    def _keep(self, spec: WorkerSpec, known: Peaks) -> None:
-        kept = self._kept(spec)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_private(kept, known.model_dump_json())
-
-    def _kept(self, spec: WorkerSpec) -> Path:
-        return self.peaks / f"{_settings_of(spec)}.json"
+        """Return the machine's peaks, or None if the job's stack is not among what is known."""
+        known = self.kept.of(spec)
+        stacks = {one.stack for one in known if one.primitive is None}
+        return peaks_of(known) if spec.job.stack in stacks else None
 
     async def _watch(
         self, spec: WorkerSpec, profile_pass: ProfilePass, on_progress: Callable[[Progress], None]
@@ -152,18 +175,33 @@ class ProfiledRunner:
         return outcome
 
 
+@dataclass(frozen=True, slots=True)
+class PeaksFound:
+    """What is known of the machine's peaks after an attempt to measure them."""
+
+    peaks: Peaks | None
+    refused: str = ""
+    """Why that measurement was not kept."""
+
+
 PLAIN = "plain run: "
 
 
-def objections_of(plain: Result, watched: Mapping[str, Result]) -> tuple[str, ...]:
-    """Return why runs of a profile are INVALID themselves: then it is, too."""
-    runs = {PLAIN: plain, **{f"{name} run: ": result for name, result in watched.items()}}
-    return tuple(
-        f"{name}{reason}"
-        for name, result in runs.items()
-        if result.validity is Validity.INVALID
-        for reason in result.reasons or (f"it is {result.validity}",)
-    )
+def judged_by_runs(profile: Profile, runs: Mapping[str, Result], policy: Policy) -> Profile:
+    """Return a profile that is no better than its runs, nor than its efficiency lets it be."""
+    told = {
+        validity: tuple(
+            f"{name} run: {reason}"
+            for name, result in runs.items()
+            if result.validity is validity
+            for reason in result.reasons or (f"it is {validity}",)
+        )
+        for validity in (Validity.INVALID, Validity.DISTURBED)
+    }
+    slower = tuple(unlikely(profile.summary))
+    enforced = policy.host is not None and policy.host.enforced
+    broken = told[Validity.INVALID] + (slower if enforced else ())
+    return judged(profile, broken, told[Validity.DISTURBED] + (() if enforced else slower))
 
 
 def with_origin(profile: Profile, spec: WorkerSpec, plain: Result, started_s: float) -> Profile:
@@ -187,23 +225,11 @@ def with_allocators(profile: Profile, plain: Result, traced: Result) -> Profile:
     timed, watched = (result.environment.get("malloc") for result in (plain, traced))
     if timed == watched:
         return profile
-    return _noted(
-        profile, f"steps were timed with {timed}, and watched and replayed with {watched}"
-    )
+    return noted(profile, f"steps were timed with {timed}, and watched and replayed with {watched}")
 
 
-def with_disturbances(profile: Profile, runs: Mapping[str, Result]) -> Profile:
-    """Note in a profile which of its runs were DISTURBED, and by what."""
-    notes = (
-        f"{name} run: DISTURBED: {reason}"
-        for name, result in runs.items()
-        if result.validity is Validity.DISTURBED
-        for reason in result.reasons
-    )
-    return _noted(profile, *notes)
-
-
-def _noted(profile: Profile, *notes: str) -> Profile:
+def noted(profile: Profile, *notes: str) -> Profile:
+    """Return a profile with further notes."""
     summary = profile.summary.model_copy(update={"notes": (*profile.summary.notes, *notes)})
     return replace(profile, summary=summary)
 
@@ -211,12 +237,12 @@ def _noted(profile: Profile, *notes: str) -> Profile:
 def with_profile(plain: Result, summary: ProfileSummary, folder: Path) -> Result:
     """Return the timed result with what its profile says beside.
 
-    It is INVALID if the profile is, for another reason than the timed run's own.
+    It is no better than the profile, which may have other reasons than the timed run's own.
     """
     objections = [
         f"profile: {reason}" for reason in summary.reasons if not reason.startswith(PLAIN)
     ]
-    validity = Validity.INVALID if objections else plain.validity
+    validity = worst((plain.validity, Validity(summary.validity)))
     said = {
         "explained": (summary.explained, Unit.FRACTION),
         "matched": (summary.matched, Unit.FRACTION),
@@ -242,9 +268,3 @@ def with_profile(plain: Result, summary: ProfileSummary, folder: Path) -> Result
 
 
 _LAUNCH = ("threads", "cores", "numa", "openmp", "thread_binding", "malloc", "huge_pages")
-
-
-def _settings_of(spec: WorkerSpec) -> str:
-    """Return a file name for a stack and its launch settings."""
-    settings = {name: spec.job.knobs[name] for name in _LAUNCH if name in spec.job.knobs}
-    return f"{spec.job.stack}-{digest(settings)}"

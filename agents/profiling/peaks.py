@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import torch
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.disturbance import CpuWatch, environment_of, objections, validity_of
 from agents.profiling.names import PEAKS
-from controller.contracts.profile import Peaks
-from controller.contracts.result import Result, Validity
-from controller.profiles.dates import date_of
+from controller.contracts.peaks import COPY, RATES, Rate
+from controller.contracts.policy import Policy
+from controller.contracts.result import Result
 
 SIZES = (1024, 1536, 2048)
 """Sizes of square matrices: large enough to use every core, small enough for caches."""
@@ -21,46 +23,46 @@ RUNS = 8
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
-def run(backend: TrainingBackend, folder: Path, _: Path) -> Result:
-    """Measure the peaks and write `peaks.json`."""
-    found = Peaks(
-        gemm_flops={name: gemm_flops(dtype) for name, dtype in DTYPES.items()},
-        copy_bytes=copy_bytes(),
-        measured_at=date_of(time.time()),
-    )
+def run(backend: TrainingBackend, folder: Path, _: Path, policy: Policy) -> Result:
+    """Measure the peaks and write `peaks.json`; the result says whether the machine was quiet."""
+    watch = CpuWatch()
+    with watch.timing():
+        found = {name: gemm_flops(dtype) for name, dtype in DTYPES.items()}
+        found[COPY] = copy_bytes()
+    disturbed = objections(watch.timed, policy)
     path = folder / PEAKS
-    path.write_text(found.model_dump_json())
+    path.write_bytes(RATES.dump_json(found))
     return Result(
-        validity=Validity.VALID,
+        validity=validity_of((), disturbed, policy),
+        reasons=disturbed,
         metrics={},
-        environment=backend.environment(),
+        environment={**backend.environment(), **environment_of(watch.timed)},
         artefacts={"peaks": str(path)},
     )
 
 
-def gemm_flops(dtype: torch.dtype) -> float:
+def gemm_flops(dtype: torch.dtype) -> Rate:
     """Return FLOPs a second of the fastest square product."""
-    best = 0.0
+    found = []
     for size in SIZES:
         a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
         out = torch.empty(size, size, dtype=dtype)
-        seconds = _fastest(lambda a=a, b=b, out=out: torch.mm(a, b, out=out))  # type: ignore[misc]
-        best = max(best, 2.0 * size**3 / seconds)
-    return best
+        found.append(_rate(2.0 * size**3, lambda a=a, b=b, out=out: torch.mm(a, b, out=out)))  # type: ignore[misc]
+    return max(found, key=lambda rate: rate.best)
 
 
-def copy_bytes() -> float:
+def copy_bytes() -> Rate:
     """Return bytes a second of a copy, read and written bytes together."""
     source, target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
-    return 2 * COPY_BYTES / _fastest(lambda: target.copy_(source))
+    return _rate(2 * COPY_BYTES, lambda: target.copy_(source))
 
 
-def _fastest(call: Callable[[], object]) -> float:
-    """Return the least seconds of some calls, since disturbance only slows them down."""
+def _rate(work: float, call: Callable[[], object]) -> Rate:
+    """Return how much of its work a call does a second, in the best and the median of its runs."""
     call()
-    best = float("inf")
+    seconds = []
     for _ in range(RUNS):
         started = time.perf_counter()
         call()
-        best = min(best, time.perf_counter() - started)
-    return best
+        seconds.append(time.perf_counter() - started)
+    return Rate(best=work / min(seconds), median=work / median(seconds), runs=RUNS)

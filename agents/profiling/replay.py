@@ -19,11 +19,13 @@ import torch
 from pydantic import TypeAdapter
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.disturbance import CpuWatch, environment_of, objections, validity_of
 from agents.profiling.capture import flush
 from agents.profiling.layers import layer_call
 from agents.profiling.names import TASKS, TIMES
+from controller.contracts.policy import Policy
 from controller.contracts.replay import KernelReplay, LayerReplay, Replay, Replayed
-from controller.contracts.result import Result, Validity
+from controller.contracts.result import Result
 from controller.profiles.marks import REPLAY
 from controller.stats.order_statistics import is_known, samples_outside
 
@@ -48,7 +50,13 @@ _DTYPES = {
 _LIST: TypeAdapter[list[Replay]] = TypeAdapter(list[Replay])
 
 
-def run(backend: TrainingBackend, folder: Path, log: Path, longest_s: float = LONGEST_S) -> Result:
+def run(
+    backend: TrainingBackend,
+    folder: Path,
+    log: Path,
+    policy: Policy,
+    longest_s: float = LONGEST_S,
+) -> Result:
     """Do every replay that `replays.json` in the folder asks for, and write what each took.
 
     longest_s: how long one may take that is not known well before.
@@ -56,14 +64,18 @@ def run(backend: TrainingBackend, folder: Path, log: Path, longest_s: float = LO
     tasks = _LIST.validate_json((folder / TASKS).read_bytes())
     limit_s = min(longest_s, TOTAL_S / max(1, len(tasks)))
     samples_outside(LEAST_RUNS)  # loads SciPy before anything is timed
-    done = [_replayed(number, task, backend, limit_s) for number, task in enumerate(tasks)]
+    watch = CpuWatch()
+    with watch.timing():
+        done = [_replayed(number, task, backend, limit_s) for number, task in enumerate(tasks)]
+    disturbed = objections(watch.timed, policy)
     flush()
     times = folder / TIMES
     times.write_text(json.dumps([one.model_dump(mode="json") for one in done]))
     return Result(
-        validity=Validity.VALID,
+        validity=validity_of((), disturbed, policy),
+        reasons=disturbed,
         metrics={},
-        environment=backend.environment(),
+        environment={**backend.environment(), **environment_of(watch.timed)},
         artefacts={"replay_times": str(times), "verbose": str(log)},
     )
 

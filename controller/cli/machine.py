@@ -9,9 +9,10 @@ from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.comparison_options import Knobs, knobs_of
-from controller.contracts.profile import Peaks, PeaksRequest
+from controller.contracts.peaks import Peaks, PeaksRequest
 from controller.platform.helper import Helper
 from controller.platform.programs import python_module
+from controller.reports.profile_origin import rate_name, rate_text
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -26,14 +27,15 @@ def peaks(
     stack: Annotated[str, typer.Option(help="Stack to measure matrix products with.")] = "torch",
     knob: Knobs = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Measure again instead of using stored values.")
+        bool, typer.Option("--again", help="Measure again; a better stored value remains.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Measure peak matrix products and memory copying.
 
-    Values are stored per host; profiles draw their roofline from them. Knobs are launch settings,
-    such as threads and cores.
+    Values are stored per host; profiles draw their roofline from them. Those shown are the best
+    over stacks and over time with these cores and threads. What was measured while the host was
+    not quiet is not stored. Knobs are launch settings, such as threads and cores.
     """
     helper = Helper(python_module("agents.machine_peaks"), "measure this host's peaks")
     knobs = knobs_of(knob or ())
@@ -42,8 +44,10 @@ def peaks(
     if json:
         show_json(found)
         return
-    table = Table("what", "peak", title=f"this host, stack {stack}", title_justify="left")
-    for dtype, flops in found.gemm_flops.items():
-        table.add_row(f"matrix product, {dtype}", f"{flops * 1e-9:.0f} GFLOP/s")
-    table.add_row("copy", f"{found.copy_bytes * 1e-9:.1f} GB/s")
+    table = Table(
+        "what", "peak", "median then", "from", "date", title="this host", title_justify="left"
+    )
+    for name, roof in found.roofs.items():
+        peak, middle = (rate_text(name, rate) for rate in (roof.best, roof.median))
+        table.add_row(rate_name(name), peak, middle, roof.source, roof.date)
     show_table(table)

@@ -122,7 +122,7 @@ def export(
     """
     profile = read(folder)
     for reason in profile.summary.reasons:
-        say(f"the profile is INVALID: {reason}", err=True)
+        say(f"the profile is {profile.summary.validity}: {reason}", err=True)
     if form is Form.BENCHDNN:
         _export_batches(profile, output)
         return

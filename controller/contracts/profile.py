@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import model_validator
 
 from controller.contracts.base import Contract, Scalar
+from controller.contracts.peaks import Peaks
 
 
 class TopPrimitive(Contract):
@@ -22,29 +22,6 @@ class TopPrimitive(Contract):
     """Share of the time of all primitives."""
     efficiency: float | None = None
     """Time when replayed alone / measured time; None if nothing of it was replayed."""
-
-
-class PeaksRequest(Contract):
-    """Which peaks of this machine to return."""
-
-    home: Path
-    """BENCHFARM_HOME."""
-    stack: str
-    knobs: dict[str, Scalar]
-    """Launch settings."""
-    again: bool
-    """Whether to measure again what is known."""
-
-
-class Peaks(Contract):
-    """The peak rates of a machine as measured: the roofs of its roofline."""
-
-    gemm_flops: dict[str, float]
-    """Data type → floating-point operations a second of the fastest matrix product found."""
-    copy_bytes: float
-    """Bytes a second, read and written, of a copy larger than the caches."""
-    measured_at: str | None = None
-    """Date (ISO 8601, UTC); None in those of earlier releases."""
 
 
 class Creation(Contract):
@@ -76,9 +53,10 @@ class ProfileOrigin(Contract):
 class ProfileSummary(Contract):
     """What a profile comes to; seconds are those of one training step, if steps are known."""
 
-    validity: Literal["VALID", "INVALID"] = "VALID"
+    validity: Literal["VALID", "DISTURBED", "INVALID"] = "VALID"
+    """DISTURBED: a run of it was measured while the machine was not quiet."""
     reasons: tuple[str, ...] = ()
-    """Why it is INVALID; none if it is VALID."""
+    """Why it is not VALID; none if it is."""
     origin: ProfileOrigin | None = None
     """None in those of earlier releases."""
     steps: int | None
@@ -105,6 +83,10 @@ class ProfileSummary(Contract):
     """Share of the primitives' time that is matched to an op and a module."""
     efficiency: float | None = None
     """Time when replayed alone / measured time, of all that was replayed."""
+    efficiency_low: float | None = None
+    """Bounds of the efficiency, from the 95 % intervals of the replays and of the steps' medians;
+    None if a run has a single step."""
+    efficiency_high: float | None = None
     replayed: float | None = None
     """Share of the time of primitives and other matrix products that was replayed."""
     headroom_s: float | None = None
@@ -127,6 +109,6 @@ class ProfileSummary(Contract):
 
     @model_validator(mode="after")
     def _says_why(self) -> Self:
-        if (self.validity == "INVALID") != bool(self.reasons):
-            raise ValueError("a profile is INVALID if, and only if, it says why")
+        if (self.validity != "VALID") != bool(self.reasons):
+            raise ValueError("a profile is not VALID if, and only if, it says why")
         return self

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from controller.contracts.profile import Peaks, ProfileSummary, TopPrimitive
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileSummary, TopPrimitive
 from controller.profiles import operations
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import KernelRow, Place, PrimitiveRow, Profile, Projection
 from controller.profiles.parts import headroom_of, parts_of
 from controller.profiles.primitive import primitive_of
+from controller.profiles.roofs import above_told
 from controller.profiles.verbose import Total
 
 TOP = 12
 """Pairs of primitive and direction in a summary."""
-ABOVE = 1.1
-"""Tolerated factor above a peak: a convolution may be slightly faster than the best matrix
-product."""
 ROUNDING = 1e-9
 """Share by which sums of many floats may differ."""
 Primitives = Mapping[tuple[Place, str], Spent]
@@ -149,25 +149,41 @@ def top_primitives(rows: Iterable[PrimitiveRow]) -> list[TopPrimitive]:
             calls=sum(row.calls for row in group),
             seconds=(seconds := sum(row.seconds for row in group)),
             share=seconds / total_s if total_s else 0.0,
-            efficiency=efficiency_of([(r.seconds, r.calls, r.replay) for r in group])[0],
+            efficiency=efficiency_of([(r.seconds, r.calls, r.replay) for r in group]).value,
         )
         for (primitive, direction), group in groups.items()
     ]
     return sorted(found, key=lambda top: -top.seconds)[:TOP]
 
 
+class Efficiency(NamedTuple):
+    """What was replayed, alone over measured."""
+
+    value: float | None
+    """None if nothing was replayed."""
+    low: float | None
+    high: float | None
+    """Bounds by the intervals of the replays; those of the steps are not in it."""
+    share: float
+    """Of all seconds, those that were replayed."""
+
+
 def efficiency_of(
     measured: Iterable[tuple[float, float, Projection | None]],
-) -> tuple[float | None, float]:
-    """Return Σ calls × replay / Σ measured of what was replayed, and its share of all seconds."""
-    alone_s = replayed_s = all_s = 0.0
+) -> Efficiency:
+    """Return Σ calls × replay / Σ measured. measured: seconds, calls and replay of each."""
+    alone_s = low_s = high_s = replayed_s = all_s = 0.0
     for seconds, calls, replay in measured:
         all_s += seconds
         if replay is not None:
             replayed_s += seconds
             alone_s += calls * replay.seconds
+            low_s += calls * replay.low
+            high_s += calls * replay.high
     share = replayed_s / all_s if all_s else 0.0
-    return (alone_s / replayed_s if replayed_s else None), share
+    if not replayed_s:
+        return Efficiency(None, None, None, share)
+    return Efficiency(alone_s / replayed_s, low_s / replayed_s, high_s / replayed_s, share)
 
 
 def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
@@ -189,7 +205,7 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
     ]
     whole = replace(profile, kernels=tuple(kernels), primitives=tuple(primitives))
     headroom_s = headroom_of(parts_of(whole))
-    notes = [*profile.summary.notes, *_above_roof(primitives, profile.summary.scale, peaks)]
+    notes = [*profile.summary.notes, *above_told(profile, peaks)]
     step_s = profile.summary.step_s
     if headroom_s is not None and step_s is not None:
         if headroom_s > step_s * (1 + ROUNDING):
@@ -199,26 +215,6 @@ def under_roofline(profile: Profile, peaks: Peaks) -> Profile:
             headroom_s = min(headroom_s, step_s)
     told = {"headroom_s": headroom_s, "peaks": peaks, "notes": tuple(notes)}
     return replace(whole, summary=profile.summary.model_copy(update=told))
-
-
-def _above_roof(
-    primitives: Iterable[PrimitiveRow], scale: float | None, peaks: Peaks
-) -> Iterator[str]:
-    """Yield a note if primitives are faster than peaks that were measured, maybe in the noise.
-
-    scale: of their times, which are judged as they were watched.
-    """
-    best: dict[str, float] = {}
-    for row in primitives:
-        if row.flops and row.seconds:
-            rate = row.flops * row.calls / row.seconds * (scale or 1.0)
-            best[row.dtype] = max(best.get(row.dtype, 0.0), rate)
-    for dtype, rate in best.items():
-        if (peak := peaks.gemm_flops.get(dtype)) and rate > ABOVE * peak:
-            yield (
-                f"a primitive reached {rate * 1e-9:.0f} GFLOP/s in {dtype}, above the measured "
-                f"peak of {peak * 1e-9:.0f}: headroom is more; benchfarm machine peaks --again"
-            )
 
 
 def attainable(flops: float | None, moved: float | None, dtype: str, peaks: Peaks) -> float | None:

@@ -13,11 +13,9 @@ from controller.profiles.attribution import PRIMITIVE
 from controller.profiles.model import Profile
 from controller.profiles.reading import TraceRead, read_trace
 from controller.profiles.trace import Event
-from controller.profiles.validity import drift, judged, objections
+from controller.profiles.validity import NOISE, drift, judged, objections
 from controller.profiles.verbose import LogFacts, executions, started_s
 
-NOISE = 0.1
-"""Share by which medians of a few steps may differ on a quiet machine."""
 MOST_CUT = 0.01
 """Share of a step by which clocks of oneDNN and torch.profiler may differ in all."""
 

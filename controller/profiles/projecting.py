@@ -8,8 +8,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 from controller.contracts.replay import KernelReplay, Replay, Replayed
-from controller.profiles.assembling import efficiency_of, top_primitives
-from controller.profiles.capturing import NOISE
+from controller.profiles.assembling import Efficiency, efficiency_of, top_primitives
 from controller.profiles.layers import layers_of
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import KernelRow, Place, Profile, Projection
@@ -18,6 +17,8 @@ from controller.profiles.verbose import LogFacts, executions
 from controller.stats.order_statistics import median_interval
 
 Samples = dict[str, list[float]]
+LEAST_STEPS = 2
+"""Steps of a run that have an interval."""
 
 
 def replays_of(profile: Profile) -> list[Replay]:
@@ -63,8 +64,13 @@ def samples_of(log: BinaryIO, replayed: Sequence[Replayed]) -> Samples:
     return samples
 
 
-def projected(profile: Profile, samples: Mapping[str, Sequence[float]]) -> Profile:
-    """Return the profile with replay times in its rows and its summary."""
+def projected(
+    profile: Profile, samples: Mapping[str, Sequence[float]], *runs: Sequence[float]
+) -> Profile:
+    """Return the profile with replay times in its rows and its summary.
+
+    runs: steps in seconds of each run that the measured times rest on, for the interval.
+    """
     known = {key: _projection(found) for key, found in samples.items()}
     primitives = tuple(
         replace(
@@ -78,15 +84,13 @@ def projected(profile: Profile, samples: Mapping[str, Sequence[float]]) -> Profi
     )
     measured = [(row.seconds, row.calls, row.replay) for row in primitives]
     measured += [(row.total_s, row.calls, row.replay) for row in kernels if is_gemm(row)]
-    efficiency, share = efficiency_of(measured)
-    told: dict[str, object] = {
-        "efficiency": efficiency,
-        "replayed": share,
+    found = efficiency_of(measured)
+    told = {
+        "efficiency": found.value,
+        **_bounds(found, runs),
+        "replayed": found.share,
         "top": tuple(top_primitives(primitives)),
     }
-    if efficiency is not None and efficiency > 1 + NOISE:
-        note = f"the machine was not quiet: replays took {efficiency:.0%} of the step's own time"
-        told["notes"] = (*profile.summary.notes, note)
     return Profile(profile.summary.model_copy(update=told), kernels, primitives)
 
 
@@ -108,3 +112,17 @@ def is_gemm(row: KernelRow) -> bool:
 def _projection(samples: Sequence[float]) -> Projection:
     middle, low, high = median_interval(samples)
     return Projection(seconds=middle, low=low, high=high, runs=len(samples))
+
+
+def _bounds(found: Efficiency, runs: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Return bounds of the efficiency, whose measured times are no surer than their steps.
+
+    Time measured is off by what the median of the worst known run may be off by. Of a single step
+    nothing is known.
+    """
+    if found.low is None or found.high is None or min(map(len, runs), default=0) < LEAST_STEPS:
+        return {}
+    intervals = [median_interval(steps) for steps in runs]
+    quickest = min(low / middle for middle, low, _ in intervals)
+    slowest = max(high / middle for middle, _, high in intervals)
+    return {"efficiency_low": found.low / slowest, "efficiency_high": found.high / quickest}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.attribution import Attribution
 from controller.profiles.model import Profile
 from controller.profiles.parts import UNEXPLAINED
@@ -14,6 +15,8 @@ APART = 0.3
 """Steps that differ by more than this share are not the same step: what takes its time in one need
 not do so in the other. Watching alone adds less, except to models of very many small operations."""
 
+NOISE = 0.1
+"""Share by which medians of a few steps may differ on a quiet machine."""
 SHARES_APART = 0.04
 """Shares of a kernel in two watched runs of a quiet machine differ by less."""
 
@@ -62,8 +65,27 @@ def _are_apart(seconds: Sequence[float]) -> bool:
     return max(seconds) > (1 + APART) * min(seconds)
 
 
-def judged(profile: Profile, reasons: Sequence[str]) -> Profile:
-    """Return a profile that is INVALID if there are reasons for it, beside those it had."""
-    known = tuple(dict.fromkeys((*profile.summary.reasons, *reasons)))
-    told = {"validity": "INVALID" if known else "VALID", "reasons": known}
-    return replace(profile, summary=profile.summary.model_copy(update=told))
+def unlikely(summary: ProfileSummary) -> Iterator[str]:
+    """Yield why runs of a profile can't all have been on a quiet machine: alone is not slower."""
+    low, high = summary.efficiency_low, summary.efficiency_high
+    if summary.efficiency is None or low is None or high is None:
+        return
+    if summary.efficiency > 1 + NOISE and low > 1:
+        yield (
+            f"the machine was not quiet: replays took {summary.efficiency:.0%} of the step's own "
+            f"time, at least {low:.0%}"
+        )
+
+
+def judged(profile: Profile, broken: Sequence[str], disturbed: Sequence[str] = ()) -> Profile:
+    """Return a profile that is INVALID if rules were broken, else DISTURBED if it was disturbed.
+
+    It keeps the reasons that it had.
+    """
+    had = profile.summary
+    known = tuple(dict.fromkeys((*had.reasons, *broken, *disturbed)))
+    validity = "INVALID" if broken else "DISTURBED" if disturbed else "VALID"
+    if had.validity == "INVALID" or validity == "VALID":
+        validity = had.validity
+    told = {"validity": validity, "reasons": known}
+    return replace(profile, summary=had.model_copy(update=told))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.contracts.facts import unit_of
-from controller.contracts.profile import Peaks, ProfileOrigin, ProfileSummary
+from controller.contracts.peaks import COPY, Peaks, Roof
+from controller.contracts.profile import ProfileOrigin, ProfileSummary
 from controller.reports.views.conditions import fact_text
 
 _VERSIONS = ("torch", "onednn")
@@ -57,7 +58,25 @@ def _identity(origin: ProfileOrigin) -> Iterator[tuple[str, str | None]]:
     yield "knobs", None if knobs is None else " ".join(f"{k}={v}" for k, v in knobs.items())
 
 
+def rate_name(name: str) -> str:
+    """Return what a peak is of. name: a data type or COPY."""
+    return COPY if name == COPY else f"matrix product, {name}"
+
+
+def rate_text(name: str, per_s: float) -> str:
+    """Return a peak with its unit. name: a data type or COPY."""
+    return f"{per_s * 1e-9:.1f} GB/s" if name == COPY else f"{per_s * 1e-9:.0f} GFLOP/s"
+
+
 def _peaks(peaks: Peaks) -> str:
-    rates = [f"{dtype} {flops * 1e-9:.0f} GFLOP/s" for dtype, flops in peaks.gemm_flops.items()]
-    rates.append(f"copy {peaks.copy_bytes * 1e-9:.1f} GB/s")
-    return f"{', '.join(rates)}; measured {peaks.measured_at or 'at a date that is not known'}"
+    if peaks.roofs:
+        return "; ".join(_roof(name, roof) for name, roof in peaks.roofs.items())
+    rates = {**peaks.gemm_flops, COPY: peaks.copy_bytes}
+    told = ", ".join(f"{name} {rate_text(name, rate)}" for name, rate in rates.items())
+    return f"{told}; measured {peaks.measured_at or 'at a date that is not known'}"
+
+
+def _roof(name: str, roof: Roof) -> str:
+    median = rate_text(name, roof.median).partition(" ")[0]
+    date = roof.date or "at a date that is not known"
+    return f"{name} {rate_text(name, roof.best)} (median then {median}; {roof.source}, {date})"

@@ -9,6 +9,8 @@ from rich.table import Table
 from controller.contracts.profile import ProfileSummary
 from controller.reports.profile_lines import Line, Lines, per
 
+WIDE = 0.2
+"""Share of an efficiency from which its interval says little."""
 NUMBERS = ("calls", "time", "share", "efficiency", "headroom")
 
 
@@ -41,7 +43,7 @@ def numbers_of(line: Line) -> tuple[str, ...]:
 def summary_lines(summary: ProfileSummary) -> list[str]:
     """Return a profile's summary in a few lines."""
     return [
-        *(f"INVALID: {reason}" for reason in summary.reasons),
+        *(f"{summary.validity}: {reason}" for reason in summary.reasons),
         *_time_lines(summary),
         *_onednn_lines(summary),
         *([f"skipped {summary.skipped}, the first: {summary.example}"] if summary.skipped else []),
@@ -76,9 +78,20 @@ def _onednn_lines(summary: ProfileSummary) -> Iterator[str]:
         yield f"creating primitives, in all and in no figure above: {_created(summary)}"
     if summary.efficiency is not None:
         share = f" ({summary.replayed:.1%} of their time was replayed)" if summary.replayed else ""
-        yield f"efficiency {summary.efficiency:.1%}: replayed alone over measured{share}"
+        told = f"{summary.efficiency:.0%}{_interval(summary)}"
+        yield f"efficiency {told}: replayed alone over measured{share}"
     if summary.headroom_s is not None:
         yield f"headroom {duration(summary.headroom_s)} {per(summary)} above the roofline"
+
+
+def _interval(summary: ProfileSummary) -> str:
+    """Return how sure the efficiency is."""
+    low, high = summary.efficiency_low, summary.efficiency_high
+    if low is None or high is None:
+        return " (interval not known)"
+    told = f" [{low * 100:.0f}, {high * 100:.0f}]"
+    wide = high - low > WIDE * (summary.efficiency or 0.0)
+    return f"{told}, not resolved: steps or replays differed too much" if wide else told
 
 
 def _overheads(summary: ProfileSummary) -> str:

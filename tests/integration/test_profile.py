@@ -40,8 +40,9 @@ def test_time_is_explained_matched_and_replayed(folder: Path, figure: Figure) ->
     assert summary.replayed
     assert summary.replayed > 0.95
     assert summary.efficiency
-    assert summary.peaks
-    assert summary.peaks.gemm_flops.keys() == {"f32", "bf16"}
+    assert summary.efficiency_low
+    assert summary.efficiency_high
+    assert summary.efficiency_low <= summary.efficiency <= summary.efficiency_high
     assert {row.place.phase for row in read(folder).kernels} >= {"forward", "loss", "backward"}
 
 
@@ -56,9 +57,17 @@ def test_result_and_metrics_have_the_profile(farm: TestFarm, folder: Path) -> No
 
 
 def test_peaks_are_those_that_the_profile_was_measured_by(farm: TestFarm, folder: Path) -> None:
+    summary = read(folder).summary
     said = farm.cli("machine", "peaks", "--json")
+    if summary.peaks is None:  # others used the machine, and may still do
+        assert any("no peaks are known, and the measurement was" in note for note in summary.notes)
+        assert summary.headroom_s is None
+        assert said.status == 0 or "cannot measure this host's peaks" in said.err
+        return
     assert said.status == 0, said.err
-    peaks = read(folder).summary.peaks
-    assert peaks
-    assert said.json == peaks.model_dump(mode="json")
-    assert "GFLOP/s" in farm.cli("machine", "peaks").out
+    assert said.json == summary.peaks.model_dump(mode="json")
+    assert summary.peaks.gemm_flops.keys() == {"f32", "bf16"}
+    assert summary.peaks.roofs.keys() == {"f32", "bf16", "copy"}
+    shown = farm.cli("machine", "peaks").out
+    for text in ("GFLOP/s", "stack torch", "matrix product, bf16"):
+        assert text in shown

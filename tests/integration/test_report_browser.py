@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Dialog, Page
 
-from controller.contracts.profile import Peaks
+from controller.contracts.peaks import Peaks
 from controller.contracts.result import Validity
 from controller.profiles.assembling import under_roofline
 from controller.profiles.importing import import_file

@@ -11,6 +11,7 @@ from pathlib import Path
 from agents.backends.torch_eager.backend import TorchEager
 from agents.profiling import replay
 from agents.profiling.capture import enable_onednn_verbose
+from controller.contracts.policy import load_policy
 from tests.support.profiled_model import KNOBS
 
 
@@ -19,7 +20,7 @@ def main(folder: Path) -> None:
     log = folder / "verbose.log"
     enable_onednn_verbose(log)
     # The fewest calls: what is asked is whether they are the same.
-    replay.run(TorchEager(KNOBS), folder, log, longest_s=0.0)
+    replay.run(TorchEager(KNOBS), folder, log, load_policy("ci"), longest_s=0.0)
 
 
 if __name__ == "__main__":

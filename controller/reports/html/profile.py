@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import plotly.graph_objects as go
 
-from controller.contracts.profile import Peaks, ProfileSummary
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.reports.html.charts import Chart, theme_layout
 from controller.reports.html.page import Page, render
@@ -55,7 +56,7 @@ def _description(summary: ProfileSummary) -> str:
         told = "Steps are not told apart: times are those in all."
     else:
         told = f"{summary.steps} profiled steps; times are those of one."
-    return f"INVALID. {told}" if summary.reasons else told
+    return f"{summary.validity}. {told}" if summary.reasons else told
 
 
 def _charts(profile: Profile) -> Iterator[Chart]:

@@ -257,17 +257,18 @@ def test_the_newest_profile_stays_when_a_result_without_one_comes(box: FarmBox) 
     assert shown["benchfarm_profile_headroom_seconds"] == {key: 0.1}
 
 
-def test_a_profile_that_is_invalid_is_not_exported(box: FarmBox) -> None:
+@pytest.mark.parametrize("validity", [Validity.INVALID, Validity.DISTURBED])
+def test_a_profile_that_is_not_valid_is_not_exported(box: FarmBox, validity: Validity) -> None:
     known = ProfileSummary(steps=5, efficiency=0.9, headroom_s=0.1)
-    invalid = ProfileSummary(
-        steps=5, efficiency=0.5, headroom_s=0.2, validity="INVALID", reasons=("steps apart",)
+    objected = ProfileSummary(
+        steps=5, efficiency=0.5, headroom_s=0.2, validity=validity.value, reasons=("steps apart",)
     )
     box.farm.register(builders.registration())
-    told = {"validity": Validity.INVALID, "reasons": ("profile: steps apart",)}
+    told = {"validity": validity, "reasons": ("profile: steps apart",)}
     measure(
         box,
         measured().model_copy(update={"profile": known}),
-        measured().model_copy(update={"profile": invalid, **told}),
+        measured().model_copy(update={"profile": objected, **told}),
     )
     key = ("cpu-1", "resnet", "torch", "training", "fp32", WORK)
     assert show(box)["benchfarm_profile_efficiency_ratio"] == {key: 0.9}

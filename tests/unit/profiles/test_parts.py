@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.contracts.profile import Peaks, ProfileSummary
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import (
     kernel_rows,
     nested,

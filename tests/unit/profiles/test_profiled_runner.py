@@ -3,103 +3,27 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pyarrow.parquet as pq
 import pytest
 
-from agents.attempts.profiled import ProfiledRunner
-from agents.attempts.worker_process import WorkerProcess
-from agents.profiling.names import LOG, TASKS, TIMES
-from controller.contracts.profile import Peaks
-from controller.contracts.result import Failure, Outcome, Result, Validity
-from controller.contracts.wire import Progress, WorkerSpec
+from agents.attempts.profiled import PeaksFound
+from controller.contracts.result import Failure, Result, Validity
 from controller.profiles.files import KERNELS, METADATA, PRIMITIVES, read
-from controller.profiles.marks import REPLAY
 from controller.reports.html.profile import profile_html
 from controller.reports.profile_origin import identity_lines
 from tests.support import builders
 from tests.support.planted_step import STEP_S, planted
-
-PEAKS = Peaks(gemm_flops={"f32": 1e11}, copy_bytes=1e10, measured_at="2026-11-20T08:00:00+00:00")
-ALONE_S = 1e-3
-BODY = "cpu,reorder,jit:uni,undef,src:f32::blocked:ab::f0 dst:f32::blocked:ba::f0,,,8x8"
-
-
-@dataclass
-class Timed:
-    """An AttemptRunner that has timed."""
-
-    outcome: Outcome = field(default_factory=builders.result)
-    asked: list[WorkerSpec] = field(default_factory=list)
-
-    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        self.asked.append(spec)
-        return self.outcome
-
-    async def clean(self) -> int:
-        return 3
-
-
-@dataclass
-class Watching:
-    """Does what profiling workers do, with files that one of them wrote before."""
-
-    recorded: Path
-    failing: str | None = None
-    step_s: float = 0.5
-    disturbed: str | None = None
-    """A part that is INVALID."""
-    parts: list[str] = field(default_factory=list)
-
-    async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
-        assert spec.profile_pass
-        self.parts.append(spec.profile_pass)
-        if spec.profile_pass == self.failing:
-            return builders.failure()
-        folder = Path(spec.artefact_dir)
-        result = builders.result(self.step_s)
-        if spec.profile_pass == self.disturbed:
-            invalid = {"validity": Validity.INVALID, "reasons": ("others were busy",)}
-            result = result.model_copy(update=invalid)
-        return result.model_copy(
-            update={"artefacts": getattr(self, f"_{spec.profile_pass}")(folder)}
-        )
-
-    def _trace(self, folder: Path) -> dict[str, str]:
-        return {"trace": str(shutil.copy(self.recorded / "trace.json", folder))}
-
-    def _verbose(self, folder: Path) -> dict[str, str]:
-        log = shutil.copy(self.recorded / "verbose.log", folder / LOG)
-        return {**self._trace(folder), "verbose": str(log)}
-
-    def _replay(self, folder: Path) -> dict[str, str]:
-        """Every kernel takes ALONE_S, and runs one primitive that no profile has."""
-        tasks = json.loads((folder / TASKS).read_text())
-        done = [{"key": task["key"], "samples": [ALONE_S] * 5} for task in tasks]
-        (folder / TIMES).write_text(json.dumps(done))
-        said = [f"{REPLAY}0\nonednn_verbose,v1,primitive,exec,{BODY},1.5\n{REPLAY}\n"]
-        (folder / LOG).write_text("".join(said))
-        return {"replay_times": str(folder / TIMES), "verbose": str(folder / LOG)}
-
-    def _peaks(self, folder: Path) -> dict[str, str]:
-        (folder / "peaks.json").write_text(PEAKS.model_dump_json())
-        return {"peaks": str(folder / "peaks.json")}
-
-
-def profiled_by(timed: Timed, workers: Watching, folder: Path) -> ProfiledRunner:
-    return ProfiledRunner(
-        timed, cast("WorkerProcess", workers), folder / "peaks", now=lambda: 1_795_253_000.0
-    )
-
-
-def spec_in(folder: Path, *, profiled: bool = True) -> WorkerSpec:
-    spec = builders.worker_spec(str(folder))
-    return spec.model_copy(update={"job": spec.job.model_copy(update={"profiled": profiled})})
+from tests.support.profiling_workers import (
+    ALONE_S,
+    DATE,
+    PEAKS,
+    Timed,
+    Watching,
+    profiled_by,
+    spec_in,
+)
 
 
 async def test_a_job_is_timed_then_watched_and_keeps_its_own_time(
@@ -205,11 +129,12 @@ async def test_a_profile_says_what_it_is_of(tmp_path: Path) -> None:
     knobs = " ".join(f"{name}={value}" for name, value in spec.job.knobs.items())
     assert lines[1] == f"knobs: {knobs}"
     assert lines[2] == (
-        "peaks: f32 100 GFLOP/s, copy 10.0 GB/s; measured 2026-11-20T08:00:00+00:00"
+        f"peaks: f32 100 GFLOP/s (median then 90; stack torch, {DATE}); "
+        f"copy 10.0 GB/s (median then 9.5; stack torch, {DATE})"
     )
     assert len(lines) == 3
     page = profile_html(read(Path(result.artefacts["profile"])), "Profile")
-    for text in ("AMD EPYC", "glibc 2.36", "2026-11-20T08:00:00+00:00", spec.job.workload):
+    for text in ("AMD EPYC", "glibc 2.36", "median then 90", spec.job.workload):
         assert text in page
 
 
@@ -219,7 +144,7 @@ async def test_peaks_are_measured_once_for_the_same_settings(
     workers = Watching(profiled)
     transport = profiled_by(Timed(), workers, tmp_path)
     for _ in range(2):
-        assert await transport.machine_peaks(spec_in(tmp_path)) == PEAKS
+        assert await transport.machine_peaks(spec_in(tmp_path)) == PeaksFound(PEAKS)
     assert workers.parts == ["peaks"]
     await transport.machine_peaks(spec_in(tmp_path), again=True)
     assert workers.parts == ["peaks"] * 2

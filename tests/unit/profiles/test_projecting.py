@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from controller.contracts.profile import Peaks, ProfileSummary
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import kernel_rows, under_roofline
 from controller.profiles.attribution import Attribution, Spent
 from controller.profiles.model import Place, Profile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contracts.profile import Peaks, ProfileSummary
+from controller.contracts.peaks import Peaks
+from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import attainable, primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
 from controller.profiles.model import Place, Profile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.contracts.profile import Peaks
+from controller.contracts.peaks import Peaks
 from controller.profiles.assembling import under_roofline
 from controller.profiles.capturing import profile_of
 from controller.profiles.model import Profile

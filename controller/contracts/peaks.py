@@ -1,0 +1,84 @@
+"""The peak rates of a machine: what was measured of them, and the ones that count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
+
+from controller.contracts.base import Contract, Scalar
+
+COPY = "copy"
+"""Name of the rate of copying, beside the data types that name rates of matrix products."""
+PerSecond = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""Floating-point operations a second of a data type; of COPY, bytes read and written a second."""
+
+
+class PeaksRequest(Contract):
+    """Which peaks of this machine to return."""
+
+    home: Path
+    """BENCHFARM_HOME."""
+    stack: str
+    knobs: dict[str, Scalar]
+    """Launch settings."""
+    again: bool
+    """Whether to measure again what is known."""
+
+
+class Rate(Contract):
+    """The rate of a matrix product or a copy in several runs."""
+
+    best: PerSecond
+    median: PerSecond
+    runs: Annotated[int, Field(ge=1)]
+
+
+RATES: TypeAdapter[dict[str, Rate]] = TypeAdapter(dict[str, Rate])
+"""What a worker writes: rates by data type, and COPY."""
+
+
+class MeasuredPeaks(Contract):
+    """One measurement of rates on a quiet machine; the ones that stacks and dates have differ."""
+
+    rates: Annotated[dict[str, Rate], Field(min_length=1)]
+    """By data type, and COPY."""
+    stack: str
+    date: str | None
+    """ISO 8601, UTC."""
+    knobs: dict[str, Scalar] = {}
+    """Launch settings."""
+    conditions: dict[str, Scalar | tuple[Scalar, ...] | None] = {}
+    """What the worker tells of itself and of the machine: cores that others used, steal …"""
+    primitive: str | None = None
+    """The primitive of a profile that was faster than the peak, if this is its rate."""
+    run: str | None = None
+    """The run that was profiled then."""
+
+    @property
+    def source(self) -> str:
+        """What measured it."""
+        if self.primitive is None:
+            return f"stack {self.stack}"
+        return f"primitive {self.primitive} of run {self.run}, stack {self.stack}"
+
+
+class Roof(Rate):
+    """A rate that counts as the machine's peak, and where it is from."""
+
+    source: str
+    date: str | None
+
+
+class Peaks(Contract):
+    """The peak rates of a machine, over its stacks and over time: the roofs of its roofline."""
+
+    gemm_flops: dict[str, float]
+    """Data type → floating-point operations a second of the fastest matrix product found."""
+    copy_bytes: float
+    """Bytes a second, read and written, of a copy larger than the caches."""
+    measured_at: str | None = None
+    """Date (ISO 8601, UTC) of the newest of these; None in those of earlier releases."""
+    roofs: dict[str, Roof] = {}
+    """By data type, and COPY: where each is from; empty in those of earlier releases."""

@@ -1,0 +1,122 @@
+"""The roofs of a machine's roofline: the best of what was measured, and what is faster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from controller.contracts.peaks import COPY, MeasuredPeaks, Peaks, Rate, Roof
+from controller.profiles.model import PrimitiveRow, Profile
+
+KEPT: Final = 32
+"""Measurements of a machine's peaks that are kept; the ones that count are among them."""
+ABOVE: Final = 1.1
+"""Tolerated factor above a peak: a convolution may be slightly faster than the best matrix
+product."""
+SHORTEST_S: Final = 1e-4
+"""A call that takes less is too short for clocks to tell its rate."""
+WINOGRAD: Final = "wino"
+"""In the names of implementations that compute less than a primitive's FLOPs, and so have no rate
+that a matrix product could reach."""
+
+
+def peaks_of(measured: Sequence[MeasuredPeaks]) -> Peaks | None:
+    """Return the best rates over stacks and time; None before copying was measured."""
+    best = _best(measured)
+    roofs = {
+        name: Roof(**one.rates[name].model_dump(), source=one.source, date=one.date)
+        for name, one in best.items()
+    }
+    if COPY not in roofs:
+        return None
+    return Peaks(
+        gemm_flops={name: roof.best for name, roof in roofs.items() if name != COPY},
+        copy_bytes=roofs[COPY].best,
+        measured_at=max((roof.date for roof in roofs.values() if roof.date), default=None),
+        roofs=roofs,
+    )
+
+
+def with_measured(
+    known: Sequence[MeasuredPeaks], new: MeasuredPeaks, most: int = KEPT
+) -> tuple[MeasuredPeaks, ...]:
+    """Return what is kept, by age: the ones that count, then the newest."""
+    found = (*known, new)
+    counting = [id(one) for one in _best(found).values()]
+    others = [id(one) for one in reversed(found) if id(one) not in counting]
+    wanted = {*counting, *others[: max(0, most - len(set(counting)))]}
+    return tuple(one for one in found if id(one) in wanted)
+
+
+def _best(measured: Iterable[MeasuredPeaks]) -> dict[str, MeasuredPeaks]:
+    best: dict[str, MeasuredPeaks] = {}
+    for one in measured:
+        for name, rate in one.rates.items():
+            if name not in best or rate.best > best[name].rates[name].best:
+                best[name] = one
+    return best
+
+
+def above_roof(profile: Profile, peaks: Peaks) -> dict[str, tuple[float, PrimitiveRow]]:
+    """Return the fastest primitive of each data type that is faster than its peak, with its rate.
+
+    Rates are those of the watched steps, before times were scaled.
+    """
+    scale = profile.summary.scale or 1.0
+    fastest: dict[str, tuple[float, PrimitiveRow]] = {}
+    for row in profile.primitives:
+        rate = _rate(row, scale)
+        peak = peaks.gemm_flops.get(row.dtype)
+        if peak and rate > ABOVE * peak and rate > fastest.get(row.dtype, (0.0,))[0]:
+            fastest[row.dtype] = (rate, row)
+    return fastest
+
+
+def _rate(row: PrimitiveRow, scale: float) -> float:
+    """Return FLOPs a second as watched; 0 if they can't be told."""
+    watched_s = row.seconds / scale
+    if not row.flops or watched_s < SHORTEST_S * row.calls or WINOGRAD in row.implementation:
+        return 0.0
+    return row.flops * row.calls / watched_s if watched_s else 0.0
+
+
+def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:
+    """Return the rates by which primitives of a VALID profile raise peaks; of others, none."""
+    summary = profile.summary
+    if summary.validity != "VALID":
+        return []
+    origin = summary.origin
+    return [
+        MeasuredPeaks(
+            rates={
+                dtype: Rate(
+                    best=rate, median=rate, runs=max(1, round(row.calls * (summary.steps or 1)))
+                )
+            },
+            stack=str(origin.stack if origin else None),
+            date=origin.date if origin else None,
+            knobs=(origin.knobs if origin else None) or {},
+            primitive=f"{row.primitive} {row.direction}".strip(),
+            run=run,
+        )
+        for dtype, (rate, row) in above_roof(profile, peaks).items()
+    ]
+
+
+def raises_told(raises: Iterable[MeasuredPeaks], peaks: Peaks) -> tuple[str, ...]:
+    """Return a note for each peak that was raised. peaks: those before."""
+    return tuple(
+        f"{one.source} reached {rate.best * 1e-9:.0f} GFLOP/s in {dtype}: the machine's peak of "
+        f"{peaks.gemm_flops[dtype] * 1e-9:.0f} is raised to it"
+        for one in raises
+        for dtype, rate in one.rates.items()
+    )
+
+
+def above_told(profile: Profile, peaks: Peaks) -> tuple[str, ...]:
+    """Return a note for each peak that a primitive exceeded, as in a profile that is not VALID."""
+    return tuple(
+        f"a primitive reached {rate * 1e-9:.0f} GFLOP/s in {dtype}, above the measured peak of "
+        f"{peaks.gemm_flops[dtype] * 1e-9:.0f}: headroom is more; a VALID profile raises the peak"
+        for dtype, (rate, _) in above_roof(profile, peaks).items()
+    )

@@ -1,0 +1,143 @@
+"""Which measurements of a machine's peaks count and are kept, and what raises a peak."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from controller.contracts.peaks import COPY, MeasuredPeaks, Rate
+from controller.contracts.profile import ProfileSummary
+from controller.profiles.assembling import primitive_rows, under_roofline
+from controller.profiles.attribution import Spent
+from controller.profiles.model import Place, Profile
+from controller.profiles.roofs import KEPT, above_roof, peaks_of, raised_by, with_measured
+
+BODY = (
+    "cpu,matmul,{implementation},undef,src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 "
+    "dst:f32::blocked:ab::f0,,,1000x1000:1000x1000"
+)
+FLOPS = 2e9
+CALL_S = 5e-3
+RATE = FLOPS / CALL_S
+
+
+def measured(
+    flops: float, copied: float = 1e10, stack: str = "torch", day: int = 1
+) -> MeasuredPeaks:
+    """A measurement whose median is a tenth lower."""
+    rates = {
+        name: Rate(best=rate, median=0.9 * rate, runs=8)
+        for name, rate in (("f32", flops), (COPY, copied))
+    }
+    return MeasuredPeaks(rates=rates, stack=stack, date=f"2026-11-{day:02}T00:00:00+00:00")
+
+
+def profile(
+    call_s: float = CALL_S, summary: ProfileSummary | None = None, implementation: str = "brg"
+) -> Profile:
+    """Two calls of a matrix product of 1000 x 1000."""
+    spent = Spent(calls=2, self_s=2 * call_s, total_s=2 * call_s, least_s=call_s)
+    body = BODY.format(implementation=implementation)
+    rows, _ = primitive_rows({(Place(op="aten::mm", kernel="aten::mm"), body): spent}, 1)
+    return Profile(summary or ProfileSummary(steps=1), (), tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        pytest.param([measured(119e9)], (119e9, "stack torch", 1), id="alone"),
+        pytest.param(
+            [measured(119e9), measured(378e9, stack="ipex", day=2)],
+            (378e9, "stack ipex", 2),
+            id="another stack",
+        ),
+        pytest.param(
+            [measured(378e9), measured(119e9, day=2)], (378e9, "stack torch", 1), id="an older one"
+        ),
+        pytest.param(
+            [measured(119e9), measured(378e9, day=2)], (378e9, "stack torch", 2), id="a newer one"
+        ),
+    ],
+)
+def test_the_best_over_stacks_and_time_counts(
+    known: list[MeasuredPeaks], expected: tuple[float, str, int]
+) -> None:
+    flops, source, day = expected
+    found = peaks_of(known)
+    assert found
+    assert found.gemm_flops == {"f32": flops}
+    roof = found.roofs["f32"]
+    assert (roof.source, roof.date) == (source, f"2026-11-{day:02}T00:00:00+00:00")
+    assert roof.median == 0.9 * flops
+
+
+def test_each_rate_is_the_best_of_its_own() -> None:
+    found = peaks_of([measured(1e11, copied=2e10), measured(2e11, copied=1e10, stack="ipex")])
+    assert found
+    assert (found.gemm_flops["f32"], found.copy_bytes) == (2e11, 2e10)
+    assert {name: roof.source for name, roof in found.roofs.items()} == {
+        "f32": "stack ipex",
+        COPY: "stack torch",
+    }
+
+
+def test_nothing_is_a_peak_before_copying_was_measured() -> None:
+    assert peaks_of([]) is None
+    of_primitive = MeasuredPeaks(
+        rates={"f32": Rate(best=1e11, median=1e11, runs=2)}, stack="torch", date=None, primitive="m"
+    )
+    assert peaks_of([of_primitive]) is None
+
+
+def test_what_counts_is_kept_however_old() -> None:
+    known: tuple[MeasuredPeaks, ...] = (measured(378e9), measured(1e9, copied=3e10, day=2))
+    for _ in range(2 * KEPT):
+        known = with_measured(known, measured(119e9, day=3))
+    last = measured(118e9, day=4)
+    known = with_measured(known, last)
+    assert len(known) == KEPT
+    assert known[:2] == (measured(378e9), measured(1e9, copied=3e10, day=2))
+    assert known[-1] == last
+
+
+VALID = ProfileSummary(steps=1)
+INVALID = ProfileSummary(steps=1, validity="INVALID", reasons=("steps apart",))
+DISTURBED = ProfileSummary(steps=1, validity="DISTURBED", reasons=("others were busy",))
+
+
+@pytest.mark.parametrize(
+    ("peak", "beating", "raises"),
+    [
+        pytest.param(RATE / 2, profile(), True, id="faster"),
+        pytest.param(RATE / 1.05, profile(), False, id="within what is tolerated"),
+        pytest.param(RATE / 2, profile(summary=INVALID), False, id="INVALID"),
+        pytest.param(RATE / 2, profile(summary=DISTURBED), False, id="DISTURBED"),
+        pytest.param(RATE / 2, profile(implementation="jit_wino_4x3"), False, id="winograd"),
+        pytest.param(RATE / 2, profile(call_s=5e-5), False, id="too short to tell"),
+        pytest.param(
+            RATE / 1.05,
+            replace(profile(), summary=VALID.model_copy(update={"scale": 0.5})),
+            False,
+            id="by scaling alone",
+        ),
+    ],
+)
+def test_a_primitive_of_a_valid_profile_raises_the_peak(
+    peak: float, beating: Profile, raises: bool
+) -> None:
+    known = measured(peak)
+    peaks = peaks_of([known])
+    assert peaks
+    new = raised_by(beating, peaks, "run-1")
+    assert bool(new) is raises
+    if not raises:
+        return
+    assert new[0].source == "primitive matmul of run run-1, stack None"
+    raised = peaks_of([known, *new])
+    assert raised
+    assert raised.gemm_flops["f32"] == pytest.approx(RATE)
+    assert above_roof(beating, raised) == {}
+    found = under_roofline(beating, raised).summary
+    assert found.headroom_s == pytest.approx(0)
+    assert found.notes == ()
