@@ -12,10 +12,12 @@ from controller.cli.common import console, show_json, show_table
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
+from controller.contracts.policy import lab_limits
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import Run, RunState
 from controller.platform.terminal import say
+from controller.reports.disturbed import rerun_line
 from controller.reports.summary import CellSummary, Summary, as_csv, summaries_of, summarise
 from controller.reports.summary_table import compared_lines, summary_lines
 from controller.store.protocol import StoreReader
@@ -117,6 +119,8 @@ def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> Non
         lines = [*compared_lines(found.compared, width), *lines]
     for line in lines:
         say(line)
+    if disturbed := rerun_line(results, lab_limits()):
+        say(disturbed)
     for trouble in dict.fromkeys([*_troubles(found), *_paired_troubles(results, failures)]):
         say(f"  {trouble}")
     return None

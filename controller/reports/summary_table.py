@@ -43,19 +43,17 @@ def summary_lines(rankings: Sequence[Ranking], width: int, how_to_see_all: str) 
 
 
 def compared_lines(found: Sequence[Compared], width: int) -> list[str]:
-    """Return a table of paired comparisons, then the verdict of each."""
+    """Return a table of paired comparisons, then the sides and the verdict of each."""
     columns = [
         Column("", [f"{number}" for number, _ in enumerate(found, start=1)], Kind.FIGURE),
         Column("device", [c.device.id for c in found], Kind.NAME, [_mark(c.device) for c in found]),
         Column("task", [c.task for c in found], Kind.TEXT),
-        Column("A", [c.a for c in found], Kind.TEXT),
-        Column("B", [c.b for c in found], Kind.TEXT),
         Column("pairs", [str(c.pairs) for c in found], Kind.FIGURE),
         Column("validity", [c.validity for c in found], Kind.TEXT),
     ]
     lines = [*draw(columns, width).lines]
     for number, c in enumerate(found, start=1):
-        lines += wrapped(f"{number}: {c.verdict}", width, "  ")
+        lines += wrapped(f"{number}: {c.a} (A), {c.b} (B): {c.verdict}", width, "  ")
     return lines
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller.contracts.catalog import Catalog
+from controller.contracts.policy import HostLimits
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
 from controller.reports.comparison import sides_of
+from controller.reports.disturbed import rerun_line
 from controller.reports.groups import Group
 from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
@@ -29,6 +31,8 @@ class Made:
 
     at: float
     version: str
+    lab: HostLimits
+    """The limits of policy `lab`."""
 
 
 def view_of(
@@ -80,6 +84,7 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
     virtual = sum(devices.values())
     return {
         "Results": ", ".join(counts) or "none",
+        "Disturbed": rerun_line(results, made.lab),
         "Devices": f"{len(devices)}" + (f", of which {virtual} virtual" if virtual else ""),
         "Measured": _from_to([began for began, _ in spans], [ended for _, ended in spans]),
         "Report made": f"{moment(made.at)} by benchfarm {made.version}",
