@@ -17,6 +17,7 @@ from controller.stats.bootstrap import Ratio
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
     Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
+    Unit.SEQUENCES_PER_SECOND: lambda v: f"{v:.2f} sequences/s",
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
     Unit.TOKENS_PER_SECOND: lambda v: f"{v:.2f} tokens/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
