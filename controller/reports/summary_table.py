@@ -53,7 +53,8 @@ def compared_lines(found: Sequence[Compared], width: int) -> list[str]:
     ]
     lines = [*draw(columns, width).lines]
     for number, c in enumerate(found, start=1):
-        lines += wrapped(f"{number}: {c.a} (A), {c.b} (B): {c.verdict}", width, "  ")
+        lines += wrapped(f"{number}: A is {c.a}, B is {c.b}", width, " " * GAP)
+        lines += [" " * GAP + line for line in wrapped(c.verdict, width - GAP)]
     return lines
 
 
