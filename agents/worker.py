@@ -22,6 +22,7 @@ from agents.scenarios.protocol import BatchedScenario
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
+from controller.contracts.units import Unit
 from controller.contracts.wire import Progress, StepBatch, StepOrder, TrainingProgram, WorkerSpec
 from kernels.library import KernelsUnusable
 
@@ -101,8 +102,19 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
-        return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
-    return scenario.run(workload, backend, job.knobs, messages.progress)
+        result = scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
+    else:
+        result = scenario.run(workload, backend, job.knobs, messages.progress)
+    return in_own_unit(result, program.rate_unit)
+
+
+def in_own_unit(result: Result, rate_unit: Unit) -> Result:
+    """Return a result whose samples per second have the workload's own unit, such as images/s."""
+    metrics = {
+        name: m.model_copy(update={"unit": rate_unit}) if m.unit is Unit.SAMPLES_PER_SECOND else m
+        for name, m in result.metrics.items()
+    }
+    return result.model_copy(update={"metrics": metrics})
 
 
 def failure_of(error: Exception) -> Failure:

@@ -172,7 +172,7 @@ def measure(steps: Steps, batch_size: int, peak_bytes: int) -> dict[str, Measure
     metrics = {
         "step_time": Measurement.of_samples(times, Unit.SECONDS),
         "throughput": Measurement.of_samples(
-            tuple(batch_size / seconds for seconds in times), Unit.IMAGES_PER_SECOND
+            tuple(batch_size / seconds for seconds in times), Unit.SAMPLES_PER_SECOND
         ),
         "peak_memory": Measurement(value=peak_bytes, unit=Unit.BYTES),
     }

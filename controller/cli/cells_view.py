@@ -11,7 +11,6 @@ from controller.contracts.base import scalar_text
 from controller.contracts.catalog import Catalog
 from controller.contracts.sweep import Cell, Side, side_labels
 from controller.platform.terminal import say
-from controller.reports.summary import varying_knobs
 
 
 def show_cells(cells: Sequence[Cell], catalog: Catalog) -> None:
@@ -19,7 +18,7 @@ def show_cells(cells: Sequence[Cell], catalog: Catalog) -> None:
     rows = [_axes(cell) for cell in cells]
     axes = {axis: [row[axis] for row in rows] for axis in rows[0]}
     apart = [axis for axis, values in axes.items() if len(set(values)) > 1]
-    knobs = varying_knobs(cells)
+    knobs = _varying_knobs(cells)
     shared = [f"{axis} {values[0]}" for axis, values in axes.items() if axis not in apart]
     shared += [_knobs_of(cells[0], names)] if (names := _set_in_all(cells, knobs, catalog)) else []
     say(f"all cells: {', '.join(filter(None, shared))}; other knobs have their defaults")
@@ -28,6 +27,12 @@ def show_cells(cells: Sequence[Cell], catalog: Catalog) -> None:
         own = [_knobs_of(cell, knobs)] if knobs else []
         table.add_row(cell.key, *(row[axis] for axis in apart), *own)
     show_table(table)
+
+
+def _varying_knobs(cells: Sequence[Cell]) -> list[str]:
+    """Return the knobs that differ between cells, in order."""
+    names = dict.fromkeys(name for cell in cells for name in cell.knobs)
+    return [name for name in names if len({cell.knobs.get(name) for cell in cells}) > 1]
 
 
 def _axes(cell: Cell) -> dict[str, str]:

@@ -11,6 +11,7 @@ import typer
 from controller.cli.common import reading, write_file
 from controller.cli.sweep_view import record_of
 from controller.contracts.catalog import load_catalog
+from controller.contracts.policy import lab_limits
 from controller.contracts.version import installed_version
 from controller.platform.terminal import say
 from controller.reports.views.common import Made
@@ -68,4 +69,4 @@ def _comparison(store: StoreReader, subjects: list[str]) -> ReportView:
 
 
 def _made() -> Made:
-    return Made(time.time(), installed_version())
+    return Made(time.time(), installed_version(), lab_limits())

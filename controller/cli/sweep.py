@@ -27,7 +27,7 @@ from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.cli.waiting_view import all_waits, line_of
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
-from controller.contracts.errors import SweepInvalid
+from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
@@ -124,13 +124,19 @@ def watch(sweep_id: SweepId) -> None:
 def status(
     sweep_id: Annotated[str | None, typer.Argument(help="Sweep id. [default: all sweeps]")] = None,
     json: Json = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print one sweep's cells as CSV, a line a metric.")
+    ] = False,
 ) -> None:
     """Show all sweeps, or the results of one so far."""
+    if csv and (json or sweep_id is None):
+        why = "--json asks for another format" if json else "no sweep is named"
+        raise UserError("print CSV", why, "Run `benchfarm sweep status SWEEP --csv`.")
     with reading() as store:
         if sweep_id is None:
             show_status(store, json=json)
         else:
-            show_summary(store, sweep_id, json=json)
+            show_summary(store, sweep_id, "json" if json else "csv" if csv else "table")
 
 
 @app.command()
@@ -213,7 +219,7 @@ def watch_to_end(sweep_id: str) -> int:
         say(f"the sweep continues; follow it with: benchfarm sweep watch {sweep_id}", err=True)
         return 130
     with reading() as store:
-        show_summary(store, sweep_id, json=False)
+        show_summary(store, sweep_id)
         return 0 if all_met_rules(store, sweep_id) else 1
 
 

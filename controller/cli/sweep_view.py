@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from rich.table import Table
 
-from controller.cli.common import show_json, show_table
+from controller.cli.common import console, show_json, show_table
 from controller.cli.waiting_view import all_waits, line_of, waits_of
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import NotFound
+from controller.contracts.policy import lab_limits
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Validity
 from controller.contracts.run import Run, RunState
 from controller.contracts.waiting import Waiting, WaitingRuns
 from controller.platform.terminal import say
-from controller.reports.comparison import Comparison, compare_pairs
-from controller.reports.summary import summarise
-from controller.reports.tables import comparisons_table, summary_table
+from controller.reports.disturbed import rerun_line
+from controller.reports.summary import CellSummary, Summary, as_csv, summaries_of, summarise
+from controller.reports.summary_table import compared_lines, summary_lines
 from controller.store.protocol import StoreReader
+
+Form = Literal["table", "json", "csv"]
 
 
 class SweepStatus(Contract):
@@ -35,6 +39,12 @@ class SweepStatus(Contract):
     """How many results that count are VALID, DISTURBED and INVALID."""
     waiting: tuple[WaitingRuns, ...] = ()
     """What its open runs wait for."""
+
+
+class SweepSummary(SweepStatus):
+    """A sweep's status and what each of its cells measured, but for paired comparisons."""
+
+    cells: tuple[CellSummary, ...]
 
 
 def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
@@ -105,42 +115,57 @@ def show_status(store: StoreReader, *, json: bool) -> None:
             say(f"{s.sweep_id}: {line_of(group)}")
 
 
-def show_summary(store: StoreReader, sweep_id: str, *, json: bool) -> None:
+def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> None:
     """Show what a sweep found: the table of its cells, then what went wrong."""
     record = record_of(store, sweep_id)
     status = status_of(store, record)
-    if json:
-        show_json(status)
-        return
-    metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
     results, failures = store.results(sweep_id), store.failures(sweep_id)
-    lines = summarise(results, failures, record.sweep.baseline, metric_of)
-    compared = [
-        compare_pairs([result], metric_of[result.scenario])
-        for result in results
-        if result.counted and result.versus
-    ]
+    found = summarise(results, failures, record.sweep.baseline, load_catalog())
+    if form == "json":
+        cells = tuple(summaries_of(found.rankings))
+        return show_json(SweepSummary(**status.model_dump(), cells=cells))
+    if form == "csv":
+        return say(as_csv(found.rankings), lines=True, end="")
     runs = ", ".join(f"{count} {state}" for state, count in status.runs.items() if count)
-    if compared:
-        show_table(comparisons_table(compared, f"{sweep_id}: {runs}"))
-    if lines:
-        show_table(summary_table(lines, f"{sweep_id}: {runs}"))
-    if not (lines or compared):
-        say(f"{sweep_id}: {runs}; nothing measured yet")
+    anything = found.rankings or found.compared or found.unranked
+    say(f"{sweep_id}: {runs}" + ("" if anything else "; nothing measured yet"))
+    width, see_all = console().width, f"`benchfarm sweep status {sweep_id} --csv`"
+    lines = summary_lines(found.rankings, width, see_all)
+    if found.compared:
+        lines = [*compared_lines(found.compared, width), *lines]
+    for line in lines:
+        say(line)
     for group in status.waiting:
         say(line_of(group))
-    for line in lines:
-        for reason in line.reasons:
-            say(f"  {line.device} {line.workload}: {reason}")
-    _show_troubles(compared, failures)
+    if disturbed := rerun_line(results, lab_limits()):
+        say(disturbed)
+    for trouble in dict.fromkeys([*_troubles(found), *_paired_troubles(results, failures)]):
+        say(f"  {trouble}")
+    return None
 
 
-def _show_troubles(compared: Sequence[Comparison], failures: Sequence[StoredFailure]) -> None:
-    """Say what went wrong in paired comparisons."""
-    for found in compared:
-        for reason in found.reasons:
-            say(f"  {', '.join(found.device)} {found.workload}: {reason}")
+def _troubles(found: Summary) -> Iterator[str]:
+    """Yield what went wrong, and what can't be shown."""
+    for ranking in found.rankings:
+        for row in ranking.rows:
+            yield from (f"{row.device.id} {ranking.workload}: {why}" for why in row.reasons)
+    for group in found.unranked:
+        origin = group.origin
+        yield (
+            f"{origin.device} {origin.workload}: this release has no scenario {origin.scenario}; "
+            "use the release that measured it"
+        )
+
+
+def _paired_troubles(
+    results: Sequence[StoredResult], failures: Sequence[StoredFailure]
+) -> Iterator[str]:
+    """Yield what went wrong in paired comparisons."""
+    for result in results:
+        if result.counted and result.versus:
+            of = f"{result.device} {result.workload}: {result.validity}: "
+            yield from (of + reason for reason in result.reasons)
     for failure in failures:
         if failure.counted and failure.versus:
             said = f"{failure.blame}: {failure.message}"
-            say(f"  {failure.device} {failure.workload}: {said}")
+            yield f"{failure.device} {failure.workload}: {said}"

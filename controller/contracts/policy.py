@@ -75,6 +75,14 @@ class Policy(Contract):
         return self != Policy.model_validate(self.model_dump(include=named))
 
 
+def lab_limits() -> HostLimits:
+    """Return how quiet a server must be under policy `lab`."""
+    limits = load_policy("lab").host
+    if limits is None:
+        raise ValueError("policy lab has no limits for servers")
+    return limits
+
+
 @cache
 def load_policy(name: str, folder: Path = FOLDER) -> Policy:
     """Read a policy; the scenarios' knob `policy` names them all."""

@@ -10,6 +10,7 @@ class Unit(StrEnum):
 
     SECONDS = "s"
     IMAGES_PER_SECOND = "images/s"
+    SEQUENCES_PER_SECOND = "sequences/s"
     SAMPLES_PER_SECOND = "samples/s"
     TOKENS_PER_SECOND = "tokens/s"
     FRACTION = "fraction"
@@ -29,7 +30,8 @@ class Unit(StrEnum):
 
 _HIGHER_IS_BETTER = frozenset(
     {
-        *(Unit.IMAGES_PER_SECOND, Unit.SAMPLES_PER_SECOND, Unit.TOKENS_PER_SECOND),
+        *(Unit.IMAGES_PER_SECOND, Unit.SEQUENCES_PER_SECOND),
+        *(Unit.SAMPLES_PER_SECOND, Unit.TOKENS_PER_SECOND),
         *(Unit.FRACTION, Unit.RATIO, Unit.DECIBELS),
     }
 )

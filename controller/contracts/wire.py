@@ -14,6 +14,7 @@ from controller.contracts.mobile import OnDevice
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell
+from controller.contracts.units import Unit
 
 # --- agent ↔ controller, over Ray ---------------------------------------------------------------
 
@@ -41,6 +42,8 @@ class TrainingProgram(Contract):
     """`package.module:Class` of the stack, from its manifest."""
     environment: StackEnvironment | None = None
     """The Python environment it runs in, if not benchfarm's own."""
+    rate_unit: Unit = Unit.SAMPLES_PER_SECOND
+    """What its samples are, from the unit of the workload's knob `batch_size`."""
 
 
 class OnDeviceProgram(Contract):

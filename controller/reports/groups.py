@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
@@ -12,6 +13,18 @@ from controller.contracts.result import Measurement, Validity
 ENERGY = "energy"
 """The metric of energy above idle; its value may be unknown, see docs/energy.md."""
 LONGEST_REASON = 80
+
+
+class NoRatio(StrEnum):
+    """Why a row has no ratio to its reference."""
+
+    NO_RUN = "no baseline run"
+    ANOTHER_DEVICE = "another device"
+    SEVERAL = "several baselines"
+    NOT_VALID = "not VALID"
+    BASELINE_NOT_VALID = "baseline not VALID"
+    NOTHING_ALIKE = "nothing alike"
+    """In a comparison: the first subject has no such cell, or two."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,30 +46,35 @@ class Group:
         """The VALID results."""
         return [r for r in self.results if r.validity is Validity.VALID]
 
+    @property
+    def shown(self) -> list[StoredResult]:
+        """Those whose figures are shown: the VALID ones; if there are none, the DISTURBED ones."""
+        return self.valid or [r for r in self.results if r.validity is Validity.DISTURBED]
+
     def count(self, validity: Validity) -> int:
         """Return how many results have a validity."""
         return sum(result.validity is validity for result in self.results)
 
     def measurements(self) -> dict[str, Measurement]:
-        """Return each metric of the VALID results, as in the last one that has it."""
-        return {n: m for result in self.valid for n, m in result.metrics.items()}
+        """Return each metric of the results shown, as in the last one that has it."""
+        return {n: m for result in self.shown for n, m in result.metrics.items()}
 
     @property
     def energy_unknown(self) -> str:
-        """Why no VALID result has energy; empty if one has, or if energy is not mentioned."""
-        if any(ENERGY in r.metrics for r in self.valid):
+        """Why no result shown has energy; empty if one has, or if energy is not mentioned."""
+        if any(ENERGY in r.metrics for r in self.shown):
             return ""
-        reasons = [str(why) for r in self.valid if (why := r.environment.get("energy_unknown"))]
+        reasons = [str(why) for r in self.shown if (why := r.environment.get("energy_unknown"))]
         return "; ".join(dict.fromkeys(reasons))[:LONGEST_REASON]
 
     def values(self, metric: str) -> tuple[float, ...]:
-        """Return the value that each VALID result reports."""
-        return tuple(r.metrics[metric].value for r in self.valid if metric in r.metrics)
+        """Return the value that each result shown reports."""
+        return tuple(r.metrics[metric].value for r in self.shown if metric in r.metrics)
 
     def samples(self, metric: str) -> list[tuple[float, ...]]:
-        """Return raw samples, one sequence for each VALID result; its value if it has no
+        """Return raw samples, one sequence for each result shown; its value if it has no
         samples."""
-        found = [r.metrics[metric] for r in self.valid if metric in r.metrics]
+        found = [r.metrics[metric] for r in self.shown if metric in r.metrics]
         return [m.samples or (m.value,) for m in found]
 
 
@@ -88,18 +106,28 @@ def matches(origin: OutcomeOrigin, baseline: Mapping[str, Scalar]) -> bool:
     return bool(baseline) and all(fields.get(n, origin.knobs.get(n)) == v for n, v in wanted)
 
 
-def baseline_of(group: Group, chosen: Sequence[Group]) -> Group | None:
-    """Return the baseline group to compare a group with, preferably on its own device, or None.
+def baseline_of(
+    group: Group, chosen: Sequence[Group], baseline: Mapping[str, Scalar]
+) -> Group | NoRatio:
+    """Return the baseline to compare a group with, or why there is none.
 
-    Return None if two baselines fit, since the choice would be arbitrary. A virtual device is never
-    compared with a real one.
+    chosen: the baselines of the group's own task. It is one of the same device, unless the baseline
+    names a device: then it is that device's, of the same cell if there are several. Of two that fit
+    none is taken, since the choice would be arbitrary.
     """
     mine = group.origin
-    alike = [other for other in chosen if _same_task(other.origin, mine)]
-    own = [other for other in alike if other.origin.device == mine.device]
-    return own[0] if len(own) == 1 else alike[0] if len(alike) == 1 else None
+    own = [other for other in chosen if other.origin.device == mine.device]
+    if not own and "device" in baseline:
+        own = _only_one(chosen) or [other for other in chosen if _same_cell(other.origin, mine)]
+        return own[0] if len(own) == 1 else NoRatio.SEVERAL if chosen else NoRatio.NO_RUN
+    if not own:
+        return NoRatio.ANOTHER_DEVICE if chosen else NoRatio.NO_RUN
+    return own[0] if len(own) == 1 else NoRatio.SEVERAL
 
 
-def _same_task(one: OutcomeOrigin, other: OutcomeOrigin) -> bool:
-    key = ("workload", "scenario", "virtual")
-    return all(getattr(one, name) == getattr(other, name) for name in key)
+def _only_one(chosen: Sequence[Group]) -> list[Group]:
+    return list(chosen) if len(chosen) == 1 else []
+
+
+def _same_cell(one: OutcomeOrigin, other: OutcomeOrigin) -> bool:
+    return (one.stack, one.knobs) == (other.stack, other.knobs)

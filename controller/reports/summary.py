@@ -1,120 +1,148 @@
-"""The summary of a sweep: one line a cell and device, with spread, validity and speed-up. Pure."""
+"""The summary of a sweep, the same figures for terminal, JSON, CSV and HTML report. Pure.
+
+Its figures are those of the report's rankings and paired comparisons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.contracts.base import Scalar
+from controller.contracts.base import Contract, Scalar, canonical_json
+from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredFailure, StoredResult
-from controller.contracts.result import Validity
-from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
-from controller.reports.groups import Group, baseline_of, grouped, matches
-from controller.stats.bootstrap import Ratio, Spread, ratio_of_medians, spread
+from controller.reports.groups import Group, NoRatio, grouped
+from controller.reports.views.common import names_of
+from controller.reports.views.compared import compared_of
+from controller.reports.views.model import Compared, Ranking, Row
+from controller.reports.views.rankings import rankings_of
+from controller.reports.views.reference import Baseline
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLine:
-    """One metric of one cell on one device."""
+class Figure(Contract):
+    """One metric of a cell on a device: the median of its VALID results; of the DISTURBED ones if
+    it has no other."""
 
+    value: float
     unit: Unit
-    spread: Spread
-    draws: tuple[float, ...] = ()
-    """The value of each result, where it is itself a ratio: it differs from minute to minute."""
+    low: float | None = None
+    """The 95 % interval of the ranking metric; None without repeats, and for other metrics."""
+    high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CellLine:
-    """One cell on one device; metrics come from VALID results only."""
+class CellSummary(Contract):
+    """One cell on one device; the format of `cells` in `sweep status SWEEP --json`."""
 
+    rank: int | None
+    """From 1 within its task, real and virtual devices apart; None without a VALID result."""
     device: str
     virtual: bool
     workload: str
     stack: str
     scenario: str
-    knobs: Mapping[str, Scalar]
+    knobs: dict[str, Scalar]
+    cell_key: str
     ranked_by: str
-    """The scenario's ranking metric."""
-    metrics: Mapping[str, MetricLine]
-    energy_unknown: str
-    """Why energy is unknown; empty if it is known, or not mentioned."""
+    """The scenario's metric."""
+    metrics: dict[str, Figure]
+    is_baseline: bool
+    vs_baseline: float | None
+    """How many times better than the baseline on the scenario's metric."""
+    vs_baseline_low: float | None
+    vs_baseline_high: float | None
+    baseline_device: str | None
+    """Where the baseline of `vs_baseline` was measured."""
+    no_ratio: NoRatio | None
+    """Why there is no `vs_baseline`, if the sweep has a baseline."""
     valid: int
     disturbed: int
     invalid: int
     failed: int
     reasons: tuple[str, ...]
-    is_baseline: bool
-    speedup: Ratio | None
-    """How many times better than the baseline on the ranking metric; above 1 is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a sweep found."""
+
+    rankings: tuple[Ranking, ...]
+    compared: tuple[Compared, ...]
+    unranked: tuple[Group, ...]
+    """Of scenarios that this release doesn't have."""
 
 
 def summarise(
-    results: Iterable[StoredResult],
-    failures: Iterable[StoredFailure],
+    results: Sequence[StoredResult],
+    failures: Sequence[StoredFailure],
     baseline: Mapping[str, Scalar],
-    metric_of: Mapping[str, str],
-) -> list[CellLine]:
-    """Return a line for each (cell, device), best first within each workload, without paired ones.
-
-    baseline: the sweep's baseline; may be empty. metric_of: scenario → ranking metric. A line is
-    compared with the baseline on its own device if there is one.
-    """
+    catalog: Catalog,
+) -> Summary:
+    """Return what a sweep found; baseline: the sweep's, may be empty."""
+    paired = [r for r in results if r.versus and r.counted and r.scenario in catalog.scenarios]
+    compared = compared_of(paired, names_of(paired), catalog)
     groups = grouped(results, failures)
-    chosen = [g for g in groups if matches(g.origin, baseline)]
-    lines = [_line(g, baseline_of(g, chosen), g in chosen, metric_of) for g in groups]
-    return sorted(lines, key=lambda line: (line.workload, -_rank(line)))
+    known = [group for group in groups if group.origin.scenario in catalog.scenarios]
+    unknown = [group for group in groups if group.origin.scenario not in catalog.scenarios]
+    return Summary(rankings_of(known, Baseline(baseline), catalog), compared, tuple(unknown))
 
 
-def varying_knobs(lines: Sequence[CellLine | Cell]) -> list[str]:
-    """Return the knobs that differ between lines or cells, in order."""
-    names = dict.fromkeys(name for line in lines for name in line.knobs)
-    return [n for n in names if len({line.knobs.get(n) for line in lines}) > 1]
+def summaries_of(rankings: Sequence[Ranking]) -> list[CellSummary]:
+    """Return every row of the rankings, best first within each."""
+    return [_cell(ranking, row) for ranking in rankings for row in ranking.rows]
 
 
-def _line(
-    group: Group, against: Group | None, is_baseline: bool, metric_of: Mapping[str, str]
-) -> CellLine:
-    origin, metric = group.origin, metric_of.get(group.origin.scenario, "")
-    metrics = {n: _metric(group, n, m.unit) for n, m in group.measurements().items()}
-    speedup = None
-    if against is not None and not is_baseline and metric in metrics and against.samples(metric):
-        mine, theirs = group.samples(metric), against.samples(metric)
-        lower = metrics[metric].unit.lower_is_better
-        speedup = ratio_of_medians(theirs, mine) if lower else ratio_of_medians(mine, theirs)
-    return CellLine(
-        device=origin.device,
-        virtual=origin.virtual,
-        workload=origin.workload,
-        stack=origin.stack,
-        scenario=origin.scenario,
-        knobs=origin.knobs,
-        ranked_by=metric,
-        metrics=metrics,
-        energy_unknown=group.energy_unknown,
-        valid=len(group.valid),
-        disturbed=group.count(Validity.DISTURBED),
-        invalid=group.count(Validity.INVALID),
-        failed=len(group.failures),
-        reasons=tuple(dict.fromkeys(_reasons(group))),
-        is_baseline=is_baseline,
-        speedup=speedup,
+def as_csv(rankings: Sequence[Ranking]) -> str:
+    """Return one line for each cell, device and metric; a cell without figures has one line."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    shared = [name for name in CellSummary.model_fields if name not in ("metrics", "reasons")]
+    writer.writerow((*shared, "metric", *Figure.model_fields))
+    for cell in summaries_of(rankings):
+        record = cell.model_dump(mode="json") | {"knobs": canonical_json(cell.knobs)}
+        figures = [(n, *f.model_dump(mode="json").values()) for n, f in cell.metrics.items()]
+        for figure in figures or [("",) * (1 + len(Figure.model_fields))]:
+            writer.writerow([*(record[name] for name in shared), *figure])
+    return buffer.getvalue()
+
+
+def _cell(ranking: Ranking, row: Row) -> CellSummary:
+    ratio = row.vs_reference
+    low, high = ratio.interval or (None, None) if ratio else (None, None)
+    return CellSummary(
+        rank=row.rank,
+        device=row.device.id,
+        virtual=row.device.virtual,
+        workload=ranking.workload,
+        stack=row.stack,
+        scenario=ranking.scenario,
+        knobs=dict(row.all_knobs),
+        cell_key=row.cell_key,
+        ranked_by=ranking.columns.metric.name,
+        metrics=dict(_figures(ranking, row)),
+        is_baseline=row.is_reference,
+        vs_baseline=ratio.value if ratio else None,
+        vs_baseline_low=low,
+        vs_baseline_high=high,
+        baseline_device=(row.other_device or row.device).id if ratio else None,
+        no_ratio=row.no_ratio,
+        valid=row.valid,
+        disturbed=row.disturbed,
+        invalid=row.invalid,
+        failed=row.failed,
+        reasons=row.reasons,
     )
 
 
-def _metric(group: Group, name: str, unit: Unit) -> MetricLine:
-    if unit is not Unit.RATIO:
-        return MetricLine(unit, spread(group.samples(name)))
-    draws = group.values(name)
-    return MetricLine(unit, spread([draws]), draws)
-
-
-def _reasons(group: Group) -> list[str]:
-    told = [reason for result in group.results for reason in result.reasons]
-    return told + [f"{f.blame}: {f.message}" for f in group.failures]
-
-
-def _rank(line: CellLine) -> float:
-    if line.is_baseline:
-        return 1.0
-    return line.speedup.value if line.speedup else 0.0
+def _figures(ranking: Ranking, row: Row) -> Iterator[tuple[str, Figure]]:
+    columns = ranking.columns
+    if row.median is not None:
+        low, high = row.interval or (None, None)
+        unit = columns.metric.unit
+        yield columns.metric.name, Figure(value=row.median, unit=unit, low=low, high=high)
+    others = [(columns.quality.metric, row.quality)] if columns.quality else []
+    for metric, value in (*others, *zip(columns.details, row.details, strict=True)):
+        if value is not None:
+            yield metric.name, Figure(value=value, unit=metric.unit)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rich.table import Table
-from rich.text import Text
 
 from controller.contracts.device import likeness
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.sweep import side_labels
 from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison, sides_of
-from controller.reports.groups import ENERGY
-from controller.reports.summary import CellLine, MetricLine, varying_knobs
 from controller.reports.verdict import bounds, tie, times
 from controller.stats.bootstrap import Ratio
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
     Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
+    Unit.SEQUENCES_PER_SECOND: lambda v: f"{v:.2f} sequences/s",
     Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
     Unit.TOKENS_PER_SECOND: lambda v: f"{v:.2f} tokens/s",
     Unit.FRACTION: lambda v: f"{v:.2%}",
@@ -64,53 +62,6 @@ HEADINGS = {
 def shown(value: float, unit: Unit) -> str:
     """Return a formatted value in the unit's customary form."""
     return _SHOWN[unit](value)
-
-
-def summary_table(lines: Sequence[CellLine], title: str) -> Table:
-    """Return the summary table of a sweep: best first, one line a cell and device."""
-    knobs = varying_knobs(lines)
-    found = {name for line in lines for name in line.metrics}
-    ranked = dict.fromkeys(line.ranked_by for line in lines)
-    metrics = [n for n in ranked if n in found and n not in HEADINGS]  # from a user's program
-    if any(line.energy_unknown for line in lines):
-        found.add(ENERGY)
-    metrics += [name for name in HEADINGS if name in found]
-    table = Table(title=title, title_justify="left")
-    several = len({line.scenario for line in lines}) > 1
-    for column in ("device", "workload", "stack", *(["scenario"] if several else []), *knobs):
-        table.add_column(column, overflow="fold")
-    for name in metrics:
-        ranges = any(_is_range(line.metrics[name]) for line in lines if name in line.metrics)
-        heading = HEADINGS.get(name, name) + (" (quartiles)" if ranges else "")
-        table.add_column(heading, justify="right")
-    table.add_column("validity")
-    table.add_column("vs baseline", justify="right")
-    for line in lines:
-        table.add_row(
-            f"{line.device}{likeness(virtual=line.virtual)}",
-            line.workload,
-            line.stack,
-            *([line.scenario] if several else []),
-            *(str(line.knobs.get(knob, "")) for knob in knobs),
-            *(_cell(line, name) for name in metrics),
-            _validity(line),
-            _speedup(line),
-        )
-    table.caption, table.caption_justify = _unknown_energy(lines), "left"
-    return table
-
-
-def _unknown_energy(lines: Sequence[CellLine]) -> Text | None:
-    """Return a line for each reason why energy is unknown, with the affected devices."""
-    reasons: dict[str, list[str]] = {}
-    for line in lines:
-        if line.energy_unknown:
-            reasons.setdefault(line.energy_unknown, []).append(line.device)
-    said = (
-        f"energy unknown: {reason} ({', '.join(dict.fromkeys(devices))})"
-        for reason, devices in reasons.items()
-    )
-    return Text("\n".join(said)) if reasons else None
 
 
 def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str]) -> Table:
@@ -160,17 +111,6 @@ def comparison_table(found: Comparison) -> Table:
     return table
 
 
-def comparisons_table(found: Sequence[Comparison], title: str) -> Table:
-    """Return a table with one line a paired comparison."""
-    table = Table(title=title, title_justify="left")
-    for column in ("device", "workload", "A", "B", "pairs", "validity", "verdict"):
-        table.add_column(column, overflow="fold")
-    for c in found:
-        device = ", ".join(c.device) + likeness(virtual=c.virtual)
-        table.add_row(device, c.workload, c.a, c.b, str(c.pairs), c.validity, c.verdict)
-    return table
-
-
 def failures_table(failures: Sequence[StoredFailure]) -> Table:
     """Return a table with one line a failed attempt, oldest first."""
     table = Table("run", "attempt", "device", "workload", "blame", "kind", "what happened")
@@ -184,49 +124,11 @@ def started(record: StoredResult | StoredFailure) -> str:
     return str(record.model_dump(mode="json")["started_at"])[:19].replace("T", " ")
 
 
-def _cell(line: CellLine, name: str) -> str:
-    if name == ENERGY and line.energy_unknown:
-        return "unknown"
-    return _metric(line.metrics.get(name))
-
-
-def _metric(line: MetricLine | None) -> str:
-    if line is None:
-        return "–"
-    middle = shown(line.spread.median, line.unit)
-    if span := draws_text(line.draws, line.unit):
-        return f"{middle} ({span})"
-    if not _is_range(line):
-        return middle
-    low, high = (shown(v, line.unit) for v in (line.spread.low, line.spread.high))
-    return f"{middle} ({low} – {high})"
-
-
 def draws_text(draws: Sequence[float], unit: Unit) -> str:
     """Return the range of several measurements of a ratio; empty for one or none."""
     if len(draws) < 2:
         return ""
     return f"{shown(min(draws), unit)} to {shown(max(draws), unit)} in {len(draws)} draws"
-
-
-def _is_range(line: MetricLine) -> bool:
-    return line.unit is Unit.SECONDS and line.spread.low != line.spread.high
-
-
-def _validity(line: CellLine) -> str:
-    parts = (
-        (line.valid, "VALID"),
-        (line.disturbed, "DISTURBED"),
-        (line.invalid, "INVALID"),
-        (line.failed, "failed"),
-    )
-    return ", ".join(f"{count} {word}" for count, word in parts if count)
-
-
-def _speedup(line: CellLine) -> str:
-    if line.is_baseline:
-        return "baseline"
-    return ratio_text(line.speedup) if line.speedup else "–"
 
 
 def ratio_text(ratio: Ratio) -> str:

@@ -12,6 +12,7 @@ from controller.contracts.errors import SweepInvalid, UnknownAttempt
 from controller.contracts.manifests import StackManifest, WorkloadManifest, defaults_of
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
+from controller.contracts.units import Unit
 from controller.contracts.wire import (
     AttemptRef,
     CandidateJob,
@@ -86,6 +87,13 @@ def candidate_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Can
     )
 
 
+def _rate_unit(workload: WorkloadManifest) -> Unit:
+    """Return what a workload does a second: what its batch is counted in, if that is a unit."""
+    counted = workload.knobs.get("batch_size")
+    rate = f"{counted.unit}/s" if counted else ""
+    return next((unit for unit in Unit if unit == rate), Unit.SAMPLES_PER_SECOND)
+
+
 def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Program:
     """Return a cell's program; raises SweepInvalid if its workload can't run on its stack."""
     workload, stack = catalog.workloads[cell.workload], catalog.stacks[cell.stack]
@@ -99,6 +107,7 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
             arguments={name: cell.knobs[name] for name in workload.knobs},
             backend=stack.backend,
             environment=stack.environment,
+            rate_unit=_rate_unit(workload),
         )
     if workload.on_device and stack.bundle:
         return OnDeviceProgram(

@@ -10,6 +10,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceKind
 from controller.contracts.manifests import Knob, QualityTarget, ScenarioManifest, WorkloadManifest
+from controller.contracts.policy import HostLimits
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Blame, Measurement, Validity
 from controller.contracts.sweep import Sweep
@@ -17,7 +18,8 @@ from controller.contracts.units import Unit
 from controller.reports.views.common import Made
 from controller.reports.views.sweep import SweepData
 
-MADE = Made(at=1_800_000_000.0, version="9.9.9")
+LAB = HostLimits(enforced=True, most_other_cores=0.15, most_steal_share=0.02)
+MADE = Made(at=1_800_000_000.0, version="9.9.9", lab=LAB)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 TARGET = 0.7
 

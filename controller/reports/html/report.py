@@ -67,9 +67,9 @@ def _contents(view: ReportView) -> list[tuple[str, str]]:
 
 def _charts(ranking: Ranking) -> Iterator[Chart]:
     """Yield the charts that add to their table: not those of a single point, or of equal points."""
-    if sum(row.median is not None for row in ranking.rows) > 1:
+    if sum(row.rank is not None for row in ranking.rows) > 1:
         yield _ranking_chart(ranking)
-    if any(row.distribution for row in ranking.rows):
+    if any(row.rank and row.distribution for row in ranking.rows):
         yield _distribution_chart(ranking)
     quality = ranking.columns.quality
     if quality and len({shown(v, quality.metric.unit) for v in _qualities(ranking)}) > 1:
@@ -85,7 +85,7 @@ def _ranking_chart(ranking: Ranking) -> Chart:
     points = [
         Point(row.label, row.median, row.interval, _tone(row))
         for row in ranking.rows
-        if row.median is not None
+        if row.median is not None and row.rank is not None
     ]
     better = "less" if metric.unit.lower_is_better else "more"
     return points_chart(
@@ -98,14 +98,14 @@ def _ranking_chart(ranking: Ranking) -> Chart:
 
 
 def _marks(ranking: Ranking) -> str:
-    shown_too = any(row.is_reference and row.median is not None for row in ranking.rows)
+    shown_too = any(row.is_reference and row.rank is not None for row in ranking.rows)
     return f"; a diamond marks {ranking.reference}" if shown_too else ""
 
 
 def _distribution_chart(ranking: Ranking) -> Chart:
     metric = ranking.columns.distribution
     assert metric is not None
-    found = [(row, row.distribution) for row in ranking.rows if row.distribution]
+    found = [(row, row.distribution) for row in ranking.rows if row.rank and row.distribution]
     boxes = [Box(row.label, d.quantiles, _tone(row)) for row, d in found]
     samples = sum(distribution.samples for _, distribution in found)
     return boxes_chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.units import Unit
@@ -31,12 +31,21 @@ def columns_of(groups: Sequence[Group], catalog: Catalog) -> Columns:
     return Columns(
         metric=metric,
         quality=quality,
-        details=tuple(metrics[n] for n in HEADINGS if n in metrics and n not in taken),
+        details=tuple(metrics[n] for n in _listed(metrics, groups, catalog) if n not in taken),
         distribution=_sampled(metric, metrics, groups),
         several_stacks=several,
         knobs=tuple(varying),
         fixed=tuple(f"{name}={value}" for name, value in fixed.items()),
     )
+
+
+def _listed(names: Iterable[str], groups: Sequence[Group], catalog: Catalog) -> Iterator[str]:
+    """Yield the metrics to show: the main ones, and all others of a user's program."""
+    found = list(names)
+    yield from (name for name in HEADINGS if name in found)
+    stacks = {group.origin.stack for group in groups}
+    if any(catalog.stacks[name].command for name in stacks if name in catalog.stacks):
+        yield from (name for name in found if name not in HEADINGS)
 
 
 def _measured(groups: Sequence[Group]) -> dict[str, Metric]:

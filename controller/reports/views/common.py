@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller.contracts.catalog import Catalog
+from controller.contracts.policy import HostLimits
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
 from controller.reports.comparison import sides_of
+from controller.reports.disturbed import rerun_line
 from controller.reports.groups import Group
 from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
@@ -29,6 +31,8 @@ class Made:
 
     at: float
     version: str
+    lab: HostLimits
+    """The limits of policy `lab`."""
 
 
 def view_of(
@@ -45,23 +49,28 @@ def view_of(
     """Return the view of outcomes; groups: the counted outcomes among them."""
     rankings = rankings_of(groups, reference, catalog)
     outcomes: list[StoredResult | StoredFailure] = [*results, *failures]
-    of_device: dict[str, list[StoredResult | StoredFailure]] = defaultdict(list)
-    for outcome in outcomes:
-        of_device[outcome.device].append(outcome)
-    names = {device: device_name(own[-1], own) for device, own in of_device.items()}
+    names = names_of(outcomes)
     return ReportView(
         title=title,
         description=description,
         facts=tuple((name, value) for name, value in facts.items() if value),
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
-        compared=compared_of([r for r in results if r.versus and _counts(r)], names, catalog),
+        compared=compared_of([r for r in results if r.versus and r.counted], names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
         conditions=conditions_of([*groups, *_paired_groups(results)], catalog.own_facts),
         any_virtual=any(name.virtual for name in names.values()),
     )
+
+
+def names_of(outcomes: Sequence[StoredResult | StoredFailure]) -> dict[str, DeviceName]:
+    """Return the name of each device that has outcomes, by its id."""
+    of_device: dict[str, list[StoredResult | StoredFailure]] = defaultdict(list)
+    for outcome in outcomes:
+        of_device[outcome.device].append(outcome)
+    return {device: device_name(own[-1], own) for device, own in of_device.items()}
 
 
 def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str]:
@@ -75,6 +84,7 @@ def measured_facts(results: Sequence[StoredResult], made: Made) -> dict[str, str
     virtual = sum(devices.values())
     return {
         "Results": ", ".join(counts) or "none",
+        "Disturbed": rerun_line(results, made.lab),
         "Devices": f"{len(devices)}" + (f", of which {virtual} virtual" if virtual else ""),
         "Measured": _from_to([began for began, _ in spans], [ended for _, ended in spans]),
         "Report made": f"{moment(made.at)} by benchfarm {made.version}",

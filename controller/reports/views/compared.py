@@ -8,6 +8,7 @@ from statistics import median
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredResult
+from controller.contracts.result import Validity
 from controller.contracts.units import Unit
 from controller.reports.comparison import compare_pairs
 from controller.reports.views.model import Compared, DeviceName, PairPoint
@@ -18,14 +19,23 @@ from controller.stats.pairs import ratio_of_pairs
 def compared_of(
     results: Sequence[StoredResult], names: Mapping[str, DeviceName], catalog: Catalog
 ) -> tuple[Compared, ...]:
-    """Return what paired results show; repeats of one cell on one device are taken together."""
+    """Return what paired results show; repeats of one cell on one device are taken together.
+
+    The VALID ones of them; if there are none, the DISTURBED ones, and the verdict says so.
+    """
     sessions: dict[tuple[str, str, str], list[StoredResult]] = defaultdict(list)
     for result in results:
         sessions[result.sweep_id, result.cell_key, result.device].append(result)
+    usable = [of for results in sessions.values() if (of := _usable(results))]
     return tuple(
         _compared(f"compared-{number}", of, names, catalog)
-        for number, of in enumerate(sessions.values(), start=1)
+        for number, of in enumerate(usable, start=1)
     )
+
+
+def _usable(results: Sequence[StoredResult]) -> list[StoredResult]:
+    of = {v: [r for r in results if r.validity is v] for v in Validity}
+    return of[Validity.VALID] or of[Validity.DISTURBED]
 
 
 def _compared(
@@ -44,6 +54,7 @@ def _compared(
         b=found.b,
         pairs=found.pairs,
         sessions=len(results),
+        validity=found.validity,
         verdict=found.verdict,
         ratio=Ratio(found.ratio, interval),
         points=points,

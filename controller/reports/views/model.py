@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from controller.contracts.base import Scalar
 from controller.contracts.capability import Capability
 from controller.contracts.device import likeness
+from controller.contracts.result import Validity
 from controller.contracts.units import Unit
+from controller.reports.groups import NoRatio
 from controller.stats.bootstrap import Ratio
 
 Interval = tuple[float, float]
@@ -66,12 +70,18 @@ class Row:
     stack: str
     knobs: tuple[str, ...]
     """Values of the columns' knobs, in the columns' order."""
+    all_knobs: Mapping[str, Scalar]
+    cell_key: str
     median: float | None
     interval: Interval | None
     """95 % bootstrap interval of the median."""
     vs_best: Ratio | None
     """How many times as fast as the best row; None for the best row itself."""
     vs_reference: Ratio | None
+    no_ratio: NoRatio | None
+    """Why `vs_reference` is None, though the ranking has a reference."""
+    other_device: DeviceName | None
+    """Where the reference was measured, if not on the row's own device."""
     is_reference: bool
     quality: float | None
     details: tuple[float | None, ...]
@@ -85,6 +95,8 @@ class Row:
     disturbed: int
     invalid: int
     failed: int
+    reasons: tuple[str, ...]
+    """Why results are not VALID and attempts failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ class PairPoint:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """VALID paired comparisons of two cells that took turns on one device."""
+    """Paired comparisons of two cells that took turns on one device."""
 
     anchor: str
     device: DeviceName
@@ -157,6 +169,8 @@ class Compared:
     pairs: int
     sessions: int
     """Comparisons taken together, each one draw."""
+    validity: Validity
+    """VALID or DISTURBED."""
     verdict: str
     ratio: Ratio
     points: tuple[PairPoint, ...]

@@ -13,7 +13,7 @@ from controller.reports.views.columns import columns_of
 from controller.reports.views.model import Columns, Ranking, Row
 from controller.reports.views.reference import Reference
 from controller.reports.views.rows import Candidate, advantage, candidates_of, rows_of
-from controller.reports.views.verdicts import best_verdict, subject_verdicts
+from controller.reports.views.verdicts import best_verdict, disturbed_verdict, subject_verdicts
 
 Task = tuple[Work, bool]
 """What is computed, and whether a virtual device did it."""
@@ -86,4 +86,5 @@ def _verdicts(
     if any(row.subject for row in rows):
         return tuple(subject_verdicts(rows, columns, reference.name))
     lead = advantage(candidates[0], candidates[1], columns) if len(candidates) > 1 else None
-    return (best_verdict(rows, lead, columns),)
+    verdicts = best_verdict(rows, lead, columns), disturbed_verdict(rows)
+    return tuple(verdict for verdict in verdicts if verdict)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from controller.contracts.base import Scalar
-from controller.reports.groups import Group, baseline_of, matches
+from controller.reports.groups import Group, NoRatio, baseline_of, matches
 
 
 class SubjectKind(StrEnum):
@@ -39,9 +39,9 @@ class Reference(Protocol):
         """Return the groups of a ranking that are references; called first, once a ranking."""
         ...
 
-    def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return the chosen group that a group is compared with, or None; called for each other
-        group."""
+    def of(self, group: Group, chosen: Sequence[Group]) -> Group | NoRatio:
+        """Return the chosen group that a group is compared with, or why there is none; called for
+        each other group."""
         ...
 
 
@@ -60,9 +60,9 @@ class Baseline:
         """Return the groups that match the sweep's baseline."""
         return [group for group in groups if matches(group.origin, self.marks)]
 
-    def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return the baseline on the same device, or the only one there is."""
-        return baseline_of(group, chosen)
+    def of(self, group: Group, chosen: Sequence[Group]) -> Group | NoRatio:
+        """Return the baseline on the same device, or on the one that the sweep names for it."""
+        return baseline_of(group, chosen, self.marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class FirstSubject:
         """Return the first subject's groups."""
         return [group for group in groups if group.subject == self.name]
 
-    def of(self, group: Group, chosen: Sequence[Group]) -> Group | None:
-        """Return the first subject's group that differs only in the subject, or None.
+    def of(self, group: Group, chosen: Sequence[Group]) -> Group | NoRatio:
+        """Return the first subject's group that differs only in the subject.
 
-        Return None if two fit (the same cell selected twice), since the choice would be arbitrary.
+        None is taken if two fit (the same cell selected twice): the choice would be arbitrary.
         """
         alike = [other for other in chosen if self._context(other) == self._context(group)]
-        return alike[0] if len(alike) == 1 else None
+        return alike[0] if len(alike) == 1 else NoRatio.NOTHING_ALIKE
 
     def _context(self, group: Group) -> list[object]:
         return [getattr(group.origin, name) for name in _SHARED[self.kind]]

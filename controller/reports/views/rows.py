@@ -11,10 +11,10 @@ import numpy as np
 from controller.contracts.base import Scalar
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
-from controller.reports.groups import Group
+from controller.reports.groups import Group, NoRatio
 from controller.reports.tables import draws_text
 from controller.reports.views.conditions import device_name
-from controller.reports.views.model import Columns, Distribution, Metric, Row
+from controller.reports.views.model import Columns, DeviceName, Distribution, Metric, Row
 from controller.reports.views.reference import Reference
 from controller.stats.bootstrap import Bootstrap, Ratio, bootstrap, ratio
 
@@ -27,24 +27,34 @@ class Candidate:
 
     group: Group
     bootstrap: Bootstrap | None
-    """None without a VALID result."""
+    """None without a result that is shown."""
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether it has a VALID result: what is DISTURBED is shown, and compared with nothing."""
+        return self.bootstrap is not None and bool(self.group.valid)
 
 
 def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
-    """Return candidates, best first; groups without a VALID result come last."""
+    """Return candidates, best first; then those that are DISTURBED, then those without figures."""
     metric, found = columns.metric, []
     for stream, group in enumerate(groups):
         samples = group.samples(metric.name)
         found.append(Candidate(group, bootstrap(samples, stream) if samples else None))
     sign = 1 if metric.unit.lower_is_better else -1
-    return sorted(
-        found, key=lambda c: (c.bootstrap is None, sign * c.bootstrap.median if c.bootstrap else 0)
-    )
+
+    def place(one: Candidate) -> tuple[bool, bool, float]:
+        middle = one.bootstrap.median if one.bootstrap else 0.0
+        return not one.is_ranked, one.bootstrap is None, sign * middle
+
+    return sorted(found, key=place)
 
 
 def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | None:
     """Return how many times as fast one is as the other; above 1, the first is faster."""
     if mine.bootstrap is None or theirs.bootstrap is None:
+        return None
+    if not (mine.is_ranked and theirs.is_ranked):
         return None
     if columns.metric.unit.lower_is_better:
         return ratio(theirs.bootstrap, mine.bootstrap)
@@ -59,12 +69,31 @@ def rows_of(
     by_group = {id(candidate.group): candidate for candidate in candidates}
     rows = []
     for number, candidate in enumerate(candidates):
-        is_reference = candidate.group in chosen
-        other = None if is_reference else reference.of(candidate.group, chosen)
-        versus = advantage(candidate, by_group[id(other)], columns) if other else None
+        other: Group | NoRatio | None = None
+        if reference.name and candidate.group not in chosen:
+            other = reference.of(candidate.group, chosen)
+        against = by_group[id(other)] if isinstance(other, Group) else other
         best = advantage(candidate, candidates[0], columns) if number else None
-        rows.append(_row(candidate, columns, number + 1, best, versus, is_reference=is_reference))
+        is_reference = candidate.group in chosen
+        rows.append(_row(candidate, columns, number + 1, best, against, is_reference=is_reference))
     return tuple(rows)
+
+
+def _versus(
+    mine: Candidate, against: Candidate | NoRatio | None, columns: Columns
+) -> tuple[Ratio | None, NoRatio | None, DeviceName | None]:
+    """Return the ratio, why there is none, and on which other device its reference was measured."""
+    if against is None:
+        return None, None, None
+    if not mine.is_ranked:
+        return None, NoRatio.NOT_VALID, None
+    if isinstance(against, NoRatio):
+        return None, against, None
+    found = advantage(mine, against, columns)
+    theirs = against.group
+    elsewhere = theirs.origin.device != mine.group.origin.device
+    device = device_name(theirs.origin, theirs.results) if elsewhere else None
+    return found, None if found else NoRatio.BASELINE_NOT_VALID, device
 
 
 def _row(
@@ -72,22 +101,27 @@ def _row(
     columns: Columns,
     place: int,
     best: Ratio | None,
-    versus: Ratio | None,
+    against: Candidate | NoRatio | None,
     *,
     is_reference: bool,
 ) -> Row:
     group, boot = candidate.group, candidate.bootstrap
+    versus, no_ratio, other_device = _versus(candidate, against, columns)
     return Row(
-        rank=place if boot else None,
+        rank=place if candidate.is_ranked else None,
         label=label_of(group, columns),
         device=device_name(group.origin, group.results),
         subject=group.subject,
         stack=group.origin.stack,
         knobs=tuple(str(group.origin.knobs.get(name, "")) for name in columns.knobs),
+        all_knobs=group.origin.knobs,
+        cell_key=group.origin.cell_key,
         median=boot.median if boot else None,
         interval=boot.interval if boot else None,
         vs_best=best,
         vs_reference=versus,
+        no_ratio=no_ratio,
+        other_device=other_device,
         is_reference=is_reference,
         quality=_median(group, columns.quality.metric.name) if columns.quality else None,
         details=tuple(_median(group, metric.name) for metric in columns.details),
@@ -98,6 +132,7 @@ def _row(
         disturbed=group.count(Validity.DISTURBED),
         invalid=group.count(Validity.INVALID),
         failed=len(group.failures),
+        reasons=_reasons(group),
     )
 
 
@@ -107,13 +142,20 @@ def label_of(group: Group, columns: Columns) -> str:
     device = origin.device_name
     parts = [group.subject] if group.subject not in ("", device) else []
     parts += [device, *([origin.stack] if columns.several_stacks else [])]
-    knobs = (_setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)
+    knobs = (setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)
     return " · ".join(part for part in (*parts, " ".join(knobs)) if part)
 
 
-def _setting(name: str, value: Scalar) -> str:
+def setting(name: str, value: Scalar) -> str:
+    """Return a knob as people read it in a list of knobs."""
     # Values such as bf16 or channels_last need no knob name, numbers do.
     return value if isinstance(value, str) else f"{name}={value}"
+
+
+def _reasons(group: Group) -> tuple[str, ...]:
+    told = [reason for result in group.results for reason in result.reasons]
+    told += [f"{failure.blame}: {failure.message}" for failure in group.failures]
+    return tuple(dict.fromkeys(told))
 
 
 def _median(group: Group, metric: str) -> float | None:

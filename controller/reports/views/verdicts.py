@@ -9,13 +9,15 @@ from controller.reports.verdict import ComparisonOutcome, bounds, outcome_of, pr
 from controller.reports.views.model import Columns, Row
 from controller.stats.bootstrap import Ratio
 
+LABELS_SAID = 5
+
 
 def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> str:
     """Return which row is best and by how much, or whether it is equal to the next or unresolved.
 
     lead: how many times as fast as the second row the first one is; None without a second.
     """
-    measured = [row for row in rows if row.median is not None]
+    measured = [row for row in rows if row.rank is not None]
     if not measured:
         return "Nothing VALID was measured."
     best = measured[0]
@@ -35,14 +37,25 @@ def best_verdict(rows: Sequence[Row], lead: Ratio | None, columns: Columns) -> s
     )
 
 
+def disturbed_verdict(rows: Sequence[Row]) -> str:
+    """Return which rows have no rank because all they measured was disturbed; empty for none."""
+    labels = [row.label for row in rows if row.rank is None and row.disturbed]
+    if not labels:
+        return ""
+    more = len(labels) - LABELS_SAID
+    others = f" and {more} more" if more > 0 else ""
+    return f"DISTURBED, so without a rank: {', '.join(labels[:LABELS_SAID])}{others}."
+
+
 def subject_verdicts(rows: Sequence[Row], columns: Columns, reference: str) -> list[str]:
     """Return how each row of the other subjects compares with the first subject's."""
     said = []
     for row in rows:
         if row.is_reference:
             continue
-        if row.median is None:
-            said.append(f"{row.label}: nothing VALID was measured.")
+        if row.rank is None:
+            measured = "all was DISTURBED" if row.disturbed else "nothing VALID was measured"
+            said.append(f"{row.label}: {measured}.")
         elif row.vs_reference is None:
             said.append(f"{row.label}: {reference} has nothing to compare it with.")
         elif row.vs_reference.interval is None:

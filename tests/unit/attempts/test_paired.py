@@ -197,6 +197,7 @@ async def test_the_real_worker_trains_in_turns(
             builder="tests.support.workloads:Line",
             arguments={"batch_size": batch_size},
             backend="tests.support.workloads:Plain",
+            rate_unit=Unit.IMAGES_PER_SECOND,
         )
 
     spec = spec_of(tmp_path)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
 
 from controller.contracts.result import Failure, Result
+from controller.contracts.units import Unit
+from controller.reports.tables import shown
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.command_line import benchfarm, complaint_of
@@ -50,6 +54,24 @@ def test_a_sweeps_report_is_written_where_asked(home: Path, sweep_id: str, tmp_p
     assert "virtual" in text
     assert "killed" in text
     assert "töö" in text
+
+
+def test_a_sweeps_summary_is_told_in_three_forms(home: Path, sweep_id: str) -> None:
+    said = benchfarm(home, "sweep", "status", sweep_id).stdout.decode()
+    cells = json.loads(benchfarm(home, "sweep", "status", sweep_id, "--json").stdout)["cells"]
+    lines = benchfarm(home, "sweep", "status", sweep_id, "--csv").stdout.decode().splitlines()
+    rows = list(csv.DictReader(lines))
+    assert {cell["device"] for cell in cells} == {row["device"] for row in rows}
+    for cell in cells:
+        assert cell["device"] in said
+        told = {row["metric"]: float(row["value"]) for row in rows if row["value"]}
+        for name, figure in cell["metrics"].items():
+            assert told.keys() >= {name}
+            assert shown(figure["value"], Unit(figure["unit"])) in said
+    assert "phone-1 (virtual)" in said
+    complaint = complaint_of(home, "sweep", "status", "--csv")
+    assert "cannot print CSV: no sweep is named" in complaint
+    assert "--json asks" in complaint_of(home, "sweep", "status", sweep_id, "--csv", "--json")
 
 
 def test_what_is_unknown_or_unlike_is_refused(home: Path, sweep_id: str, tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from controller.reports.kernel_rows import (
     validity_said,
     with_earlier,
 )
-from controller.reports.summary import summarise
-from controller.reports.tables import summary_table
+from controller.reports.summary import summaries_of, summarise
+from controller.reports.summary_table import summary_lines
 from controller.reports.views.sweep import sweep_view
 from tests.support.sweep_examples import MADE, SweepExample, catalog, result
 
@@ -154,11 +154,9 @@ def test_stored_ratios_of_several_runs_are_told_with_their_range() -> None:
         found = Measurement(value=ratio, unit=Unit.RATIO, samples=(ratio, ratio, 9 * ratio))
         runs.append(result(repeat=n, metrics={"step_time": step, "eager_ratio": found}))
     said = "20.000× to 31.000× in 3 draws"
-    lines = summarise(runs, [], {}, {"training": "step_time"})
-    assert lines[0].metrics["eager_ratio"].spread.median == 28.0
-    table = StringIO()
-    Console(file=table, width=400).print(summary_table(lines, "t"))
-    assert f"28.000× ({said})" in table.getvalue()
+    rankings = summarise(runs, [], {}, catalog()).rankings
+    assert summaries_of(rankings)[0].metrics["eager_ratio"].value == 28.0
+    assert f"28.000× ({said})" in "\n".join(summary_lines(rankings, 400, "all"))
     view = sweep_view(SweepExample().data(runs), catalog(), MADE)
     assert said in report_html(view)
     one = sweep_view(SweepExample().data(runs[:1]), catalog(), MADE)

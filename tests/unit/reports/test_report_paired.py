@@ -11,6 +11,7 @@ from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.reports.html.pairs_chart import pairs_chart
 from controller.reports.html.report import report_html
+from controller.reports.summary_table import compared_lines
 from controller.reports.views.common import moment
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
@@ -53,6 +54,19 @@ def test_paired_comparisons_are_told_and_not_ranked() -> None:
     assert compared.verdict in top
     (conditions,) = view.conditions
     assert ("cpu_model", "Xeon") in conditions.same
+
+
+def test_a_disturbed_comparison_is_told_and_says_so_but_never_with_valid_ones() -> None:
+    loud = paired(validity=Validity.DISTURBED, reasons=("1.42 of 2 cores",), repeat=1)
+    (alone,) = view_of([loud]).compared
+    assert (alone.validity, alone.sessions) == ("DISTURBED", 1)
+    assert alone.verdict.endswith("; DISTURBED: the machine was not quiet")
+    (both,) = view_of([loud, paired()]).compared
+    assert (both.validity, both.sessions) == ("VALID", 1)
+    assert alone.verdict in report_html(view_of([loud]))
+    told = compared_lines(view_of([loud]).compared, 80)
+    assert alone.verdict in " ".join(" ".join(told).split())
+    assert max(map(len, told)) <= 80
 
 
 def test_a_report_of_invalid_comparisons_alone_says_so() -> None:

@@ -113,7 +113,14 @@ def test_what_was_disturbed_has_no_rank_however_fast_and_says_so() -> None:
         (None, "a", 1),
     ]
     assert [(r.validity, r.reasons) for r in view.rejected] == [("DISTURBED", ("1.67 of 2 cores",))]
-    assert "1 DISTURBED" in report_html(view)
+    first, second = only(view).verdicts
+    assert first == "Only c was measured: step time 1.000 s."
+    assert second == "DISTURBED, so without a rank: a."
+    page = report_html(view)
+    assert "1 DISTURBED" in page
+    assert second in page
+    assert "A re-run with policy=lab is VALID if others keep at most 0.15 cores busy" in page
+    assert "policy=lab" not in report_html(view_of(repeats("c", (1.0, 1.0))))
 
 
 def test_what_failed_or_was_invalid_is_last_and_without_a_rank() -> None:

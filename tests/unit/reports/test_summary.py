@@ -11,15 +11,18 @@ from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.result import Blame, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.export import as_csv
-from controller.reports.summary import CellLine, summarise, varying_knobs
+from controller.reports.groups import NoRatio
+from controller.reports.summary import CellSummary, summaries_of, summarise
+from controller.reports.summary_table import summary_lines
 from controller.reports.tables import (
     OPERATORS_SHOWN,
     op_profile_table,
     results_table,
-    summary_table,
 )
+from tests.support.sweep_examples import catalog
 
 METRICS = {"training": "step_time"}
+CATALOG = catalog()
 
 
 def origin(precision: str, device: str, repeat: int = 0) -> dict[str, object]:
@@ -68,16 +71,16 @@ def failure(precision: str, device: str) -> StoredFailure:
     )
 
 
-def lines_of(
+def cells(
     results: list[StoredResult], *, baseline: dict[str, Scalar] | None = None
-) -> dict[tuple[str, str], CellLine]:
+) -> dict[tuple[str, str], CellSummary]:
     chosen = {"precision": "fp32"} if baseline is None else baseline
-    lines = summarise(results, [], chosen, METRICS)
-    return {(str(line.knobs["precision"]), line.device): line for line in lines}
+    found = summaries_of(summarise(results, [], chosen, CATALOG).rankings)
+    return {(str(cell.knobs["precision"]), cell.device): cell for cell in found}
 
 
 def test_each_device_is_compared_with_its_own_baseline() -> None:
-    lines = lines_of(
+    lines = cells(
         [
             result("fp32", "a", 1.0),
             result("bf16", "a", 0.5),
@@ -86,79 +89,77 @@ def test_each_device_is_compared_with_its_own_baseline() -> None:
         ]
     )
     assert lines["fp32", "a"].is_baseline
-    assert lines["fp32", "a"].speedup is None
-    speedups = {key: line.speedup.value for key, line in lines.items() if line.speedup}
+    assert lines["fp32", "a"].vs_baseline is None
+    speedups = {key: line.vs_baseline for key, line in lines.items() if line.vs_baseline}
     assert speedups == {("bf16", "a"): 2.0, ("bf16", "b"): 4.0}
-
-
-def test_a_baseline_device_serves_all() -> None:
-    results = [result("fp32", "a", 1.0), result("fp32", "b", 4.0)]
-    lines = lines_of(results, baseline={"device": "a"})
-    speedup = lines["fp32", "b"].speedup
-    assert speedup
-    assert speedup.value == 0.25
-
-
-def test_an_ambiguous_baseline_compares_nothing() -> None:
-    lines = lines_of([result("fp32", "a", 1.0), result("bf16", "a", 1.0)], baseline={"steps": 3})
-    assert [line.speedup for line in lines.values()] == [None, None]
 
 
 def test_invalid_results_are_counted_and_not_measured_with() -> None:
     good, bad = result("fp32", "a", 1.0), result("fp32", "a", 9.0, repeat=1, reason="too hot")
-    line = lines_of([good, bad])["fp32", "a"]
+    line = cells([good, bad])["fp32", "a"]
     assert (line.valid, line.invalid, line.reasons) == (1, 1, ("too hot",))
-    assert line.metrics["step_time"].spread.median == 1.0
+    assert line.metrics["step_time"].value == 1.0
 
 
-def test_disturbed_results_are_counted_and_not_measured_with_nor_a_baseline() -> None:
+def test_disturbed_results_are_shown_without_a_rank_and_are_no_baseline() -> None:
     loud = result("fp32", "a", 0.1).model_copy(
         update={"validity": Validity.DISTURBED, "reasons": ("1.67 of 2 cores",)}
     )
-    lines = lines_of([loud, result("bf16", "a", 1.0)], baseline={"precision": "fp32"})
+    lines = cells([loud, result("bf16", "a", 1.0)], baseline={"precision": "fp32"})
     line = lines["fp32", "a"]
     assert (line.valid, line.disturbed, line.invalid) == (0, 1, 0)
-    assert (line.reasons, line.metrics) == (("1.67 of 2 cores",), {})
-    assert lines["bf16", "a"].speedup is None
-    assert "1 DISTURBED" in printed(summary_table(list(lines.values()), "x"))
+    assert (line.reasons, line.rank) == (("1.67 of 2 cores",), None)
+    assert line.metrics["step_time"].value == 0.1
+    assert (lines["bf16", "a"].rank, lines["bf16", "a"].vs_baseline) == (1, None)
+    assert lines["bf16", "a"].no_ratio is NoRatio.BASELINE_NOT_VALID
+
+
+def test_beside_a_valid_result_disturbed_ones_give_no_figure() -> None:
+    loud = result("fp32", "a", 9.0, repeat=1).model_copy(
+        update={"validity": Validity.DISTURBED, "reasons": ("1.67 of 2 cores",)}
+    )
+    line = cells([result("fp32", "a", 1.0), loud])["fp32", "a"]
+    assert (line.valid, line.disturbed) == (1, 1)
+    assert line.metrics["step_time"].value == 1.0
 
 
 def test_late_results_are_left_out() -> None:
     late = result("fp32", "a", 9.0, repeat=1).model_copy(update={"counted": False})
-    line = lines_of([result("fp32", "a", 1.0), late])["fp32", "a"]
+    line = cells([result("fp32", "a", 1.0), late])["fp32", "a"]
     assert line.valid == 1
 
 
 def test_failed_cell_has_a_line_with_its_reason() -> None:
-    (line,) = summarise([], [failure("fp32", "a")], {}, METRICS)
+    (line,) = summaries_of(summarise([], [failure("fp32", "a")], {}, CATALOG).rankings)
     assert (line.failed, line.reasons) == (1, ("workload: boom",))
 
 
 def test_table_says_virtual_validity_and_ratio() -> None:
     results = [result(p, "v1", s, n) for p, s in (("fp32", 1.0), ("bf16", 0.5)) for n in range(2)]
-    lines = summarise(results, [], {"precision": "fp32"}, METRICS)
-    assert varying_knobs(lines) == ["precision"]
-    console = Console(width=200, file=io.StringIO())
-    with console.capture() as captured:
-        console.print(summary_table(lines, "sweep"))
-    text = captured.get()
+    text = told(results, {"precision": "fp32"})
     assert text.index("bf16") < text.index("fp32"), "best first"
     for expected in ("v1 (virtual)", "2 VALID", "baseline", "2.00× [2.00, 2.00]", "500 ms"):
         assert expected in text
 
 
 def test_energy_that_is_unknown_says_why_and_is_neither_empty_nor_zero() -> None:
-    told, why = result("fp32", "a", 1.0), result("fp32", "b", 2.0)
+    known, why = result("fp32", "a", 1.0), result("fp32", "b", 2.0)
     joules = {"energy": Measurement(value=3.5, unit=Unit.JOULES_PER_STEP)}
-    told = told.model_copy(update={"metrics": {**told.metrics, **joules}})
+    known = known.model_copy(update={"metrics": {**known.metrics, **joules}})
     why = why.model_copy(update={"environment": {"energy_unknown": "the phone was being charged"}})
-    text = printed(summary_table(summarise([told, why], [], {}, METRICS), "sweep"))
+    text = told([known, why])
     assert "energy" in text
     assert "3.5 J/step" in text
     assert "unknown: the phone" in text
-    alone = printed(summary_table(summarise([why], [], {}, METRICS), "sweep"))
-    assert "unknown: the phone" in alone
-    assert "unknown" not in printed(summary_table(summarise([told], [], {}, METRICS), "sweep"))
+    assert "unknown: the phone" in told([why])
+    assert "unknown" not in told([known])
+
+
+def told(results: list[StoredResult], baseline: dict[str, Scalar] | None = None) -> str:
+    """Return the table of some results, as wide as it likes."""
+    return "\n".join(
+        summary_lines(summarise(results, [], baseline or {}, CATALOG).rankings, 200, "")
+    )
 
 
 def test_csv_has_a_line_a_metric() -> None:
@@ -180,8 +181,8 @@ def test_what_is_valid_by_a_programs_own_rules_says_so() -> None:
     theirs = ours.model_copy(update={"environment": {"rules": "the vendor's"}, "run_id": "other"})
     late = theirs.model_copy(update={"counted": False})
     lines = printed(results_table([ours, theirs, late], METRICS)).splitlines()
-    told = [line.split("│")[7].strip() for line in lines if "│" in line]
-    assert told == [
+    validities = [line.split("│")[7].strip() for line in lines if "│" in line]
+    assert validities == [
         "VALID",
         "VALID, by the program's own rules",
         "VALID, by the program's own rules (late, not counted)",

@@ -20,7 +20,7 @@ from controller.contracts.wire import Progress
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.reports.result_selection import Wanted, choose
-from controller.reports.summary import summarise
+from controller.reports.summary import summaries_of, summarise
 from controller.reports.tables import results_table
 from controller.scheduling.emulation import REASON, as_kept
 from controller.scheduling.expansion import cells_of
@@ -89,11 +89,11 @@ def test_the_same_report_twice_is_kept_once(box: FarmBox) -> None:
 
 def test_no_table_ranks_it(box: FarmBox) -> None:
     results = box.store.results()
-    lines = summarise(results, (), {"device": PLANTED.id}, {"training": "step_time"})
-    by_device = {line.device: line for line in lines}
+    summary = summarise(results, (), {"device": PLANTED.id}, builders.catalog())
+    by_device = {cell.device: cell for cell in summaries_of(summary.rankings)}
     assert by_device[PLANTED.id].metrics == {}
     assert by_device[PLANTED.id].reasons == (REASON,)
-    assert by_device[REAL.id].speedup is None, "it is no baseline, though it was named as one"
+    assert by_device[REAL.id].vs_baseline is None, "it is no baseline, though it was named as one"
     assert "step_time" in by_device[REAL.id].metrics
     names = results_table(results, {"training": "step_time"}).columns[1].cells
     assert sorted(map(str, names)) == ["cpu-0-emulated (virtual, emulated)", "cpu-1"]

@@ -14,9 +14,14 @@ from agents.host import cpu_watch
 from agents.host.cpu_watch import CpuTimes
 from agents.host.strain import Reading
 from agents.scenarios import training
+from agents.worker import in_own_unit
+from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Result, Validity
 from controller.contracts.units import Unit
-from controller.contracts.wire import Progress, StepBatch
+from controller.contracts.wire import Progress, StepBatch, TrainingProgram
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.program import program_of
+from tests.support import builders
 from tests.support.knobs import scenario_knobs
 from tests.support.workloads import Line, Plain
 
@@ -50,7 +55,7 @@ def test_timed_steps_are_the_samples() -> None:
     assert times.unit is Unit.SECONDS
     rates = result.metrics["throughput"]
     assert rates.samples == tuple(4 / seconds for seconds in times.samples)
-    assert rates.unit is Unit.IMAGES_PER_SECOND
+    assert rates.unit is Unit.SAMPLES_PER_SECOND
     assert result.environment["backend"] == "plain"
     assert {"timed_s", "timed_other_cores", "timed_steal_share"} < result.environment.keys()
 
@@ -238,3 +243,36 @@ def test_a_disturbed_run_is_invalid_under_lab_and_disturbed_under_ci(
     assert result.validity is (Validity.INVALID if policy == "lab" else Validity.DISTURBED)
     (reason,) = result.reasons
     assert reason.startswith("other processes kept 1.00 of 2 cores busy")
+
+
+@pytest.mark.parametrize(
+    ("counted", "unit"),
+    [
+        ("images", "images/s"),
+        ("sequences", "sequences/s"),
+        ("points", "samples/s"),
+        (None, "samples/s"),
+    ],
+)
+def test_a_workloads_own_unit_is_that_of_its_batch(counted: str | None, unit: str) -> None:
+    known = builders.catalog()
+    resnet = known.workloads["resnet"]
+    batch = resnet.knobs["batch_size"].model_copy(update={"unit": counted})
+    own = resnet.model_copy(update={"knobs": {**resnet.knobs, "batch_size": batch}})
+    catalog = known.model_copy(update={"workloads": {**known.workloads, "resnet": own}})
+    program = program_of(builders.cell(batch_size=4, rate=0.5), catalog)
+    assert isinstance(program, TrainingProgram)
+    result = in_own_unit(train(Line(batch_size=4))[0], program.rate_unit)
+    assert result.metrics["throughput"].unit == unit
+    assert result.metrics["step_time"].unit is Unit.SECONDS
+
+
+def test_workloads_of_the_project_count_images() -> None:
+    catalog = load_catalog()
+    for name in ("resnet50", "retinanet_resnext50"):
+        (cell,) = cells_of(
+            builders.sweep(workload=name, stack="torch", scenario="training"), catalog, "a sweep"
+        )
+        program = program_of(cell, catalog)
+        assert isinstance(program, TrainingProgram)
+        assert program.rate_unit is Unit.IMAGES_PER_SECOND

@@ -1,0 +1,27 @@
+"""What is said of DISTURBED results, and of measuring them again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from controller.contracts.policy import HostLimits
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Validity
+
+
+def rerun_line(results: Sequence[StoredResult], lab: HostLimits) -> str:
+    """Return what a re-run under policy `lab` would give; empty if no result is DISTURBED.
+
+    lab: the limits of that policy.
+    """
+    count = sum(r.counted and r.validity is Validity.DISTURBED for r in results)
+    if not count:
+        return ""
+    one = count == 1
+    said = "1 result is" if one else f"{count} results are"
+    used = "it has no rank and is no baseline" if one else "they have no rank and are no baseline"
+    return (
+        f"{said} DISTURBED: others used the machine, so {used}. A re-run with policy=lab is VALID "
+        f"if others keep at most {lab.most_other_cores:g} cores busy and the hypervisor takes at "
+        f"most {lab.most_steal_share:.0%} of the time; as disturbed as now, it would be INVALID."
+    )

@@ -1,0 +1,275 @@
+"""The terminal's tables: they read well at every width, and have the figures of everything else."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from controller.contracts.base import Scalar
+from controller.contracts.records import StoredResult
+from controller.contracts.result import Validity
+from controller.contracts.units import Unit
+from controller.reports.groups import NoRatio
+from controller.reports.html.report import report_html
+from controller.reports.layout import Column, Kind, draw, shortened
+from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise
+from controller.reports.summary_table import summary_lines
+from controller.reports.tables import shown
+from controller.reports.views.sweep import sweep_view
+from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result, trained
+from tests.support.table_examples import (
+    KEPT,
+    WIDTHS,
+    TableExample,
+    examples,
+    kept,
+    steps,
+    with_program,
+)
+
+NAMES = ("one", "sizes", "phones", "program", "large")
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_are_as_they_were_when_a_person_read_them(name: str) -> None:
+    expected = (KEPT / f"{name}.txt").read_text(encoding="utf-8")
+    assert kept(EXAMPLES[name]) == expected
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_value_is_cut_no_word_split_and_no_line_too_long(name: str, width: int) -> None:
+    example = EXAMPLES[name]
+    text = "\n".join(lines := example.lines(width))
+    assert max(map(cell_len, lines)) <= width
+    for cell in summaries_of(example.summary.rankings):
+        for figure in _always_shown(cell):
+            assert re.search(rf"(?<![\w.]){re.escape(figure)}(?![\w.])", text), figure
+    words = set(re.findall(r"[^\W\d_]{3,}", text))
+    known = set(re.findall(r"[^\W\d_]{3,}", "\n".join(example.lines(1000))))
+    pieces = {word for word in words - known if not _of_a_short_name(word, text)}
+    assert pieces <= {"left", "out", "see", "wider", "terminal", "benchfarm", "csv", "sweep"} | {
+        *("status", "made", "percent")
+    }
+
+
+def _always_shown(cell: CellSummary) -> list[str]:
+    """Return the figures that a table has at every width."""
+    found = []
+    if metric := cell.metrics.get(cell.ranked_by):
+        found.append(shown(metric.value, metric.unit))
+    if cell.vs_baseline is not None:
+        found.append(f"{cell.vs_baseline:.2f}×")
+    if cell.vs_baseline_low is not None and cell.vs_baseline_high is not None:
+        found.append(f"[{cell.vs_baseline_low:.2f}, {cell.vs_baseline_high:.2f}]")
+    counts = (cell.valid, "VALID"), (cell.disturbed, "DISTURBED"), (cell.failed, "failed")
+    found += [f"{count} {word}" for count, word in counts if count]
+    return found + [f"{n}={v}" for n, v in cell.knobs.items() if not isinstance(v, str)]
+
+
+def _of_a_short_name(word: str, text: str) -> bool:
+    return bool(re.search(rf"…\S*{word}|{word}\S*…", text))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terminal_report_json_and_csv_have_the_same_figures(name: str) -> None:
+    example = EXAMPLES[name]
+    rankings = example.summary.rankings
+    table = " ".join("\n".join(example.lines(2000)).split())
+    rows = list(csv.DictReader(io.StringIO(as_csv(rankings))))
+    data = SweepExample(baseline=example.baseline).data(example.results, example.failures)
+    page = _text(report_html(sweep_view(data, with_program(), MADE)))
+    figures = 0
+    for cell in summaries_of(rankings):
+        told = json.loads(cell.model_dump_json())
+        own = {r["metric"]: r for r in rows if _is_of(r, told) and r["metric"]}
+        assert own.keys() == told["metrics"].keys()
+        for metric, figure in told["metrics"].items():
+            line = own[metric]
+            assert [line["value"], line["low"], line["high"]] == [
+                "" if figure[key] is None else repr(figure[key]) for key in ("value", "low", "high")
+            ]
+            ends = [figure["low"], figure["high"]] if figure["low"] is not None else []
+            for value in (figure["value"], *ends):
+                assert shown(value, Unit(figure["unit"])) in table
+                assert shown(value, Unit(figure["unit"])) in page
+                figures += 1
+        if told["vs_baseline"] is not None:
+            assert f"{told['vs_baseline']:.2f}×" in table
+            assert f"{told['vs_baseline']:.2f}×" in page
+        if told["no_ratio"]:
+            assert told["no_ratio"] in table
+            assert told["no_ratio"] in page
+    assert figures
+
+
+def _is_of(line: dict[str, str], cell: dict[str, Any]) -> bool:
+    return all(line[key] == str(cell[key]) for key in ("device", "cell_key", "scenario"))
+
+
+def _text(page: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", "", page).replace("&lt;", "<").split())
+
+
+Rows = Sequence[StoredResult]
+RATIO_ROWS: list[tuple[str, Rows, dict[str, Scalar], dict[tuple[str, str, int], object]]] = [
+    (
+        "several sizes: each has its own baseline",
+        [
+            *repeats("a", (4.0,), knobs={"size": 1}),
+            *repeats("a", (2.0,), knobs={"size": 1, "precision": "bf16"}),
+            *repeats("a", (9.0,), knobs={"size": 2}),
+            *repeats("a", (3.0,), knobs={"size": 2, "precision": "bf16"}),
+        ],
+        {"precision": "fp32"},
+        {
+            ("a", "fp32", 1): "baseline",
+            ("a", "bf16", 1): 2.0,
+            ("a", "fp32", 2): "baseline",
+            ("a", "bf16", 2): 3.0,
+        },
+    ),
+    (
+        "one size has no baseline",
+        [
+            *repeats("a", (4.0,), knobs={"size": 1}),
+            *repeats("a", (3.0,), knobs={"size": 2, "precision": "bf16"}),
+        ],
+        {"precision": "fp32"},
+        {("a", "fp32", 1): "baseline", ("a", "bf16", 2): NoRatio.NO_RUN},
+    ),
+    (
+        "any device: a ratio of two machines is refused",
+        [*repeats("a", (4.0,)), *repeats("b", (3.0,), knobs={"precision": "bf16"})],
+        {"precision": "fp32"},
+        {("a", "fp32", 1): "baseline", ("b", "bf16", 1): NoRatio.ANOTHER_DEVICE},
+    ),
+    (
+        "a device that is the baseline serves all, cell by cell, and it is said",
+        [
+            *repeats("a", (4.0,)),
+            *repeats("a", (2.0,), knobs={"precision": "bf16"}),
+            *repeats("b", (8.0,)),
+            *repeats("b", (8.0,), knobs={"precision": "bf16"}),
+        ],
+        {"device": "a"},
+        {
+            ("a", "fp32", 1): "baseline",
+            ("a", "bf16", 1): "baseline",
+            ("b", "fp32", 1): 0.5,
+            ("b", "bf16", 1): 0.25,
+        },
+    ),
+    (
+        "a virtual device has no real baseline, though the device is named",
+        [*repeats("a", (4.0,)), *repeats("v", (1.0,), virtual=True)],
+        {"device": "a"},
+        {("a", "fp32", 1): "baseline", ("v", "fp32", 1): NoRatio.NO_RUN},
+    ),
+    (
+        "two baselines fit",
+        [
+            *repeats("a", (4.0,), knobs={"threads": 1}),
+            *repeats("a", (4.0,), knobs={"threads": 2}),
+            *repeats("a", (4.0,), knobs={"threads": 1, "precision": "bf16"}),
+        ],
+        {"precision": "fp32"},
+        {("a", "bf16", 1): NoRatio.SEVERAL},
+    ),
+    (
+        "what was disturbed has no ratio, and is no baseline",
+        [
+            *repeats("a", (1.0,), validity=Validity.DISTURBED, reasons=("loud",)),
+            *repeats("a", (2.0,), knobs={"precision": "bf16"}),
+            *repeats("b", (1.0,)),
+            *repeats(
+                "b",
+                (0.1,),
+                knobs={"precision": "bf16"},
+                validity=Validity.DISTURBED,
+                reasons=("loud",),
+            ),
+        ],
+        {"precision": "fp32"},
+        {
+            ("a", "bf16", 1): NoRatio.BASELINE_NOT_VALID,
+            ("b", "bf16", 1): NoRatio.NOT_VALID,
+        },
+    ),
+    (
+        "no baseline was asked for",
+        [*repeats("a", (4.0,)), *repeats("b", (2.0,))],
+        {},
+        {("a", "fp32", 1): None, ("b", "fp32", 1): None},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "baseline", "expected"),
+    [row[1:] for row in RATIO_ROWS],
+    ids=[row[0] for row in RATIO_ROWS],
+)
+def test_a_ratio_is_right_or_it_is_said_why_there_is_none(
+    rows: Rows, baseline: dict[str, Scalar], expected: dict[tuple[str, str, int], object]
+) -> None:
+    rankings = summarise(rows, [], baseline, catalog()).rankings
+    found = summaries_of(rankings)
+    text = "\n".join(summary_lines(rankings, 200, ""))
+    told = {(c.device, str(c.knobs["precision"]), c.knobs["size"]): _ratio(c) for c in found}
+    assert expected.items() <= told.items()
+    assert ("vs baseline" in text) == bool(baseline)
+    for cell in found:
+        crosses = cell.vs_baseline is not None and cell.baseline_device != cell.device
+        assert not crosses or "† against the baseline on another device: a" in text
+        assert cell.no_ratio is None or cell.no_ratio in text
+
+
+def _ratio(cell: CellSummary) -> object:
+    return "baseline" if cell.is_baseline else cell.vs_baseline or cell.no_ratio
+
+
+def test_short_names_stay_different_and_figures_are_never_shortened() -> None:
+    names = [f"server-{n:02}-in-the-cellar" for n in range(20)]
+    assert len(set(shortened(names, 8))) == 20
+    assert max(map(len, shortened(names, 8))) < len(names[0])
+    drawn = draw(
+        [Column("device", names, Kind.NAME), Column("x", ["12345.6"] * 20, Kind.FIGURE)], 5
+    )
+    assert all(line.endswith("12345.6") for line in drawn.lines[2:])
+
+
+def test_a_name_cannot_steer_the_terminal_and_a_mark_is_never_shortened() -> None:
+    hostile = "phone\x1b[2J" + "x" * 60
+    columns = [
+        Column("device", [hostile, "b" * 70], Kind.NAME, (" (virtual)", "")),
+        Column("step time", ["1.5 s", "2.5 s"], Kind.FIGURE),
+    ]
+    text = "\n".join(draw(columns, 40).lines)
+    assert "\x1b" not in text
+    assert "(virtual)" in text
+
+
+def test_metrics_of_a_users_own_program_are_shown() -> None:
+    text = "\n".join(EXAMPLES["program"].lines(200))
+    assert "decode_rate" in text
+    assert "prefill_rate" in text
+
+
+def test_a_scenario_that_this_release_has_not_is_set_apart() -> None:
+    summary = summarise([result(scenario="gone"), result()], [], {}, catalog())
+    assert [group.origin.scenario for group in summary.unranked] == ["gone"]
+    assert len(summary.rankings) == 1
+
+
+def test_a_single_run_has_no_interval_and_several_have_the_reports() -> None:
+    one = TableExample([result(metrics=trained(steps(0.3, 0)))])
+    assert "interval" not in "\n".join(one.lines(200))
