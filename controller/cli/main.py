@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -72,12 +72,13 @@ def _complain(error: typer.TyperException) -> None:
 
 def _called(words: Sequence[str]) -> str:
     """Return the command that a call names, of which the parser of options does not tell."""
-    called, known = "benchfarm", commands()
+    called = "benchfarm"
+    known: Mapping[str, object] = commands()
     for word in words:
         if word not in known:
             break
         called, found = f"{called} {word}", known[word]
-        known = dict(found.commands) if isinstance(found, LazyGroup) else {}
+        known = found.commands if isinstance(found, LazyGroup) else {}
     return called
 
 
@@ -93,7 +94,9 @@ def _reword(error: typer.TyperException) -> None:
 
     if isinstance(error.__cause__, ValidationError):
         fault = faults_of(error.__cause__)[0]
-        error.message = f"{shown(fault.seen)} is not {fault.expected}" if fault.expected else fault.said
+        error.message = (
+            f"{shown(fault.seen)} is not {fault.expected}" if fault.expected else fault.said
+        )
 
 
 def _require_text(arguments: Sequence[str]) -> None:

@@ -64,7 +64,9 @@ def _complaint(fault: Fault, document: dict[object, object], source: str) -> Swe
     if fault.kind == "extra_forbidden":
         return SweepInvalid(tried, f"key {key}: {fault.said}", _known(place))
     if fault.kind == "missing":
-        remedy = _EXAMPLE if len(place) == 1 else f"Write it below {'.'.join(map(str, place[:-1]))}."
+        remedy = (
+            _EXAMPLE if len(place) == 1 else f"Write it below {'.'.join(map(str, place[:-1]))}."
+        )
         return SweepInvalid(tried, f"key {key}: {fault.said}", remedy)
     seen = f"key {key}: {shown(fault.seen)} is not allowed"
     return SweepInvalid(tried, seen, f"{_range(place) or fault.remedy}.")
@@ -81,7 +83,7 @@ def _known(place: tuple[int | str, ...]) -> str:
 def _kind_at(place: tuple[int | str, ...]) -> type[Contract]:
     if place[0] != "paired":
         return Sweep
-    return PairedComparison if len(place) == 2 else Side  # noqa: PLR2004 - paired.KEY
+    return PairedComparison if len(place) == 2 else Side
 
 
 def _range(place: tuple[int | str, ...]) -> str:
@@ -95,4 +97,6 @@ def _range(place: tuple[int | str, ...]) -> str:
         return ""
     unit = " of seconds" if key.endswith("_s") else ""
     said = (f"{words} {known[limit]:g}" for limit, words in _LIMITS.items() if limit in known)
-    return f"Give {words}{'or ' if words else ''}{_NUMBERS[known['type']]}{unit}, {' and '.join(said)}"
+    return (
+        f"Give {words}{'or ' if words else ''}{_NUMBERS[known['type']]}{unit}, {' and '.join(said)}"
+    )

@@ -123,7 +123,9 @@ class Fault:
     @property
     def remedy(self) -> str:
         """What to do, as a sentence without its full stop."""
-        return f"Give {self.expected}" if self.expected else f"{self.said[:1].upper()}{self.said[1:]}"
+        return (
+            f"Give {self.expected}" if self.expected else f"{self.said[:1].upper()}{self.said[1:]}"
+        )
 
 
 def faults_of(error: ValidationError) -> list[Fault]:
