@@ -87,16 +87,9 @@ def _reword(error: typer.TyperException) -> None:
     if error.__cause__ is None:
         return
     # Late: pydantic takes longer to load than help to print.
-    from pydantic import ValidationError
+    from controller.contracts.wording import complaint_about
 
-    from controller.contracts.documents import shown
-    from controller.contracts.wording import faults_of
-
-    if isinstance(error.__cause__, ValidationError):
-        fault = faults_of(error.__cause__)[0]
-        error.message = (
-            f"{shown(fault.seen)} is not {fault.expected}" if fault.expected else fault.said
-        )
+    error.message = complaint_about(error.__cause__) or getattr(error, "message", "")
 
 
 def _require_text(arguments: Sequence[str]) -> None:
@@ -123,7 +116,6 @@ def main() -> None:
         status = app(prog_name="benchfarm", standalone_mode=False) or 0
         if status == INTERRUPTED:
             say("benchfarm: interrupted", err=True)
-        sys.stdout.flush()
         sys.exit(status)
     except typer.TyperException as error:
         _complain(error)

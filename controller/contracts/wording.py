@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from pydantic import ValidationError
-    from pydantic_core import ErrorDetails
+from pydantic import ValidationError
+
+from controller.contracts.documents import shown
 
 _LETTERS, _CAPITALS = "lower-case letters, digits", "letters, digits"
 PATTERNS: Final[Mapping[str, str]] = {
@@ -130,10 +130,18 @@ class Fault:
 
 def faults_of(error: ValidationError) -> list[Fault]:
     """Return what is wrong, in the order of pydantic; alternatives of one value are one fault."""
-    places: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    places: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
     for details in error.errors(include_url=False):
         places.setdefault(tuple(_place(details["loc"])), []).append(details)
     return [_fault(place, found) for place, found in places.items()]
+
+
+def complaint_about(error: BaseException) -> str:
+    """Return what is wrong with a single value, with the value; empty for no ValidationError."""
+    if not isinstance(error, ValidationError):
+        return ""
+    fault = faults_of(error)[0]
+    return f"{shown(fault.seen)} is not {fault.expected}" if fault.expected else fault.said
 
 
 def _place(loc: tuple[int | str, ...]) -> Iterator[int | str]:
@@ -142,7 +150,7 @@ def _place(loc: tuple[int | str, ...]) -> Iterator[int | str]:
             yield part
 
 
-def _fault(place: tuple[int | str, ...], found: Sequence[ErrorDetails]) -> Fault:
+def _fault(place: tuple[int | str, ...], found: Sequence[Mapping[str, Any]]) -> Fault:
     first = found[0]
     nouns = list(dict.fromkeys(noun for details in found if (noun := _noun(details))))
     if "a number" in nouns and "a whole number" in nouns:
@@ -152,7 +160,7 @@ def _fault(place: tuple[int | str, ...], found: Sequence[ErrorDetails]) -> Fault
     return Fault(place, first["type"], first["input"], expected, said)
 
 
-def _noun(details: ErrorDetails) -> str:
+def _noun(details: Mapping[str, Any]) -> str:
     context = details.get("ctx", {})
     if details["type"] == "string_pattern_mismatch":
         return _matching(str(context["pattern"]))
@@ -170,10 +178,10 @@ def _matching(pattern: str) -> str:
     return PATTERNS.get(pattern, "a text of another form")
 
 
-def _statement(details: ErrorDetails) -> str:
+def _statement(details: Mapping[str, Any]) -> str:
     words = {name: str(value) for name, value in details.get("ctx", {}).items()}
     said = STATEMENTS.get(details["type"])
-    return said.format_map(words) if said else details["msg"]
+    return said.format_map(words) if said else str(details["msg"])
 
 
 def _bare(value: object) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -270,6 +272,15 @@ def test_port_that_is_taken(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         said = complaint_of(tmp_path, "up", "--api-port", str(port))
     assert f"cannot use --api-port {port}: Address already in use" in said
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("sweep", "--help"), ("completion", "bash")])
+def test_standard_output_that_is_full(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path)
+    seen = b"cannot write standard output: No space left on device. Send it where there is room."
+    assert (done.returncode, done.stderr) == (2, b"benchfarm: %s\n" % seen)
 
 
 def test_release_is_told(tmp_path: Path) -> None:
