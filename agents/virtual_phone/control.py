@@ -15,6 +15,7 @@ from agents.virtual_phone.errors import PhoneNotRunning, PhoneOptionsInvalid
 from agents.virtual_phone.faults import Fault
 from agents.virtual_phone.thermal import ThermalStatus
 from controller.contracts.base import Contract
+from controller.contracts.unreadable import reason
 
 SOCKET = "control.sock"
 MAX_LINE = 1 << 16
@@ -132,7 +133,7 @@ async def ask(folder: Path, request: Request) -> PhoneStatus:
         writer.close()
         said = _ANSWER.validate_json(line)
     except (OSError, ValidationError) as error:
-        seen = f"no answer ({error})"
+        seen = f"no answer ({reason(error)})"
         raise PhoneNotRunning(tried, seen, "Start it, or read its phone.log.") from error
     if isinstance(said, Refusal):
         raise PhoneOptionsInvalid(tried, said.refused, "Correct the request.")

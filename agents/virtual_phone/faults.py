@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt, TypeAdapter, ValidationError, model_val
 
 from agents.virtual_phone.errors import LinkCut, PhoneOptionsInvalid
 from controller.contracts.base import Contract
+from controller.contracts.unreadable import reason
 
 
 class Offline(Contract):
@@ -106,12 +107,9 @@ def parse_fault(text: str) -> Fault:
     try:
         return _FAULT.validate_python({"kind": kind} | {key: value for key, _, value in pairs})
     except ValidationError as error:
-        seen = "; ".join(
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()
-        )
-        raise PhoneOptionsInvalid(
-            f"read fault {text!r}", seen, "Write KIND or KIND:key=value,key=value."
-        ) from error
+        remedy = "Write KIND or KIND:key=value,key=value."
+        seen = reason(error).removeprefix("the whole: ")
+        raise PhoneOptionsInvalid(f"read fault {text!r}", seen, remedy) from error
 
 
 def find(kind: type[_Kind], faults: Sequence[Fault]) -> _Kind | None:

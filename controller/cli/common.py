@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -24,6 +25,7 @@ from controller.contracts.base import Contract
 from controller.contracts.checks import Check, Health
 from controller.contracts.device import LABEL, LABEL_CHARACTERS, NAME, RegisteredAgent, shadowed
 from controller.contracts.errors import UserError
+from controller.contracts.wording import faults_of
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
 from controller.runtime.health import FARM_DOWN, why_away, why_silent
@@ -264,7 +266,10 @@ def parse_seconds(option: str, text: str) -> float:
     number, unit = text[:-1], text[-1:]
     units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
     try:
-        return float(number) * units[unit]
+        seconds = float(number) * units[unit]
+        if not 0 <= seconds < math.inf:
+            raise ValueError(text)
+        return seconds
     except (KeyError, ValueError) as error:
         raise UserError(
             f"use {option} {text!r}", "it is not a length of time", "Write 30s, 90m, 2h or 3d."
@@ -281,7 +286,6 @@ def checked(
     try:
         return kind(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        given = (typed or {}).get(place) or f"{place} {str(first['input'])[:LONGEST]!r}"
-        raise UserError(f"use {given}", first["msg"], "Run it with `--help`.") from error
+        fault = faults_of(error)[0]
+        given = (typed or {}).get(fault.key) or f"{fault.key} {str(fault.seen)[:LONGEST]!r}"
+        raise UserError(f"use {given}", "it is not allowed", f"{fault.remedy}.") from error

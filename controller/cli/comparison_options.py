@@ -12,6 +12,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import UserError
 from controller.contracts.sweep import Side, knob_of
+from controller.contracts.wording import faults_of
 from controller.reports.result_selection import Wanted
 
 SideA = Annotated[
@@ -54,7 +55,7 @@ def _side(name: str, text: str) -> Side:
     try:
         return Side.model_validate(text)
     except ValidationError as error:
-        seen = error.errors()[0]["msg"].removeprefix("Value error, ")
+        seen = faults_of(error)[0].said
         remedy = "Write it as `torch:precision=bf16,memory_format=channels_last`."
         raise UserError(f"use side {name} {text!r}", seen, remedy) from error
 

@@ -28,6 +28,7 @@ from controller.dashboards.lint import findings_in, findings_in_alerts
 from controller.dashboards.probing import Probe
 from controller.dashboards.push import Wish
 from controller.dashboards.push import push as push_all
+from controller.platform.private_files import read_private
 from controller.platform.terminal import say
 from controller.runtime.addresses import web_address
 from controller.runtime.prometheus import Prometheus as Server
@@ -190,12 +191,9 @@ def _credential(token_file: Path | None, user: str | None) -> Credential:
 
 
 def _token(file: Path) -> str:
-    remedy = "Write a service account token of Grafana into it."
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        seen = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UserError(f"read --token-file {file}", str(seen), remedy) from error
+    tried = f"read --token-file {file}"
+    remedy = "Write a service account token of Grafana into a file that only you can read."
+    token = read_private(file, tried, remedy)
     if not token or not token.isascii() or any(it.isspace() for it in token):
-        raise UserError(f"read --token-file {file}", "it is not one token", remedy)
+        raise UserError(tried, "it is not one token", remedy)
     return token

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -14,7 +14,7 @@ from typer.completion import get_completion_inspect_parameters
 from controller.cli.commands import commands
 from controller.cli.lazy import LazyGroup
 from controller.platform.interrupted import INTERRUPTED
-from controller.platform.terminal import LONGEST, make_visible, say
+from controller.platform.terminal import LONGEST, make_visible, output_is_lost, say
 
 COMPLETE: Final = "_BENCHFARM_COMPLETE"
 """Variable by which a shell's completion script asks for completions, as typer names it."""
@@ -64,9 +64,32 @@ def options(
 
 def _complain(error: typer.TyperException) -> None:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "benchfarm"
+    command = context.command_path if context else _called(sys.argv[1:])
+    _reword(error)
     said = " ".join(error.format_message().split())
     say(f"benchfarm: {said.rstrip('.')}; see: {command} --help", err=True)
+
+
+def _called(words: Sequence[str]) -> str:
+    """Return the command that a call names, of which the parser of options does not tell."""
+    called = "benchfarm"
+    known: Mapping[str, object] = commands()
+    for word in words:
+        if word not in known:
+            break
+        called, found = f"{called} {word}", known[word]
+        known = found.commands if isinstance(found, LazyGroup) else {}
+    return called
+
+
+def _reword(error: typer.TyperException) -> None:
+    """Replace pydantic's words in the complaint about an option's value."""
+    if error.__cause__ is None:
+        return
+    # Late: pydantic takes longer to load than help to print.
+    from controller.contracts.wording import complaint_about
+
+    error.message = complaint_about(error.__cause__) or getattr(error, "message", "")
 
 
 def _require_text(arguments: Sequence[str]) -> None:
@@ -101,6 +124,9 @@ def main() -> None:
         # Late, as above.
         from controller.contracts.errors import BenchfarmError, StoreDamaged, UserError
 
+        if isinstance(error, OSError) and output_is_lost():
+            seen, remedy = error.strerror or str(error), "Send it where there is room."
+            error = UserError("write standard output", seen, remedy)
         if not isinstance(error, BenchfarmError):
             raise
         say(f"benchfarm: {error}", err=True)

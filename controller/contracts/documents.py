@@ -49,6 +49,17 @@ def short(word: object) -> str:
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
 
+def shown(value: object) -> str:
+    """Return a value as a user would write it in YAML, shortened; only texts are quoted."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return short(value)
+    return short(value if isinstance(value, int | float | list | dict) else str(value))[1:-1]
+
+
 def shown_json(value: object, most: int) -> str:
     """Return the first characters of a value's JSON without encoding all of it."""
     text = ""

@@ -6,6 +6,7 @@ import yaml
 from pydantic import ValidationError
 
 from controller.contracts.documents import DocumentRefused
+from controller.contracts.wording import faults_of
 
 UNREADABLE = (
     OSError,
@@ -40,16 +41,11 @@ def reason(error: Exception) -> str:
 
 def faults(error: ValidationError) -> str:
     """Return the faults of a contract: "key: message; …"."""
-    found = error.errors(include_url=False, include_input=False)
+    found = faults_of(error)
     told = "; ".join(
-        f"{'.'.join(map(str, fault['loc']))[:LONGEST] or 'the whole'}: {_said(fault['msg'])}"
-        for fault in found[:MOST]
+        f"{fault.key[:LONGEST] or 'the whole'}: {fault.said[:LONGEST]}" for fault in found[:MOST]
     )
     return told if len(found) <= MOST else f"{told}; and {len(found) - MOST} more"
-
-
-def _said(message: str) -> str:
-    return message.removeprefix("Value error, ")[:LONGEST]
 
 
 def _place(error: Exception) -> str:

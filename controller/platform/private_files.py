@@ -16,8 +16,8 @@ MAX_CHARACTERS = 4096
 def read_private(path: Path, tried: str, remedy: str) -> str:
     """Return a secret file's text without surrounding white space.
 
-    Makes a file private that others can read, and prints that. Raises UserError for a link,
-    another user's file, one that others can write to, or an unreadable one.
+    Raises UserError for a link, another user's file, one that others can open, or an unreadable
+    one.
     """
     try:
         # Not blocking, for it may be a FIFO.
@@ -27,8 +27,9 @@ def read_private(path: Path, tried: str, remedy: str) -> str:
             if seen := _objection(status):
                 raise UserError(tried, seen, f"{remedy} Then run `chmod 600 {path}`.")
             if status.st_mode & 0o077:
-                os.fchmod(file.fileno(), 0o600)
-                _tell_of(path, status)
+                seen = f"others can read it (mode {_mode(status)})"
+                mend = f"Run `chmod 600 {path}`; replace the secret if others use this machine."
+                raise UserError(tried, seen, mend)
             return file.read(MAX_CHARACTERS).strip()
     except OSError as error:
         is_link = error.errno == errno.ELOOP

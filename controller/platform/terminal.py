@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import traceback
+from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
@@ -42,6 +44,22 @@ def say(text: object = "", *, err: bool = False, lines: bool = False, end: str =
     stream: TextIO = sys.stderr if err else sys.stdout
     stream.write(visible(str(text), lines=lines) + end)
     stream.flush()
+
+
+def output_is_lost() -> bool:
+    """Return whether standard output takes nothing, as on a full disk; then it is discarded.
+
+    Call it after an error only, for it tries that with an empty line.
+    """
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except OSError:
+        # Python would try once more at its end, and print a traceback.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return True
+    return False
 
 
 class VisibleFormatter(logging.Formatter):

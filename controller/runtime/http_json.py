@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from controller.contracts.base import Contract
 from controller.contracts.documents import DocumentRefused, checked_json
 from controller.contracts.errors import UserError
+from controller.contracts.wording import faults_of
 
 Body = TypeVar("Body", bound=Contract)
 MAX_BODY_BYTES = 2**20
@@ -43,9 +44,8 @@ async def read_body(
     except DocumentRefused as refused:
         raise error(tried, str(refused), _REMEDY) from refused
     except ValidationError as refused:
-        first = refused.errors()[0]
-        place = ".".join(map(str, first["loc"]))[:SHOWN_CHARACTERS]
-        why = first["msg"][:SHOWN_CHARACTERS]
+        first = faults_of(refused)[0]
+        place, why = first.key[:SHOWN_CHARACTERS], first.said[:SHOWN_CHARACTERS]
         raise error(tried, f"key {place}: {why}" if place else why, _REMEDY) from refused
     except web.HTTPRequestEntityTooLarge as refused:
         seen, remedy = "the body is too large", f"Send at most {MAX_BODY_BYTES} bytes."

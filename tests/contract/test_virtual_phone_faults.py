@@ -275,7 +275,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
             "Choose among bare, flagship, flagship-arm64, locked, midrange, old, restarting",
         ),
         (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
-        (["--profile", "old", "--fault", "slow"], "bytes_per_s: Field required"),
+        (["--profile", "old", "--fault", "slow"], "bytes_per_s: it is missing"),
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
         (["--profile", "old", "--cores", "x"], "Write a list such as 0,2-3."),
         (["--profile", "old", "--cores", "9999"], "this process may use only"),

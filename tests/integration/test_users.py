@@ -112,7 +112,7 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
         (("device", "probe", "{}"), "it is not in quarantine"),
         (("device", "history", "$(id)"), "cannot find device $(id): there is no such device"),
         (("agent", "revoke", "a\nb"), "cannot find agent a b: there is no such agent"),
-        (("token", "create", "../x"), "should match pattern"),
+        (("token", "create", "../x"), "it is not allowed. Give 1 to 64 letters"),
         (("sweep", "resume", "nothing"), "there is no such sweep"),
     ],
 )

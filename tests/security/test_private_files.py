@@ -1,4 +1,4 @@
-"""Secrets that others could have read or written: private from now on, and said; or refused."""
+"""Secrets that others could have read or written are refused; a home is made private."""
 
 from __future__ import annotations
 
@@ -70,17 +70,14 @@ def test_a_private_file_is_taken_without_a_word(
 
 @every_taker
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
-def test_a_file_that_others_can_read_is_private_from_now_on_and_that_is_said(
-    take: Callable[[Path], str], mode: int, file: Path, capsys: pytest.CaptureFixture[str]
+def test_a_file_that_others_can_read_is_refused_at_once(
+    take: Callable[[Path], str], mode: int, file: Path
 ) -> None:
     file.chmod(mode)
-    folder = file.parent
-    assert take(file) == SECRET
-    loose = [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
-    assert loose == []
-    said = capsys.readouterr().err
-    assert f"was open to other users (mode {mode:o}) and is private now" in said
-    assert len(said.splitlines()) == 1
+    with pytest.raises(UserError) as refused:
+        take(file)
+    assert refused.value.seen == f"others can read it (mode {mode:o})"
+    assert refused.value.remedy.startswith("Run `chmod 600 /")
 
 
 @every_taker

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -102,7 +104,10 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--listen", "192.0.2.1"), "cannot use --listen 192.0.2.1:6379: "),
         (("up", "--prot"), "benchfarm: No such option: --prot"),
         (("device", "release"), "Missing argument 'device'; see: benchfarm device release --help"),
-        (("up", "--api-port", "x"), "Invalid value for '--api-port': Input should be a valid"),
+        (
+            ("up", "--api-port", "x"),
+            "Invalid value for '--api-port': 'x' is not a whole number; see: ",
+        ),
         (("sweep", "validate", ""), "cannot read a sweep: the file's name is empty"),
         (
             (*CONFIG, "--controller", "nope"),
@@ -121,31 +126,31 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ((*BUILD, "--path", "here"), "cannot use --path 'here': it is a relative path"),
         (
             ("device", "maintain", "x", "--for", "-1h"),
-            "cannot use --for -1h: Input should be greater",
+            "cannot use --for '-1h': it is not a length of time. Write 30s,",
         ),
         (
             ("device", "reserve", "x", "--for", "1h", "--in", "-5m"),
-            "cannot use --in -5m: Input should be greater than or equal to 0. Run it with `--help`",
+            "cannot use --in '-5m': it is not a length of time. Write 30s, 90m, 2h or 3d.",
         ),
         (
             ("kernels", "bench", "nms", "--time-limit", "inf"),
-            "'--time-limit': Input should be less than or",
+            "'--time-limit': 'inf' is not a number of at most ",
         ),
         (
             ("kernels", "bench", "nms", "--width", "inf"),
-            "'--width': Input should be less than or equal to 9",
+            "'--width': 'inf' is not a number of at most 9",
         ),
         (
             ("bench", "compare", "--time-limit", "inf"),
-            "'--time-limit': Input should be less than or",
+            "'--time-limit': 'inf' is not a number of at most ",
         ),
         (
             ("bench", "compare", "--width", "inf"),
-            "'--width': Input should be less than or equal to 9",
+            "'--width': 'inf' is not a number of at most 9",
         ),
         (
             ("bench", "compare", "--width", "nan"),
-            "'--width': Input should be less than or equal to 9",
+            "'--width': 'nan' is not a number of at most 9",
         ),
         (
             ("device", "label", "x", "foo"),
@@ -217,7 +222,7 @@ def test_store_of_a_farm_that_is_elsewhere(verb: tuple[str, ...], tmp_path: Path
     ("content", "expected"),
     [
         (b"\xff\xfe", "profile.json: byte 0 is not UTF-8 text"),
-        (b"{}", "profile.json: steps: Field required; see"),
+        (b"{}", "profile.json: steps: it is missing; see"),
     ],
 )
 def test_profile_that_is_none(verb: str, content: bytes, expected: str, tmp_path: Path) -> None:
@@ -276,6 +281,15 @@ def test_port_that_is_taken(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         said = complaint_of(tmp_path, "up", "--api-port", str(port))
     assert f"cannot use --api-port {port}: Address already in use" in said
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("sweep", "--help"), ("completion", "bash")])
+def test_standard_output_that_is_full(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("benchfarm")), *arguments]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=tmp_path)
+    seen = b"cannot write standard output: No space left on device. Send it where there is room."
+    assert (done.returncode, done.stderr) == (2, b"benchfarm: %s\n" % seen)
 
 
 def test_release_is_told(tmp_path: Path) -> None:

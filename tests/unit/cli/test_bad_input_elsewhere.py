@@ -102,7 +102,7 @@ def test_serial_that_is_none(serial: str, monkeypatch: pytest.MonkeyPatch) -> No
         (b"\xff\xfe", "byte 0 is not UTF-8 text"),
         (b"[" * 5000, "it is nested too deeply"),
         (b"a: [\n", "not YAML: line 2"),
-        (b"serial: x\n", "manufacturer: Field required; .* more"),
+        (b"serial: x\n", "manufacturer: it is missing; .* more"),
     ],
 )
 def test_yaml_that_is_none(content: bytes, expected: str, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_yaml_that_is_none(content: bytes, expected: str, tmp_path: Path) -> Non
     file.write_bytes(content)
     with pytest.raises(UserError, match=expected):
         profiles.load(str(file))
-    wanted = expected if "Field" not in expected else "title: Field required"
+    wanted = expected if "missing" not in expected else "title: it is missing"
     with pytest.raises(UserError, match=wanted) as told:
         catalogue.add(Store(tmp_path / "models"), file, None)
     assert "validation error" not in str(told.value)

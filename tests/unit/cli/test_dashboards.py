@@ -132,6 +132,7 @@ def test_push_tells_that_edits_are_kept(
 ) -> None:
     token = tmp_path / "token"
     token.write_text(ADMIN)
+    token.chmod(0o600)
     push = ("push", "--url", stub.url, "--token-file", str(token), "--no-alerts")
     benchfarm(*push)
     stub.save_as_user("benchfarm-mobile", panels=[])
@@ -168,6 +169,7 @@ def test_push_without_a_good_token_is_one_clear_line(
     options: tuple[str, ...] = ()
     if token is not None:
         (tmp_path / "token").write_text(token, encoding="utf-8")
+        (tmp_path / "token").chmod(0o600)
         options = ("--token-file", str(tmp_path / "token"))
     said = benchfarm("push", "--url", stub.url, *options)
     assert said.status == 2

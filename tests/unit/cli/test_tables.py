@@ -26,7 +26,7 @@ def test_operators_are_shown_from_the_file_that_a_run_kept(
     kept.write_text('[{"node_type": "CONV_2D", "avg_ms": "1.5"}]')
     results._show_operators(str(kept))
     assert "CONV_2D" in capsys.readouterr().out
-    for content, why in (("[1]", "should be an object"), ("[", "not JSON"), (None, "No such file")):
+    for content, why in (("[1]", "it is not a mapping"), ("[", "not JSON"), (None, "No such file")):
         kept.unlink()
         if content:
             kept.write_text(content)
