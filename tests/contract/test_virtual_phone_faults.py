@@ -274,7 +274,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
             ["--profile", "nothing"],
             "Choose among bare, flagship, flagship-arm64, locked, midrange, old, restarting",
         ),
-        (["--profile", "old", "--fault", "broken"], "'offline', 'unauthorized', 'hang'"),
+        (["--profile", "old", "--fault", "broken"], "it is not one of offline, unauthorized, hang"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: it is missing"),
         (["--profile", "old", "--fault", "disconnect"], "after_bytes, shell_output, command"),
         (["--profile", "old", "--cores", "x"], "Write a list such as 0,2-3."),

@@ -55,7 +55,7 @@ SIDE: Final[dict[str, tuple[Any, Any]]] = {
     "knobs": ("precision=bf16", {"precision": [1]}),
 }
 """For each key, two values that it can't have."""
-OPTIONAL: Final = ("sweep status", "bundle build", "kernels check", "kernels bench")
+OPTIONAL: Final = ("sweep new", "sweep status", "bundle build", "kernels check", "kernels bench")
 """Verbs that do their work without their arguments."""
 COMPARE: Final = ("compare", "torch", "torch:precision=bf16", "--workload")
 RETINANET: Final = (*COMPARE, "retinanet_resnext50")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.errors import UserError
+from controller.platform.atomic import write_private
 from controller.runtime.redis import RedisServer
 
 PASSWORD = "three hosts"
@@ -42,7 +43,7 @@ def answering(*lines: str) -> Iterator[tuple[int, list[bytes]]]:
 @pytest.fixture
 def password_file(tmp_path: Path) -> Path:
     file = tmp_path / "password"
-    file.write_text(f"{PASSWORD}\n")
+    write_private(file, f"{PASSWORD}\n")
     return file
 
 
@@ -108,6 +109,7 @@ def test_nobody_there() -> None:
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xff"])
 def test_a_file_without_a_password(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "password"
+    file.touch(mode=0o600)
     file.write_bytes(content)
     with pytest.raises(UserError, match="--redis-password-file"):
         RedisServer.parse("127.0.0.1:6380", file)
