@@ -91,8 +91,11 @@ DOCUMENTS: dict[str, tuple[Callable[[], str], str]] = {
     "nested blocks": (lambda: "- " * 500_000, "nested too deeply"),
     "a long number": (lambda: "name: " + "9" * 10_000, "digits"),
     "a long tag": (lambda: f"name: !{'x' * 900_000} 1", "could not determine"),
-    "many keys": (lambda: "\n".join(f"k{n}: 1" for n in range(49_000)), "key name: it is missing"),
-    "a long key": (lambda: f"? {'k' * 900_000}\n: 1", "key name: it is missing"),
+    "many keys": (
+        lambda: "\n".join(f"k{n}: 1" for n in range(49_000)),
+        "key k0: there is no such key",
+    ),
+    "a long key": (lambda: f"? {'k' * 900_000}\n: 1", "there is no such key"),
     "key twice": (lambda: "name: a\nname: b", "key 'name' is given twice"),
     "endless": (lambda: "#" * 2**24, "bytes"),
 }
