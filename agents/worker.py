@@ -18,6 +18,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import IO, cast
 
+from agents.host.strain import own_cores
 from agents.scenarios.protocol import BatchedScenario
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
@@ -73,6 +74,7 @@ class Orders:
 
 def main() -> int:
     """Run the job on standard input; return exit status 0 if it was measured, 1 if it failed."""
+    own_cores()
     messages = MessageWriter(_claim_stdout())
     spec = WorkerSpec.model_validate_json(sys.stdin.buffer.readline())
     orders = Orders()

@@ -30,7 +30,7 @@ class KeptPeaks:
     folder: Path
 
     def of(self, spec: WorkerSpec) -> Sequence[MeasuredPeaks]:
-        """Return what is known for a job's CPU, cores and threads, by age."""
+        """Return what is known for a job's CPU, its cores and its threads, by age."""
         try:
             return read_json(_MEASURED, self._file(spec))
         except UNREADABLE:  # missing, damaged, or of another release
@@ -46,6 +46,6 @@ class KeptPeaks:
 
     def _file(self, spec: WorkerSpec) -> Path:
         settings = {name: spec.job.knobs.get(name) for name in _SETTINGS}
-        return (
-            self.folder / f"machine-{digest({**settings, _CPU: spec.device.facts.get(_CPU)})}.json"
-        )
+        # Those whom these files are one file for hold the same cores' locks: none writes beside it.
+        host = {"host_cores": sorted(spec.device.host_cores), _CPU: spec.device.facts.get(_CPU)}
+        return self.folder / f"machine-{digest({**settings, **host})}.json"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agents.host.strain import NO_STRAIN, PROC, Strain, between, read_strain
+from agents.host.strain import NO_STRAIN, PROC, Strain, between, own_cores, read_strain
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6)
@@ -106,9 +106,9 @@ class CpuWatch:
 
 def read_cpu_times(stat: Path = PROC / "stat") -> CpuTimes:
     """Read the CPU times now; those of /proc/stat are NaN if it can't be read or is damaged."""
-    cores = os.sched_getaffinity(0)
+    cores = own_cores()
     try:
-        busy, steal = cpu_ticks(stat.read_text(), frozenset(cores))
+        busy, steal = cpu_ticks(stat.read_text(), cores)
     except (OSError, ValueError):
         busy = steal = math.nan
     return CpuTimes(

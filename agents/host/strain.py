@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -84,6 +85,15 @@ NO_STRAIN: Final = Strain()
 """Of no section."""
 
 
+@cache
+def own_cores() -> frozenset[int]:
+    """Return the cores that this process was given; first called before torch is used.
+
+    OpenMP may then pin the calling thread to one of them.
+    """
+    return frozenset(os.sched_getaffinity(0))
+
+
 def between(start: Reading, end: Reading) -> Strain:
     """Return the strain of one section from the readings before and after it."""
     elapsed_s, memory_s = end.at_s - start.at_s, 0.0
@@ -108,7 +118,7 @@ def between(start: Reading, end: Reading) -> Strain:
 
 def read_strain(proc: Path = PROC, sys: Path = SYS) -> Reading:
     """Read what the kernel says now of the cores that this process may use; raises nothing."""
-    cores = [sys / _CPU / f"cpu{core}" for core in sorted(os.sched_getaffinity(0))]
+    cores = [sys / _CPU / f"cpu{core}" for core in sorted(own_cores())]
     counters = [
         core / "thermal_throttle" / f"{part}_throttle_count"
         for core in cores

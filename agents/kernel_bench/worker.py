@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from agents.host.cpu_watch import CpuWatch
+from agents.host.strain import own_cores
 from agents.kernel_bench.measure import BATCH_S, Identity, compare
 from agents.pairing.interleave import Plan
 from agents.stacks.compiler import compiler
@@ -35,6 +36,7 @@ def cases(wanted: KernelBench) -> Iterator[tuple[Identity, Case]]:
 
 def found(wanted: KernelBench) -> Iterator[KernelCheck | KernelRow]:
     """Yield the checks or measurements."""
+    own_cores()
     plan = Plan(width=wanted.width, time_limit_s=wanted.time_limit_s, seed="0", batch_s=BATCH_S)
     policy = load_policy(wanted.policy)
     for identity, case in cases(wanted):

@@ -63,10 +63,10 @@ class Trainer(Generic[Batch, Outputs]):
     @contextmanager
     def timing(self) -> Iterator[None]:
         """Record cores and energy during this context, for counted steps."""
-        self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
         with self._watch.timing(), self._meter.running():
+            self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
             yield
-        self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
+            self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
     def result(self, steps: Steps, policy: Policy) -> Result:
         """Return the result of timed steps; called once, after the last."""

@@ -88,7 +88,7 @@ def submit(
     file: File,
     wait: Annotated[
         bool,
-        typer.Option("--wait", help="Follow the sweep; exit status 1 unless all runs are VALID."),
+        typer.Option("--wait", help="Follow the sweep; exit status 1 if one fails or is INVALID."),
     ] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Measure again if it was submitted before.")
@@ -115,7 +115,7 @@ def submit(
 def watch(sweep_id: SweepId) -> None:
     """Follow a sweep to its end, then show its results.
 
-    Exit status 0 if all runs are VALID.
+    Exit status 0 if all runs are VALID or DISTURBED.
     """
     sys.exit(watch_to_end(sweep_id))
 
@@ -189,7 +189,7 @@ def _known_devices() -> list[Device]:
     if not home().store.is_file() or farm_elsewhere():
         return []
     with reading() as store:
-        return [registered.device for registered in store.fleet()[1]]
+        return [registered.labelled for registered in store.fleet()[1]]
 
 
 def read_sweep(file: str) -> Sweep:

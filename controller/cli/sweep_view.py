@@ -127,7 +127,7 @@ def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> Non
     if form == "csv":
         return say(as_csv(found.rankings), lines=True, end="")
     runs = ", ".join(f"{count} {state}" for state, count in status.runs.items() if count)
-    anything = found.rankings or found.compared or found.unranked
+    anything = results or failures
     say(f"{sweep_id}: {runs}" + ("" if anything else "; nothing measured yet"))
     width, see_all = console().width, f"`benchfarm sweep status {sweep_id} --csv`"
     lines = summary_lines(found.rankings, width, see_all)

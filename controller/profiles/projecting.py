@@ -13,6 +13,7 @@ from controller.profiles.layers import layers_of
 from controller.profiles.marks import REPLAY
 from controller.profiles.model import KernelRow, Place, Profile, Projection
 from controller.profiles.operations import PART
+from controller.profiles.validity import NOISE, unlikely
 from controller.profiles.verbose import LogFacts, executions
 from controller.stats.order_statistics import median_interval
 
@@ -91,7 +92,11 @@ def projected(
         "replayed": found.share,
         "top": tuple(top_primitives(primitives)),
     }
-    return Profile(profile.summary.model_copy(update=told), kernels, primitives)
+    summary = profile.summary.model_copy(update=told)
+    if found.value and found.value > 1 + NOISE and not any(unlikely(summary)):
+        note = f"replays took {found.value:.0%} of the step's own time: one of both was disturbed"
+        summary = summary.model_copy(update={"notes": (*summary.notes, note)})
+    return Profile(summary, kernels, primitives)
 
 
 def replay_key(place: Place) -> str:

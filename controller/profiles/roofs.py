@@ -8,6 +8,8 @@ from typing import Final
 from controller.contracts.peaks import COPY, MeasuredPeaks, Peaks, Rate, Roof
 from controller.profiles.model import PrimitiveRow, Profile
 
+MOST_TAPS: Final = 1000
+"""Of a kernel along one dimension."""
 KEPT: Final = 32
 """Measurements of a machine's peaks that are kept; the ones that count are among them."""
 ABOVE: Final = 1.1
@@ -77,7 +79,26 @@ def _rate(row: PrimitiveRow, scale: float) -> float:
     watched_s = row.seconds / scale
     if not row.flops or watched_s < SHORTEST_S * row.calls or WINOGRAD in row.implementation:
         return 0.0
-    return row.flops * row.calls / watched_s if watched_s else 0.0
+    return row.flops * taps_inside(row) * row.calls / watched_s if watched_s else 0.0
+
+
+def taps_inside(row: PrimitiveRow) -> float:
+    """Return the share of a convolution's taps that are inside its input: others need no FLOPs.
+
+    0 of what isn't counted here, a deconvolution with padding.
+    """
+    p, share = row.parameters, 1.0
+    for dim in "dhw":
+        if not (padding := p.get(f"p{dim}", 0)):
+            continue
+        size, out, taps = (p.get(f"{name}{dim}", 1) for name in "iok")
+        if row.primitive != "convolution" or not 0 < taps <= MOST_TAPS or out < 1:
+            return 0.0
+        stride, apart = max(1, p.get(f"s{dim}", 1)), p.get(f"d{dim}", 0) + 1
+        begins = [tap * apart - padding for tap in range(taps)]
+        spans = (min(out - 1, (size - 1 - at) // stride) - max(0, -(at // stride)) for at in begins)
+        share *= sum(max(0, span + 1) for span in spans) / (out * taps)
+    return share
 
 
 def raised_by(profile: Profile, peaks: Peaks, run: str) -> list[MeasuredPeaks]:

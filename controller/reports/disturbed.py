@@ -21,7 +21,8 @@ def rerun_line(results: Sequence[StoredResult], lab: HostLimits) -> str:
     said = "1 result is" if one else f"{count} results are"
     used = "it has no rank and is no baseline" if one else "they have no rank and are no baseline"
     return (
-        f"{said} DISTURBED: others used the machine, so {used}. A re-run with policy=lab is VALID "
-        f"if others keep at most {lab.most_other_cores:g} cores busy and the hypervisor takes at "
-        f"most {lab.most_steal_share:.0%} of the time; as disturbed as now, it would be INVALID."
+        f"{said} DISTURBED: the machine was not quiet, so {used}. A re-run with policy=lab is "
+        f"VALID within lab's limits (others keep at most {lab.most_other_cores:g} cores busy, the "
+        f"hypervisor takes at most {lab.most_steal_share:.0%} of the time, and those of "
+        "docs/run-rules.md); as disturbed as now, it would be INVALID."
     )

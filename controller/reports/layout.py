@@ -18,6 +18,8 @@ LEAST_NAME, ENOUGH_NAME = 6, 24
 ENOUGH_TEXT: Final = 48
 """Texts are broken to ENOUGH_TEXT before metrics are left out, and to their longest word after."""
 _MIDDLE: Final = "…"
+MOST_TRIED: Final = 80
+"""Up to this width, each way to cut a name is tried."""
 HARD_SPACE: Final = "\u00a0"
 """A space at which no line is broken; printed as a plain one."""
 
@@ -87,17 +89,21 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
     """Return names that are cut in the middle to a width, or to the least at which they differ."""
     different = len(set(names))
     longest = max(map(cell_len, names), default=0)
-    for room in range(max(width, 3), longest):
+    room = max(width, 3)
+    while room < longest:
         for tail in _tails(room):
             short = [_cut(name, room, tail) for name in names]
             if len(set(short)) == different:
                 return short
+        room += 1 if room < MOST_TRIED else room  # texts of thousands of letters take no minutes
     return list(names)
 
 
 def _tails(room: int) -> list[int]:
     """Return how much of a name's end may be kept, the half first."""
     half = (room - 1) // 2
+    if room > MOST_TRIED:
+        return [half, 1, room - 2]
     return sorted(range(1, room - 1), key=lambda tail: abs(tail - half))
 
 

@@ -128,7 +128,9 @@ def _settings(table: ScenarioTable, names: Sequence[str]) -> Mapping[tuple[str, 
     """Return a word for each name and repr of a value; of long ones, numbers stay whole."""
     found: dict[tuple[str, str], str] = {}
     for name, short in zip(names, shortened(names, LONGEST_SETTING // 2), strict=True):
-        values = dict.fromkeys(r.all_knobs[name] for _, r in table.rows if name in r.all_knobs)
+        # By repr: 1, 1.0 and True are equal, and not the same setting.
+        said = (r.all_knobs[name] for _, r in table.rows if name in r.all_knobs)
+        values = {repr(value): value for value in said}.values()
         texts = [value for value in values if isinstance(value, str)]
         cut = dict[Scalar, str](zip(texts, shortened(texts, LONGEST_SETTING), strict=True))
         for value in values:

@@ -22,7 +22,7 @@ from controller.contracts.waiting import Waiting
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
-from controller.scheduling.device_life import device_status
+from controller.scheduling.device_life import current, device_status
 from controller.store.protocol import StoreReader
 
 NOTHING_WAITS: Mapping[str, Waiting] = MappingProxyType({})
@@ -104,7 +104,7 @@ def _status(
         run_id=run.run_id if run and has_run else None,
         clock_ahead_s=clock_ahead_s,
         queued=queued,
-        bookings=device.life.bookings,
+        bookings=current(device.life, now).bookings,
     )
 
 

@@ -92,7 +92,7 @@ def _versus(
     found = advantage(mine, against, columns)
     theirs = against.group
     elsewhere = theirs.origin.device != mine.group.origin.device
-    device = device_name(theirs.origin, theirs.results) if elsewhere else None
+    device = device_name(theirs.origin, theirs.results) if found and elsewhere else None
     return found, None if found else NoRatio.BASELINE_NOT_VALID, device
 
 

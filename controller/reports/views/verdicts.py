@@ -89,7 +89,8 @@ def _undecided(ratio: Ratio) -> str:
 def _versus_baseline(best: Row, second: Row) -> str:
     if best.vs_reference is None or second.is_reference:
         return ""
-    return f"; against the baseline: {ratio_text(best.vs_reference)}"
+    where = f" on {best.other_device.id}" if best.other_device else ""
+    return f"; against the baseline{where}: {ratio_text(best.vs_reference)}"
 
 
 def _figure(row: Row, columns: Columns) -> str:

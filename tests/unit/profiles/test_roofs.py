@@ -11,7 +11,14 @@ from controller.contracts.profile import ProfileSummary
 from controller.profiles.assembling import primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
 from controller.profiles.model import Place, Profile
-from controller.profiles.roofs import KEPT, above_roof, peaks_of, raised_by, with_measured
+from controller.profiles.roofs import (
+    KEPT,
+    above_roof,
+    peaks_of,
+    raised_by,
+    taps_inside,
+    with_measured,
+)
 
 BODY = (
     "cpu,matmul,{implementation},undef,src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 "
@@ -141,3 +148,21 @@ def test_a_primitive_of_a_valid_profile_raises_the_peak(
     found = under_roofline(beating, raised).summary
     assert found.headroom_s == pytest.approx(0)
     assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("problem", "inside"),
+    [
+        ({"ih": 7, "oh": 7, "kh": 3, "ph": 1, "iw": 7, "ow": 7, "kw": 3, "pw": 1}, 361 / 441),
+        ({"ih": 7, "oh": 5, "kh": 3, "iw": 7, "ow": 5, "kw": 3}, 1.0),
+        ({"ih": 8, "oh": 4, "kh": 3, "sh": 2, "ph": 1}, 11 / 12),
+        ({"ih": 5, "oh": 5, "kh": 3, "dh": 1, "ph": 2}, 11 / 15),
+        ({"ih": 7, "oh": 7, "kh": 10**9, "ph": 1}, 0.0),
+    ],
+)
+def test_taps_in_the_padding_are_no_work(problem: dict[str, int], inside: float) -> None:
+    (row,) = profile().primitives
+    row = replace(row, primitive="convolution", parameters=problem)
+    assert taps_inside(row) == pytest.approx(inside)
+    if inside < 1:
+        assert taps_inside(replace(row, primitive="deconvolution")) == 0.0
