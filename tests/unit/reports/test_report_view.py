@@ -119,7 +119,7 @@ def test_what_was_disturbed_has_no_rank_however_fast_and_says_so() -> None:
     page = report_html(view)
     assert "1 DISTURBED" in page
     assert second in page
-    assert "is VALID within lab's limits (others keep at most 0.15 cores busy" in page
+    assert "is VALID within the limits of lab (others keep at most 0.15 cores busy" in page
     assert "policy=lab" not in report_html(view_of(repeats("c", (1.0, 1.0))))
 
 
