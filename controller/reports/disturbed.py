@@ -22,7 +22,7 @@ def rerun_line(results: Sequence[StoredResult], lab: HostLimits) -> str:
     used = "it has no rank and is no baseline" if one else "they have no rank and are no baseline"
     return (
         f"{said} DISTURBED: the machine was not quiet, so {used}. A re-run with policy=lab is "
-        f"VALID within the limits of lab (others keep at most {lab.most_other_cores:g} cores busy, the "
-        f"hypervisor takes at most {lab.most_steal_share:.0%} of the time, and those of "
+        f"VALID within the limits of lab (others keep at most {lab.most_other_cores:g} cores busy, "
+        f"the hypervisor takes at most {lab.most_steal_share:.0%} of the time, and those of "
         "docs/run-rules.md); as disturbed as now, it would be INVALID."
     )
