@@ -79,7 +79,7 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launched]:
 def outcome(results: list[dict[str, Any]], sweep: str) -> list[tuple[object, ...]]:
     """Return what must not depend on how a sweep was submitted."""
     mine = [r for r in results if r["sweep_id"] == sweep]
-    keys = ("cell_key", "validity", "knobs", "workload", "stack")
+    keys = ("cell_key", "knobs", "workload", "stack")
     found = [(*(str(r[k]) for k in keys), sorted(r["metrics"])) for r in mine]
     assert len(found) == 2
     return sorted(found)
