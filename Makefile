@@ -1,6 +1,6 @@
 # `make help` lists the targets; deploy/setup.sh says which variables `make setup` reads.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels lock clean
+.PHONY: help setup demo test test-long bench kill-matrix audit dist check grafana-smoke grafana-panels profiles-under-load lock clean
 
 RUN := . .deps/env && .venv/bin
 PIP := .venv/bin/python -P -m pip -qq --require-virtualenv
@@ -55,6 +55,10 @@ grafana-smoke: setup ## check the dashboards with a Grafana of yours: GRAFANA_UR
 grafana-panels: ## draw every table, stat and bar gauge by Grafana's own components, from npm (some minutes)
 	@bash deploy/setup.sh --for-tests
 	@$(RUN)/pytest -m hardware tests/integration/test_grafana_panels.py
+
+profiles-under-load: ## profile beside planted load, on a machine that nobody else uses (75 minutes)
+	@bash deploy/setup.sh --for-tests
+	@$(RUN)/pytest -m hardware --figures tests/integration/test_profiles_under_load.py
 
 # Runs in the .venv that `make setup` has made, which must hold a CPU build of torch: a CUDA build
 # brings packages of its own. Needs no valid lock, so it also mends one that pip refuses.

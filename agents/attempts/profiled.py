@@ -7,12 +7,14 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
+from agents.attempts.repeats import are_alike, is_likely, repeated, repeats_told
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
@@ -83,8 +85,8 @@ class ProfiledRunner:
         on_progress: Callable[[Progress], None],
     ) -> Result:
         folder = Path(spec.artefact_dir)
-        traced = await self._watch(spec, "trace", on_progress)
-        verbose = await self._watch(spec, "verbose", on_progress)
+        traced, traces = await repeated(lambda: self._watch(spec, "trace", on_progress), are_alike)
+        verbose, logs = await repeated(lambda: self._watch(spec, "verbose", on_progress), are_alike)
         captured = Captured(
             trace=Path(traced.artefacts["trace"]),
             verbose=Path(verbose.artefacts["verbose"]),
@@ -98,7 +100,10 @@ class ProfiledRunner:
         profile = with_origin(profile, spec, plain, started_s)
         profile = with_allocators(profile, plain, traced)
         steps = [run.metrics["step_time"].samples for run in (plain, verbose)]
-        profile, replayed = await self._replay(spec, profile, steps, on_progress)
+        (profile, replayed), replays = await repeated(
+            partial(self._replay, spec, profile, steps, on_progress), is_likely
+        )
+        profile = noted(profile, *repeats_told(trace=traces, verbose=logs, replay=replays))
         runs = {"plain": plain, "trace": traced, "verbose": verbose, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))

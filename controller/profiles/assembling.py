@@ -66,16 +66,15 @@ def nested(
         told[primitive.place] = told.get(primitive.place, 0.0) + primitive.seconds
     inside = {place: min(seconds, own.get(place, 0.0)) for place, seconds in told.items()}
     shares = {place: inside[place] / seconds if seconds else 1.0 for place, seconds in told.items()}
-    fitting = [
-        row
-        if shares[row.place] == 1.0
-        else replace(
-            row, seconds=row.seconds * shares[row.place], least_s=row.least_s * shares[row.place]
-        )
-        for row in primitives
-    ]
+    fitting = [_cut(row, shares[row.place]) for row in primitives]
     with_inside = [replace(row, primitive_s=inside.get(row.place, 0.0)) for row in kernels]
     return with_inside, fitting, sum(told.values()) - sum(inside.values())
+
+
+def _cut(row: PrimitiveRow, share: float) -> PrimitiveRow:
+    if share == 1.0:
+        return row
+    return replace(row, seconds=row.seconds * share, least_s=row.least_s * share, kept=share)
 
 
 def primitive_rows(

@@ -98,6 +98,8 @@ class PrimitiveRow:
     flops: float | None
     bytes: float | None
     attainable_s: float | None = None
+    kept: float = 1.0
+    """Share of its time that is inside its kernel; the rest was cut off."""
     replay: Projection | None = None
 
 

@@ -76,7 +76,7 @@ def above_roof(profile: Profile, peaks: Peaks) -> dict[str, tuple[float, Primiti
 
 def _rate(row: PrimitiveRow, scale: float) -> float:
     """Return FLOPs a second as watched; 0 if they can't be told."""
-    watched_s = row.seconds / scale
+    watched_s = row.seconds / (scale * row.kept) if row.kept else 0.0
     if not row.flops or watched_s < SHORTEST_S * row.calls or WINOGRAD in row.implementation:
         return 0.0
     return row.flops * taps_inside(row) * row.calls / watched_s if watched_s else 0.0

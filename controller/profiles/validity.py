@@ -27,13 +27,13 @@ def objections(medians: Mapping[str, float], runs: Mapping[str, Sequence[float]]
     medians: the step of each run, in seconds, by what it was. runs: all steps of each.
     """
     for (one, one_s), (other, other_s) in combinations(medians.items(), 2):
-        if _are_apart((one_s, other_s)):
+        if are_apart((one_s, other_s)):
             yield (
                 f"a step took {other_s:.4g} s {other}, and {one_s:.4g} s {one}: more than "
                 f"{APART:.0%} apart"
             )
     for name, steps in runs.items():
-        if _are_apart(steps):
+        if are_apart(steps):
             yield (
                 f"the {len(steps)} steps {name} took from {min(steps):.4g} to {max(steps):.4g} s: "
                 f"more than {APART:.0%} apart"
@@ -61,7 +61,8 @@ def _shares(found: Attribution) -> dict[str, float]:
     return {name: spent / total for name, spent in seconds.items()}
 
 
-def _are_apart(seconds: Sequence[float]) -> bool:
+def are_apart(seconds: Sequence[float]) -> bool:
+    """Return whether steps, in seconds, differ too much to be the same step."""
     return max(seconds) > (1 + APART) * min(seconds)
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from controller.contracts.peaks import COPY, MeasuredPeaks, Rate
 from controller.contracts.profile import ProfileSummary
-from controller.profiles.assembling import primitive_rows, under_roofline
+from controller.profiles.assembling import nested, primitive_rows, under_roofline
 from controller.profiles.attribution import Spent
-from controller.profiles.model import Place, Profile
+from controller.profiles.model import KernelRow, Place, Profile
 from controller.profiles.roofs import (
     KEPT,
     above_roof,
@@ -48,6 +48,16 @@ def profile(
     body = BODY.format(implementation=implementation)
     rows, _ = primitive_rows({(Place(op="aten::mm", kernel="aten::mm"), body): spent}, 1)
     return Profile(summary or ProfileSummary(steps=1), (), tuple(rows))
+
+
+def cut_to(share: float) -> Profile:
+    """The same, in a kernel that took a share of the primitives' time."""
+    whole = profile()
+    kernel = KernelRow(
+        place=whole.primitives[0].place, calls=2, self_s=2 * CALL_S * share, total_s=1.0
+    )
+    kernels, primitives, _ = nested([kernel], whole.primitives)
+    return replace(whole, kernels=tuple(kernels), primitives=tuple(primitives))
 
 
 @pytest.mark.parametrize(
@@ -128,6 +138,8 @@ DISTURBED = ProfileSummary(steps=1, validity="DISTURBED", reasons=("others were 
             False,
             id="by scaling alone",
         ),
+        pytest.param(RATE / 1.05, cut_to(0.25), False, id="by cutting alone"),
+        pytest.param(RATE / 2, cut_to(0.25), True, id="faster, and cut"),
     ],
 )
 def test_a_primitive_of_a_valid_profile_raises_the_peak(

@@ -1,0 +1,86 @@
+"""Profiles beside planted load: none of them misleads.
+
+For a machine that nobody else uses, so only when asked for: `make profiles-under-load`. It takes
+75 minutes on two cores.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.result import Validity
+from controller.profiles.files import read
+from controller.profiles.model import Profile
+from controller.profiles.parts import parts_of
+from tests.integration.farm import TestFarm
+from tests.support.figures import Figure
+from tests.support.planted_load import LOADS, planted_load, random_load
+
+pytestmark = [pytest.mark.integration, pytest.mark.farm, pytest.mark.hardware]
+
+RESNET = ("resnet50", "--knob", "image_size=128", "--knob", "batch_size=8")
+RETINANET = ("retinanet_resnext50", "--knob", "image_size=96", "--knob", "num_classes=8")
+MODELS = {
+    "resnet50": RESNET,
+    "resnet50_bf16": (*RESNET, "--knob", "precision=bf16"),
+    "retinanet": RETINANET,
+    "retinanet_bf16": (*RETINANET, "--knob", "precision=bf16"),
+}
+DRAWS = 5
+RANDOM_DRAWS = 10
+POINTS = 0.02
+
+
+def profiled(farm: TestFarm, folder: Path, *workload: str) -> Profile:
+    said = farm.cli("profile", "run", *workload, "--stack", "torch", "-o", str(folder))
+    assert said.status == 0, said.err
+    return read(folder)
+
+
+def headrooms(profile: Profile) -> list[float]:
+    """Return the headroom of every part of the step, and of the whole, in seconds."""
+    of_parts = [part.headroom_s or 0.0 for part in parts_of(profile)]
+    return [*of_parts, sum(of_parts), profile.summary.headroom_s or 0.0]
+
+
+def shares(profile: Profile) -> dict[str, float]:
+    """Return the share of the step's time that is spent in each op."""
+    seconds: dict[str, float] = defaultdict(float)
+    for part in parts_of(profile):
+        seconds[part.row.place.op or "none"] += part.seconds
+    return {op: spent / sum(seconds.values()) for op, spent in seconds.items()}
+
+
+@pytest.mark.parametrize("draw", range(DRAWS))
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("load", LOADS)
+def test_a_profile_is_valid_only_beside_no_load(
+    farm: TestFarm, tmp_path: Path, load: str, model: str, draw: int
+) -> None:
+    with planted_load(load):
+        profile = profiled(farm, tmp_path / str(draw), *MODELS[model])
+    summary = profile.summary
+    assert summary.step_s
+    assert max(headrooms(profile)) <= summary.step_s
+    assert (summary.validity == Validity.VALID) is (load == "none"), summary.reasons
+
+
+def test_shares_of_valid_profiles_beside_random_load_are_alike(
+    farm: TestFarm, tmp_path: Path, figure: Figure
+) -> None:
+    found: dict[str, list[float]] = defaultdict(list)
+    valid = 0
+    for draw in range(RANDOM_DRAWS):
+        with random_load(draw):
+            profile = profiled(farm, tmp_path / str(draw), *RESNET)
+        if profile.summary.validity == Validity.VALID:
+            valid += 1
+            for op, share in shares(profile).items():
+                found[op].append(share)
+    figure(f"VALID profiles of {RANDOM_DRAWS} beside random load", valid, "any")
+    apart = {op: max(of) - min(of) for op, of in found.items()}
+    figure("most that shares of an op differ", max(apart.values(), default=0.0), "0.04")
+    assert max(apart.values(), default=0.0) <= 2 * POINTS, apart
