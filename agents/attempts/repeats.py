@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-from controller.contracts.result import Result
+from controller.contracts.result import Result, Validity
 from controller.profiles.model import Profile
 from controller.profiles.validity import are_apart, unlikely
 
@@ -15,24 +15,26 @@ Found = TypeVar("Found")
 
 
 async def repeated(
-    run: Callable[[], Awaitable[Found]], is_good: Callable[[Found], bool]
+    run: Callable[[], Awaitable[Found]], is_good: Callable[[Found], bool], most: int = MOST_RUNS
 ) -> tuple[Found, int]:
     """Run until what is found is good, or for the last time; return it, and how often it ran."""
-    for number in range(1, MOST_RUNS):
+    for number in range(1, most):
         found = await run()
         if is_good(found):
             return found, number
-    return await run(), MOST_RUNS
+    return await run(), most
 
 
-def are_alike(watched: Result) -> bool:
-    """Return whether all watched steps are the same step."""
-    return not are_apart(watched.metrics["step_time"].samples)
+def is_even(watched: Result) -> bool:
+    """Return whether all watched steps are the same step, or can't be: others used the machine."""
+    disturbed = watched.validity is not Validity.VALID
+    return disturbed or not are_apart(watched.metrics["step_time"].samples)
 
 
 def is_likely(replayed: tuple[Profile, Result]) -> bool:
-    """Return whether replays took no longer than the step that they are parts of."""
-    return not any(unlikely(replayed[0].summary))
+    """Return whether replays took no longer than their step, or could: others used the machine."""
+    profile, result = replayed
+    return result.validity is not Validity.VALID or not any(unlikely(profile.summary))
 
 
 def repeats_told(**runs: int) -> Iterator[str]:
