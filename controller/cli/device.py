@@ -22,25 +22,29 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.cli.references import device_of
 from controller.cli.waiting_view import all_waits
 from controller.contracts.administration import (
     BookRequest,
+    ChangedDevice,
     DeviceBookings,
     LabelRequest,
     NewBooking,
     Reason,
     ReleaseRequest,
+    RenameRequest,
 )
 from controller.contracts.base import Contract, utc_minute
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import DeviceStatus
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
-from controller.runtime.fleet import agents_now, devices_now
+from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
 from controller.scheduling.runtimes import without_runtime
 
-DeviceId = Annotated[str, typer.Argument(help="Device id; see `benchfarm device list`.")]
+DeviceId = Annotated[
+    str, typer.Argument(help="Device: its id or name, its host, or the beginning of one.")
+]
 Why = Annotated[str, typer.Option("--why", help="Reason, kept in the device's history.")]
 
 app = typer.Typer(no_args_is_help=True)
@@ -67,7 +71,7 @@ def list_devices(json: Json = False) -> None:
         kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
         stands = (status.state, since, status.who, status.why, str(status.queued or ""))
-        table.add_row(device.id, kind, *stands, model, labels, status.agent_id)
+        table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
     show_table(table)
     stacks = load_catalog().stacks.values()
     for status in devices:
@@ -79,18 +83,14 @@ def list_devices(json: Json = False) -> None:
 def show(device: DeviceId, json: Json = False) -> None:
     """Show a device's state, labels and facts."""
     with reading() as store:
-        found = {status.device.id: status for status in devices_now(home(), store)}
-    if device not in found:
-        known = ", ".join(found) or "none has registered yet"
-        raise NotFound(f"find device {device}", "there is no such device", f"Known: {known}.")
-    status = found[device]
+        meant = device_of(store, device).device.id
+        (status,) = (each for each in devices_now(home(), store) if each.device.id == meant)
     if json:
         show_json(status)
         return
-    table = Table(
-        "fact", "value", title=f"{device}: {status.state} ({status.why})", title_justify="left"
-    )
-    for name, value in {**status.device.labels, **status.device.facts}.items():
+    title = f"{status.name}: {status.state} ({status.why})"
+    table = Table("fact", "value", title=title, title_justify="left")
+    for name, value in {"id": meant, **status.device.labels, **status.device.facts}.items():
         table.add_row(name, " ".join(value) if isinstance(value, tuple) else str(value))
     show_table(table)
 
@@ -123,13 +123,10 @@ def capabilities(
         raise UserError("choose a build", seen, "Give one of them.")
 
     with reading() as store:
-        found = {one.device.id: one.device for one in store.fleet()[1]}
-    if device not in found:
-        remedy = "Run `benchfarm device list` to see those that are known."
-        raise NotFound(f"find device {device}", "there is no such device", remedy)
+        meant = device_of(store, device).labelled
     if probe:
-        known.probe(found[device])
-    known.show(found[device], build, all_builds=all_builds, json=json)
+        known.probe(meant)
+    known.show(meant, build, all_builds=all_builds, json=json)
 
 
 @app.command()
@@ -139,11 +136,7 @@ def history(device: DeviceId, json: Json = False) -> None:
     Includes its runs.
     """
     with reading() as store:
-        known = [d.device.id for d in store.fleet()[1]]
-        if device not in known:
-            names = ", ".join(known) or "none has registered yet"
-            raise NotFound(f"find device {device}", "there is no such device", f"Known: {names}.")
-        events = store.history(device)
+        events = store.history(device_of(store, device).device.id)
     if json:
         show_json(events)
         return
@@ -181,15 +174,14 @@ def bookings(json: Json = False) -> None:
     with reading() as store:
         devices = devices_now(home(), store)
     if json:
-        booked = {status.device.id: status.bookings for status in devices if status.bookings}
-        show_json([DeviceBookings(device=id_, bookings=each) for id_, each in booked.items()])
+        show_json([_bookings(status) for status in devices if status.bookings])
         return
     table = Table("device", "for", "from (UTC)", "to (UTC)", "who", "why")
     for status in devices:
         for each in status.bookings:
             begins, ends = (utc_minute(at)[:16] for at in (each.begins, each.ends))
             whose = each.user or "maintenance"
-            table.add_row(status.device.id, whose, begins, ends, each.who, each.why)
+            table.add_row(status.name, whose, begins, ends, each.who, each.why)
     show_table(table)
 
 
@@ -199,8 +191,8 @@ def probe(device: DeviceId, why: Why = "by hand") -> None:
 
     Needs a device that failures put in quarantine; if it passes, it is released.
     """
-    _do(device, "probe", checked(Reason, why=why))
-    say(f"see the outcome: benchfarm device history {device}")
+    meant = _do(device, "probe", checked(Reason, why=why))
+    say(f"see the outcome: benchfarm device history {meant}")
 
 
 @app.command()
@@ -258,6 +250,39 @@ def label(
     _do(device, "label", checked(LabelRequest, labels={**gone, **given}))
 
 
+@app.command()
+def rename(
+    device: DeviceId,
+    name: Annotated[
+        str | None, typer.Argument(help="Name, used wherever a device is shown or asked for.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take the name away.")] = False,
+) -> None:
+    """Give a device a name, or take it away.
+
+    No two devices have the same name.
+    """
+    if (name is None) is not clear:
+        seen = "there is no name" if name is None else "--clear and a name are both given"
+        remedy = "Run `benchfarm device rename DEVICE NAME`, or with `--clear` instead of a name."
+        raise UserError(f"rename device {device}", seen, remedy)
+    body = checked(RenameRequest, {"name": f"name {name}"}, name=name)
+    now = FarmClient(home()).administer(ChangedDevice, _path(device, "rename"), body)
+    say(f"device {now.device}: its name is {now.device_name}")
+
+
+@app.command()
+def forget(device: DeviceId, why: Why = "by hand") -> None:
+    """Remove a device that is away; its results are kept.
+
+    Its name, labels, bookings and quarantine go with it. It comes back when its agent registers
+    it again.
+    """
+    body = checked(Reason, why=why)
+    gone = FarmClient(home()).administer(ChangedDevice, _path(device, "forget"), body)
+    say(f"device {gone.device}: forgotten; its results are kept")
+
+
 def _book(device: str, length: str, starts_in: str, user: str | None, why: str) -> None:
     starts_in_s, for_s = parse_seconds("--in", starts_in), parse_seconds("--for", length)
     typed = {
@@ -269,14 +294,20 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
     body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)
     made = FarmClient(home()).administer(NewBooking, _path(device, "book"), body)
     say(
-        f"device {device}: booked {made.booking.words} ({made.booking.why}); "
+        f"device {made.status.device_name}: booked {made.booking.words} ({made.booking.why}); "
         f"now {made.status.state} ({made.status.why})"
     )
 
 
-def _do(device: str, verb: str, body: Contract) -> None:
-    now = FarmClient(home()).administer(DeviceStatus, _path(device, verb), body)
-    say(f"device {device}: {now.state} ({now.why})")
+def _bookings(of: DeviceOverview) -> DeviceBookings:
+    return DeviceBookings(device=of.device.id, device_name=of.name, bookings=of.bookings)
+
+
+def _do(device: str, verb: str, body: Contract) -> str:
+    """Ask for a change of a device, say its state, and return its id."""
+    now = FarmClient(home()).administer(ChangedDevice, _path(device, verb), body)
+    say(f"device {now.device_name}: {now.state} ({now.why})")
+    return now.device
 
 
 def _path(device: str, verb: str) -> str:

@@ -20,9 +20,11 @@ from controller.store.sqlite import SqliteStore
 
 
 def devices(_: Given, __: str) -> list[str]:
-    """Return all devices that ever registered."""
+    """Return the ids and names of all devices."""
     with _reading() as store:
-        return [known.device.id for known in store.fleet()[1]]
+        known = store.fleet()[1]
+    names = [device.life.name for device in known if device.life.name]
+    return [*names, *(device.device.id for device in known)]
 
 
 def phones(_: Given, __: str) -> list[str]:
@@ -39,9 +41,11 @@ def agents(_: Given, __: str) -> list[str]:
 
 
 def sweeps(_: Given, __: str) -> list[str]:
-    """Return all sweeps, newest first."""
+    """Return all sweeps and their names, newest first."""
     with _reading() as store:
-        return [record.sweep_id for record in reversed(store.sweeps())]
+        newest_first = store.sweeps()[::-1]
+    names = dict.fromkeys(record.sweep.name for record in newest_first)
+    return [*names, *(record.sweep_id for record in newest_first)]
 
 
 def subjects(given: Given, incomplete: str) -> list[str]:

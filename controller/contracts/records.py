@@ -90,6 +90,8 @@ class OutcomeOrigin(Contract):
     """When the controller had its outcome."""
     counted: bool
     environment: Environment = {}
+    device_name: str = ""
+    """The device's name for people, as it is now; empty if unknown."""
 
     @property
     def emulated(self) -> bool:
@@ -97,9 +99,9 @@ class OutcomeOrigin(Contract):
         return self.environment.get(EMULATED) is True
 
     @property
-    def device_name(self) -> str:
-        """The device's id, with ` (virtual)` or ` (virtual, emulated)`."""
-        return f"{self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+    def device_label(self) -> str:
+        """The device's name, with ` (virtual)` or ` (virtual, emulated)`."""
+        return f"{self.device_name or self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 class StoredResult(OutcomeOrigin):
