@@ -33,9 +33,8 @@ def probe(device: Device) -> None:
     sweeps = list(probes(device, load_catalog(), there))
     if not sweeps:
         seen = "no stack has a runtime for it, or no model is in the store"
-        raise UserError(
-            f"probe {device.shown}", seen, "Run `benchfarm models list` to see which are."
-        )
+        remedy = "Run `benchfarm models list` to see which are."
+        raise UserError(f"probe {device.shown}", seen, remedy)
     for submission in [client.submit(sweep, again=True) for sweep in sweeps]:
         show_sweep(client, submission.sweep_id, console(stderr=True))
 

@@ -113,7 +113,7 @@ def _show(sweep_id: str, *, json: bool) -> int:
     results = [result for result in results if result.counted]
     if not results:
         for failure in failures:
-            say(f"{failure.device_name}: {failure.blame}: {failure.message}", err=True)
+            say(f"{failure.shown_device}: {failure.blame}: {failure.message}", err=True)
         say(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
         return 1
     metric = load_catalog().scenarios[results[0].scenario].metric

@@ -94,6 +94,6 @@ def _folder_of(sweep_id: str) -> Path | None:
         if result.counted and "profile" in result.artefacts:
             return Path(result.artefacts["profile"])
     for failure in failures:
-        say(f"{failure.device_name}: {failure.blame}: {failure.message}", err=True)
+        say(f"{failure.shown_device}: {failure.blame}: {failure.message}", err=True)
     say(f"nothing was profiled; see: benchfarm sweep status {sweep_id}", err=True)
     return None

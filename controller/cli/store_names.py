@@ -41,11 +41,9 @@ def agents(_: Given, __: str) -> list[str]:
 
 
 def sweeps(_: Given, __: str) -> list[str]:
-    """Return all sweeps and their names, newest first."""
+    """Return all sweeps, newest first."""
     with _reading() as store:
-        newest_first = store.sweeps()[::-1]
-    names = dict.fromkeys(record.sweep.name for record in newest_first)
-    return [*names, *(record.sweep_id for record in newest_first)]
+        return [record.sweep_id for record in reversed(store.sweeps())]
 
 
 def subjects(given: Given, incomplete: str) -> list[str]:

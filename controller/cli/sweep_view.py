@@ -143,8 +143,8 @@ def _troubles(found: Summary) -> Iterator[str]:
     for group in found.unranked:
         origin = group.origin
         yield (
-            f"{origin.device_name} {origin.workload}: this release has no scenario {origin.scenario}; "
-            "use the release that measured it"
+            f"{origin.shown_device} {origin.workload}: this release has no scenario "
+            f"{origin.scenario}; use the release that measured it"
         )
 
 
@@ -154,9 +154,9 @@ def _paired_troubles(
     """Yield what went wrong in paired comparisons."""
     for result in results:
         if result.counted and result.versus:
-            of = f"{result.device_name} {result.workload}: {result.validity}: "
+            of = f"{result.shown_device} {result.workload}: {result.validity}: "
             yield from (of + reason for reason in result.reasons)
     for failure in failures:
         if failure.counted and failure.versus:
             said = f"{failure.blame}: {failure.message}"
-            yield f"{failure.device_name} {failure.workload}: {said}"
+            yield f"{failure.shown_device} {failure.workload}: {said}"

@@ -78,6 +78,8 @@ class OutcomeOrigin(Contract):
     repeat: int
     attempt: int
     device: str
+    device_name: str = ""
+    """Its name for people, as it is now; empty if unknown."""
     device_kind: DeviceKind
     virtual: bool
     workload: str
@@ -90,8 +92,6 @@ class OutcomeOrigin(Contract):
     """When the controller had its outcome."""
     counted: bool
     environment: Environment = {}
-    device_name: str = ""
-    """The device's name for people, as it is now; empty if unknown."""
 
     @property
     def emulated(self) -> bool:
@@ -99,9 +99,14 @@ class OutcomeOrigin(Contract):
         return self.environment.get(EMULATED) is True
 
     @property
+    def shown_device(self) -> str:
+        """The device's name, or its id if that is unknown."""
+        return self.device_name or self.device
+
+    @property
     def device_label(self) -> str:
         """The device's name, with ` (virtual)` or ` (virtual, emulated)`."""
-        return f"{self.device_name or self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+        return f"{self.shown_device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 class StoredResult(OutcomeOrigin):

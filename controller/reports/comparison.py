@@ -129,7 +129,7 @@ def _comparison(
         workload=first.workload,
         scenario=first.scenario,
         device=_distinct(result.device for result in results),
-        device_names=_distinct(result.device_name or result.device for result in results),
+        device_names=_distinct(result.shown_device for result in results),
         device_kind=_distinct(result.device_kind for result in results),
         virtual=any(result.virtual for result in results),
         unit=unit,

@@ -258,8 +258,9 @@ class _Lines:
             return Waiting(reason=WaitReason.NO_DEVICE)
         if (asks := asked(cell)) not in self._excluded:
             shown = [
-                f"{device.shown} is excluded by {', '.join(objections(cell, device, self._catalog))}"
+                f"{device.shown} is excluded by {', '.join(found)}"
                 for device in self._labelled[:SHOWN]
+                for found in [objections(cell, device, self._catalog)]
             ]
             left = len(self._labelled) - SHOWN
             self._excluded[asks] = "; ".join([*shown, *([f"and {left} more"] if left > 0 else [])])
