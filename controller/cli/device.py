@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 from rich.table import Table
@@ -22,6 +21,7 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.cli.device_naming import DeviceId, Why, device_path, forget, rename
 from controller.cli.references import device_of
 from controller.cli.waiting_view import all_waits
 from controller.contracts.administration import (
@@ -32,7 +32,6 @@ from controller.contracts.administration import (
     NewBooking,
     Reason,
     ReleaseRequest,
-    RenameRequest,
 )
 from controller.contracts.base import Contract, utc_minute
 from controller.contracts.catalog import load_catalog
@@ -42,12 +41,9 @@ from controller.runtime.client import FarmClient
 from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
 from controller.scheduling.runtimes import without_runtime
 
-DeviceId = Annotated[
-    str, typer.Argument(help="Device: its id or name, its host, or the beginning of one.")
-]
-Why = Annotated[str, typer.Option("--why", help="Reason, kept in the device's history.")]
-
 app = typer.Typer(no_args_is_help=True)
+app.command()(rename)
+app.command()(forget)
 
 
 @app.command("list")
@@ -250,39 +246,6 @@ def label(
     _do(device, "label", checked(LabelRequest, labels={**gone, **given}))
 
 
-@app.command()
-def rename(
-    device: DeviceId,
-    name: Annotated[
-        str | None, typer.Argument(help="Name, used wherever a device is shown or asked for.")
-    ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take the name away.")] = False,
-) -> None:
-    """Give a device a name, or take it away.
-
-    No two devices have the same name.
-    """
-    if (name is None) is not clear:
-        seen = "there is no name" if name is None else "--clear and a name are both given"
-        remedy = "Run `benchfarm device rename DEVICE NAME`, or with `--clear` instead of a name."
-        raise UserError(f"rename device {device}", seen, remedy)
-    body = checked(RenameRequest, {"name": f"name {name}"}, name=name)
-    now = FarmClient(home()).administer(ChangedDevice, _path(device, "rename"), body)
-    say(f"device {now.device}: its name is {now.device_name}")
-
-
-@app.command()
-def forget(device: DeviceId, why: Why = "by hand") -> None:
-    """Remove a device that is away; its results are kept.
-
-    Its name, labels, bookings and quarantine go with it. It comes back when its agent registers
-    it again.
-    """
-    body = checked(Reason, why=why)
-    gone = FarmClient(home()).administer(ChangedDevice, _path(device, "forget"), body)
-    say(f"device {gone.device}: forgotten; its results are kept")
-
-
 def _book(device: str, length: str, starts_in: str, user: str | None, why: str) -> None:
     starts_in_s, for_s = parse_seconds("--in", starts_in), parse_seconds("--for", length)
     typed = {
@@ -292,7 +255,7 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
         "why": f"--why {why}",
     }
     body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)
-    made = FarmClient(home()).administer(NewBooking, _path(device, "book"), body)
+    made = FarmClient(home()).administer(NewBooking, device_path(device, "book"), body)
     say(
         f"device {made.status.device_name}: booked {made.booking.words} ({made.booking.why}); "
         f"now {made.status.state} ({made.status.why})"
@@ -305,10 +268,6 @@ def _bookings(of: DeviceOverview) -> DeviceBookings:
 
 def _do(device: str, verb: str, body: Contract) -> str:
     """Ask for a change of a device, say its state, and return its id."""
-    now = FarmClient(home()).administer(ChangedDevice, _path(device, verb), body)
+    now = FarmClient(home()).administer(ChangedDevice, device_path(device, verb), body)
     say(f"device {now.device_name}: {now.state} ({now.why})")
     return now.device
-
-
-def _path(device: str, verb: str) -> str:
-    return f"devices/{quote(device, safe='')}/{verb}"
