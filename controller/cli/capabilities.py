@@ -33,7 +33,8 @@ def probe(device: Device) -> None:
     sweeps = list(probes(device, load_catalog(), there))
     if not sweeps:
         seen = "no stack has a runtime for it, or no model is in the store"
-        raise UserError(f"probe {device.id}", seen, "Run `benchfarm models list` to see which are.")
+        remedy = "Run `benchfarm models list` to see which are."
+        raise UserError(f"probe {device.shown}", seen, remedy)
     for submission in [client.submit(sweep, again=True) for sweep in sweeps]:
         show_sweep(client, submission.sweep_id, console(stderr=True))
 
@@ -74,7 +75,7 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
     builds = list(dict.fromkeys(one.build for one in sorted(found, key=lambda one: one.at)))
     wanted = build_of(device.facts) if build is None else build
     if build is not None and build not in builds:
-        seen = f"nothing was measured on {device.id} with this build"
+        seen = f"nothing was measured on {device.shown} with this build"
         known = ", ".join(map(_named, builds)) or "none"
         raise NotFound(f"find build {build}", seen, f"Builds with outcomes: {known}.")
     chosen = found if all_builds else [one for one in found if one.build == wanted]
@@ -83,7 +84,7 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
     elif chosen:
         _show_table(chosen, device, all_builds=all_builds)
     else:
-        say(f"nothing was measured on {device.id} ({_named(wanted)}) yet; run this with --probe")
+        say(f"nothing was measured on {device.shown} ({_named(wanted)}) yet; run this with --probe")
         if found:
             say(f"{len(builds)} other builds have outcomes; show them with --all-builds")
 
@@ -91,7 +92,7 @@ def show(device: Device, build: str | None, *, all_builds: bool, json: bool) -> 
 def _show_table(found: Iterable[Capability], device: Device, *, all_builds: bool) -> None:
     kind = ("task", "stack", "delegate", "numerics")
     build = ("build",) if all_builds else ()
-    title = f"{device.id}{device.likeness}"
+    title = f"{device.shown}{device.likeness}"
     table = Table(*kind, *build, "verdict", "why", "run", title=title, title_justify="left")
     for one in found:
         named = (one.workload, one.stack, one.delegate, one.numerics)

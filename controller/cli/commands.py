@@ -57,6 +57,8 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "reserve": "Reserve a device for one user.",
             "maintain": "Reserve a device for maintenance; no run starts on it.",
             "label": "Set or remove a device's labels.",
+            "rename": "Give a device a name, or take it away.",
+            "forget": "Remove a device that is away; its results are kept.",
         },
     ),
     "sweep": Group(

@@ -10,6 +10,7 @@ import typer
 from controller.cli.common import Json, console, home, reading, show_json, show_table
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
 from controller.cli.progress import show_sweep
+from controller.cli.references import device_id_of
 from controller.contracts.catalog import load_catalog
 from controller.contracts.result import Validity
 from controller.contracts.sweep import PairedComparison, Stopping, Sweep
@@ -38,7 +39,7 @@ def compare(
     scenario: Scenario = None,
     device: Annotated[
         str | None,
-        typer.Option("--device", help="Device id. [default: any that can run both sides]"),
+        typer.Option("--device", help="Device. [default: any that can run both sides]"),
     ] = None,
     knob: Knobs = None,
     width: Annotated[
@@ -66,6 +67,7 @@ def compare(
     Needs a farm: run `benchfarm up`. Exit status 0 unless the comparison is INVALID.
     """
     catalog = load_catalog()
+    device = None if device is None else device_id_of(device)
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
     sweep = _sweep(wanted, Stopping(width=width, time_limit_s=time_limit))
     cells_of(sweep, catalog, NAME)  # complain before asking the farm
@@ -111,7 +113,7 @@ def _show(sweep_id: str, *, json: bool) -> int:
     results = [result for result in results if result.counted]
     if not results:
         for failure in failures:
-            say(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+            say(f"{failure.shown_device}: {failure.blame}: {failure.message}", err=True)
         say(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
         return 1
     metric = load_catalog().scenarios[results[0].scenario].metric

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 from rich.table import Table
@@ -22,9 +21,12 @@ from controller.cli.common import (
     warn_of_clocks,
     warn_of_phones,
 )
+from controller.cli.device_naming import DeviceId, Why, device_path, forget, rename
+from controller.cli.references import device_of
 from controller.cli.waiting_view import all_waits
 from controller.contracts.administration import (
     BookRequest,
+    ChangedDevice,
     DeviceBookings,
     LabelRequest,
     NewBooking,
@@ -33,17 +35,15 @@ from controller.contracts.administration import (
 )
 from controller.contracts.base import Contract, utc_minute
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import DeviceStatus
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
-from controller.runtime.fleet import agents_now, devices_now
+from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
 from controller.scheduling.runtimes import without_runtime
 
-DeviceId = Annotated[str, typer.Argument(help="Device id; see `benchfarm device list`.")]
-Why = Annotated[str, typer.Option("--why", help="Reason, kept in the device's history.")]
-
 app = typer.Typer(no_args_is_help=True)
+app.command()(rename)
+app.command()(forget)
 
 
 @app.command("list")
@@ -67,7 +67,7 @@ def list_devices(json: Json = False) -> None:
         kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
         stands = (status.state, since, status.who, status.why, str(status.queued or ""))
-        table.add_row(device.id, kind, *stands, model, labels, status.agent_id)
+        table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
     show_table(table)
     stacks = load_catalog().stacks.values()
     for status in devices:
@@ -79,18 +79,14 @@ def list_devices(json: Json = False) -> None:
 def show(device: DeviceId, json: Json = False) -> None:
     """Show a device's state, labels and facts."""
     with reading() as store:
-        found = {status.device.id: status for status in devices_now(home(), store)}
-    if device not in found:
-        known = ", ".join(found) or "none has registered yet"
-        raise NotFound(f"find device {device}", "there is no such device", f"Known: {known}.")
-    status = found[device]
+        meant = device_of(store, device).device.id
+        (status,) = (each for each in devices_now(home(), store) if each.device.id == meant)
     if json:
         show_json(status)
         return
-    table = Table(
-        "fact", "value", title=f"{device}: {status.state} ({status.why})", title_justify="left"
-    )
-    for name, value in {**status.device.labels, **status.device.facts}.items():
+    title = f"{status.name}: {status.state} ({status.why})"
+    table = Table("fact", "value", title=title, title_justify="left")
+    for name, value in {"id": meant, **status.device.labels, **status.device.facts}.items():
         table.add_row(name, " ".join(value) if isinstance(value, tuple) else str(value))
     show_table(table)
 
@@ -123,13 +119,10 @@ def capabilities(
         raise UserError("choose a build", seen, "Give one of them.")
 
     with reading() as store:
-        found = {one.device.id: one.device for one in store.fleet()[1]}
-    if device not in found:
-        remedy = "Run `benchfarm device list` to see those that are known."
-        raise NotFound(f"find device {device}", "there is no such device", remedy)
+        meant = device_of(store, device).labelled
     if probe:
-        known.probe(found[device])
-    known.show(found[device], build, all_builds=all_builds, json=json)
+        known.probe(meant)
+    known.show(meant, build, all_builds=all_builds, json=json)
 
 
 @app.command()
@@ -139,11 +132,7 @@ def history(device: DeviceId, json: Json = False) -> None:
     Includes its runs.
     """
     with reading() as store:
-        known = [d.device.id for d in store.fleet()[1]]
-        if device not in known:
-            names = ", ".join(known) or "none has registered yet"
-            raise NotFound(f"find device {device}", "there is no such device", f"Known: {names}.")
-        events = store.history(device)
+        events = store.history(device_of(store, device).device.id)
     if json:
         show_json(events)
         return
@@ -181,15 +170,14 @@ def bookings(json: Json = False) -> None:
     with reading() as store:
         devices = devices_now(home(), store)
     if json:
-        booked = {status.device.id: status.bookings for status in devices if status.bookings}
-        show_json([DeviceBookings(device=id_, bookings=each) for id_, each in booked.items()])
+        show_json([_bookings(status) for status in devices if status.bookings])
         return
     table = Table("device", "for", "from (UTC)", "to (UTC)", "who", "why")
     for status in devices:
         for each in status.bookings:
             begins, ends = (utc_minute(at)[:16] for at in (each.begins, each.ends))
             whose = each.user or "maintenance"
-            table.add_row(status.device.id, whose, begins, ends, each.who, each.why)
+            table.add_row(status.name, whose, begins, ends, each.who, each.why)
     show_table(table)
 
 
@@ -199,8 +187,8 @@ def probe(device: DeviceId, why: Why = "by hand") -> None:
 
     Needs a device that failures put in quarantine; if it passes, it is released.
     """
-    _do(device, "probe", checked(Reason, why=why))
-    say(f"see the outcome: benchfarm device history {device}")
+    meant = _do(device, "probe", checked(Reason, why=why))
+    say(f"see the outcome: benchfarm device history {meant}")
 
 
 @app.command()
@@ -267,17 +255,19 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
         "why": f"--why {why}",
     }
     body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)
-    made = FarmClient(home()).administer(NewBooking, _path(device, "book"), body)
+    made = FarmClient(home()).administer(NewBooking, device_path(device, "book"), body)
     say(
-        f"device {device}: booked {made.booking.words} ({made.booking.why}); "
+        f"device {made.status.device_name}: booked {made.booking.words} ({made.booking.why}); "
         f"now {made.status.state} ({made.status.why})"
     )
 
 
-def _do(device: str, verb: str, body: Contract) -> None:
-    now = FarmClient(home()).administer(DeviceStatus, _path(device, verb), body)
-    say(f"device {device}: {now.state} ({now.why})")
+def _bookings(of: DeviceOverview) -> DeviceBookings:
+    return DeviceBookings(device=of.device.id, device_name=of.name, bookings=of.bookings)
 
 
-def _path(device: str, verb: str) -> str:
-    return f"devices/{quote(device, safe='')}/{verb}"
+def _do(device: str, verb: str, body: Contract) -> str:
+    """Ask for a change of a device, say its state, and return its id."""
+    now = FarmClient(home()).administer(ChangedDevice, device_path(device, verb), body)
+    say(f"device {now.device_name}: {now.state} ({now.why})")
+    return now.device

@@ -18,11 +18,11 @@ def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
         counts = (str(each.unknown), str(each.queued))
-        table.add_row(each.device, str(each.cells), str(each.runs), hours, *counts)
+        table.add_row(each.device_name, str(each.cells), str(each.runs), hours, *counts)
     show_table(table)
     for each in plan.devices:
         for booking in each.bookings:
-            say(f"{each.device} is booked {booking.words}: {booking.why}")
+            say(f"{each.device_name} is booked {booking.words}: {booking.why}")
     for line in left_out:
         say(line)
     for lost in plan.unmatched:

@@ -11,11 +11,12 @@ from controller.cli.comparison_options import knobs_of
 from controller.cli.progress import show_sweep
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import DeviceKind, RegisteredDevice
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import UserError
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 from controller.scheduling.expansion import cells_of
+from controller.scheduling.references import find_device
 from controller.store.protocol import StoreReader
 
 
@@ -65,9 +66,7 @@ def device_here(store: StoreReader, device: str | None, host: str) -> str:
     if device is None:
         return _own([known for known in devices if host_of[known.agent_id] == host], host)
     at = {known.device.id: host_of[known.agent_id] for known in devices}
-    if device not in at:
-        names = ", ".join(at) or "none has registered yet"
-        raise NotFound(f"use --device {device}", "there is no such device", f"Known: {names}.")
+    device = find_device(device, devices)
     if at[device] != host:
         raise UserError(
             f"use --device {device}",
@@ -95,6 +94,6 @@ def _folder_of(sweep_id: str) -> Path | None:
         if result.counted and "profile" in result.artefacts:
             return Path(result.artefacts["profile"])
     for failure in failures:
-        say(f"{failure.device}: {failure.blame}: {failure.message}", err=True)
+        say(f"{failure.shown_device}: {failure.blame}: {failure.message}", err=True)
     say(f"nothing was profiled; see: benchfarm sweep status {sweep_id}", err=True)
     return None

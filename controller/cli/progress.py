@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from controller.cli.common import home
+from controller.cli.references import DeviceNames
 from controller.cli.waiting_view import Ask, WaitNotes, waits_in_store
 from controller.contracts.run import Run
 from controller.contracts.sweep import Side, side_labels
@@ -23,21 +24,26 @@ def show_sweep(client: FarmClient, sweep_id: str, console: Console) -> None:
     """Follow a sweep of this host's farm to its end; raises NotFound, FarmUnavailable."""
     runs = {run.run_id: run for run in runs_of(home(), sweep_id)}
     waits = partial(waits_in_store, sweep_id)
-    show_progress(follow(home(), client, sweep_id), runs, console, waits)
+    show_progress(follow(home(), client, sweep_id), runs, console, waits, DeviceNames())
 
 
 def show_progress(
-    views: Iterable[SweepView], runs: Mapping[str, Run], console: Console, waits: Ask
+    views: Iterable[SweepView],
+    runs: Mapping[str, Run],
+    console: Console,
+    waits: Ask,
+    named: Callable[[str], str] = str,
 ) -> None:
-    """Show views until they end, and what runs wait for; `runs` tells how they differ."""
-    names, notes = (
-        {id_: describe(run, runs.values()) for id_, run in runs.items()},
-        WaitNotes(waits),
-    )
+    """Show views until they end, and what runs wait for; `runs` tells how they differ.
+
+    named: the name of a device, by its id.
+    """
+    names = {id_: describe(run, runs.values()) for id_, run in runs.items()}
+    notes = WaitNotes(waits, named=named)
     if console.is_terminal:
         _bars(views, names, console, notes)
     else:
-        _lines(views, names, console, notes)
+        _lines(views, names, console, notes, named)
 
 
 def describe(run: Run, among: Iterable[Run]) -> str:
@@ -57,12 +63,16 @@ def describe(run: Run, among: Iterable[Run]) -> str:
 
 
 def _lines(
-    views: Iterable[SweepView], names: Mapping[str, str], console: Console, notes: WaitNotes
+    views: Iterable[SweepView],
+    names: Mapping[str, str],
+    console: Console,
+    notes: WaitNotes,
+    named: Callable[[str], str],
 ) -> None:
     for view in views:
         event = view.last
         if event and event.progress is None:
-            where = f" on {event.device_id}" if event.device_id else ""
+            where = f" on {named(event.device_id)}" if event.device_id else ""
             tally = f"[{view.ended}/{len(view.states)}]"
             _print(
                 console, f"{tally} {names.get(event.run_id, event.run_id)}: {event.state}{where}"

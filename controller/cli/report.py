@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from controller.cli.common import reading, write_file
-from controller.cli.sweep_view import record_of
+from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import load_catalog
+from controller.contracts.errors import NotFound
 from controller.contracts.policy import lab_limits
+from controller.contracts.records import OutcomeOrigin
 from controller.contracts.version import installed_version
 from controller.platform.terminal import say
 from controller.reports.views.common import Made
@@ -55,17 +58,31 @@ def write_report(subjects: list[str], path: Path) -> None:
 
 
 def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
+    record = record_of(store, sweep_id)
     data = SweepData(
-        record=record_of(store, sweep_id),
-        runs=store.runs(sweep_id),
-        results=store.results(sweep_id),
-        failures=store.failures(sweep_id),
+        record=record,
+        runs=store.runs(record.sweep_id),
+        results=store.results(record.sweep_id),
+        failures=store.failures(record.sweep_id),
     )
     return sweep_view(data, load_catalog(), _made())
 
 
 def _comparison(store: StoreReader, subjects: list[str]) -> ReportView:
-    return comparison_view(subjects, store.results(), store.failures(), load_catalog(), _made())
+    results, failures = store.results(), store.failures()
+    outcomes: list[OutcomeOrigin] = [*results, *failures]
+    ids = {id_ for one in outcomes for id_ in (one.sweep_id, one.device, one.cell_key)}
+    meant = [one if one in ids else _meant(store, one) for one in subjects]
+    return comparison_view(meant, results, failures, load_catalog(), _made())
+
+
+def _meant(store: StoreReader, given: str) -> str:
+    """Return the id of the sweep or device that is meant; as it is if there is none."""
+    with suppress(NotFound):
+        return record_of(store, given).sweep_id
+    with suppress(NotFound):
+        return device_of(store, given).device.id
+    return given
 
 
 def _made() -> Made:

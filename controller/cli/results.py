@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,10 +15,10 @@ from controller.cli import report
 from controller.cli.common import Json, reading, show_json, show_table, write_file
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
-from controller.cli.sweep_view import record_of
+from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
-from controller.contracts.errors import NotFound, UserError
+from controller.contracts.errors import UserError
 from controller.contracts.records import StoredFailure, StoredResult
 from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
@@ -26,6 +27,7 @@ from controller.reports.comparison import compare_pairs, compare_runs
 from controller.reports.export import as_csv, as_json
 from controller.reports.result_selection import choose, stray_knob
 from controller.reports.tables import failures_table, op_profile_table, outcome_table, results_table
+from controller.scheduling.references import find_run
 from controller.store.protocol import StoreReader
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,7 +36,7 @@ app.command()(report.report)
 OP_PROFILE = "op_profile"
 """The artefact that has the operators of a user's program."""
 OP_PROFILE_BYTES = 16 * 2**20
-OfSweep = Annotated[str | None, typer.Option("--sweep", help="Sweep id. [default: all sweeps]")]
+OfSweep = Annotated[str | None, typer.Option("--sweep", help="Sweep. [default: all sweeps]")]
 
 
 @app.command("list")
@@ -46,7 +48,7 @@ def list_results(
     json: Json = False,
 ) -> None:
     """List results, oldest first."""
-    with _reading_of(sweep) as store:
+    with _reading_of(sweep) as (store, sweep):
         failed, measured = store.failures(sweep), store.results(sweep)
     if json:
         show_json(failed if failures else measured)
@@ -61,7 +63,8 @@ def list_results(
 
 @app.command()
 def show(
-    run_id: Annotated[str, typer.Argument(help="Run id; see `results list`.")], json: Json = False
+    run_id: Annotated[str, typer.Argument(help="Run id, or its beginning; see `results list`.")],
+    json: Json = False,
 ) -> None:
     """Show the results and failures of a run.
 
@@ -69,13 +72,8 @@ def show(
     """
     with reading() as store:
         outcomes: list[StoredResult | StoredFailure] = [*store.results(), *store.failures()]
-    found = [record for record in outcomes if record.run_id == run_id]
-    if not found:
-        raise NotFound(
-            f"find run {run_id}",
-            "it has no results or failures",
-            "Run `benchfarm results list` to see the runs that have.",
-        )
+    meant = find_run(run_id, dict.fromkeys(record.run_id for record in outcomes))
+    found = [record for record in outcomes if record.run_id == meant]
     if json:
         show_json(found)
         return
@@ -107,7 +105,7 @@ def compare(
     workload: Workload,
     scenario: Scenario = None,
     device: Annotated[
-        str | None, typer.Option("--device", help="Device id. [default: all devices]")
+        str | None, typer.Option("--device", help="Device. [default: all devices]")
     ] = None,
     knob: Knobs = None,
     sweep: OfSweep = None,
@@ -122,8 +120,11 @@ def compare(
     """
     catalog = load_catalog()
     wanted = wanted_of(catalog, a, b, workload, scenario, knob, device)
-    with _reading_of(sweep) as store:
-        chosen = choose(store.results(sweep), wanted)
+    with _reading_of(sweep) as (store, sweep):
+        results = store.results(sweep)
+        if device is not None and all(result.device != device for result in results):
+            wanted = replace(wanted, device=device_of(store, device).device.id)
+        chosen = choose(results, wanted)
     unlike = difference(chosen.paired or chosen.a, chosen.b, catalog.own_facts)
     unlike = unlike or stray_knob(chosen, wanted)
     if unlike and not force:
@@ -149,16 +150,14 @@ def export(
     ] = "json",
 ) -> None:
     """Write results to a JSON or CSV file."""
-    with _reading_of(sweep) as store:
+    with _reading_of(sweep) as (store, sweep):
         results = store.results(sweep)
     write_file(output, as_csv(results) if form == "csv" else as_json(results))
     say(f"{len(results)} results written to {output}")
 
 
 @contextmanager
-def _reading_of(sweep: str | None) -> Iterator[StoreReader]:
-    """Give the store to read; raises NotFound, also for a sweep that there is not."""
+def _reading_of(sweep: str | None) -> Iterator[tuple[StoreReader, str | None]]:
+    """Give the store to read, and the id of the sweep that is meant; raises NotFound."""
     with reading() as store:
-        if sweep is not None:
-            record_of(store, sweep)
-        yield store
+        yield store, None if sweep is None else record_of(store, sweep).sweep_id

@@ -34,6 +34,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "device reserve": "device=device --for= --user=user --in= --why=",
     "device maintain": "device=device --for= --in= --why=",
     "device label": "device=device labels=*",
+    "device rename": "device=device name= --clear",
+    "device forget": "device=device --why=",
     "sweep new": "file=",
     "sweep validate": "file= --json",
     "sweep submit": "file= --wait --again",

@@ -20,9 +20,11 @@ from controller.store.sqlite import SqliteStore
 
 
 def devices(_: Given, __: str) -> list[str]:
-    """Return all devices that ever registered."""
+    """Return the ids and names of all devices."""
     with _reading() as store:
-        return [known.device.id for known in store.fleet()[1]]
+        known = store.fleet()[1]
+    names = [device.life.name for device in known if device.life.name]
+    return [*names, *(device.device.id for device in known)]
 
 
 def phones(_: Given, __: str) -> list[str]:

@@ -23,6 +23,7 @@ from controller.cli.common import (
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_sweep
+from controller.cli.references import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.cli.waiting_view import all_waits, line_of
 from controller.contracts.catalog import Catalog, load_catalog
@@ -42,7 +43,9 @@ from controller.scheduling.unmatched import unmatched_clauses
 app = typer.Typer(no_args_is_help=True)
 
 File = Annotated[str, typer.Argument(help="Sweep file (YAML); - reads standard input.")]
-SweepId = Annotated[str, typer.Argument(help="Sweep id; see `benchfarm sweep status`.")]
+SweepId = Annotated[
+    str, typer.Argument(help="Sweep: its id, the beginning of it, or the newest of a name.")
+]
 
 
 @app.command()
@@ -117,12 +120,12 @@ def watch(sweep_id: SweepId) -> None:
 
     Exit status 0 if all runs are VALID or DISTURBED.
     """
-    sys.exit(watch_to_end(sweep_id))
+    sys.exit(watch_to_end(sweep_id_of(sweep_id)))
 
 
 @app.command()
 def status(
-    sweep_id: Annotated[str | None, typer.Argument(help="Sweep id. [default: all sweeps]")] = None,
+    sweep_id: Annotated[str | None, typer.Argument(help="Sweep. [default: all sweeps]")] = None,
     json: Json = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print one sweep's cells as CSV, a line a metric.")
@@ -142,7 +145,8 @@ def status(
 @app.command()
 def cancel(sweep_id: SweepId) -> None:
     """Cancel a sweep's queued runs and stop its current ones."""
-    say(f"sweep {sweep_id}: {FarmClient(home()).cancel(sweep_id)} runs cancelled")
+    meant = sweep_id_of(sweep_id)
+    say(f"sweep {meant}: {FarmClient(home()).cancel(meant)} runs cancelled")
 
 
 @app.command()
@@ -151,7 +155,8 @@ def resume(sweep_id: SweepId) -> None:
 
     Each becomes a new attempt.
     """
-    say(f"sweep {sweep_id}: {FarmClient(home()).resume(sweep_id)} runs queued again")
+    meant = sweep_id_of(sweep_id)
+    say(f"sweep {meant}: {FarmClient(home()).resume(meant)} runs queued again")
 
 
 @app.command()
@@ -172,7 +177,8 @@ def plan(file: File, json: Json = False) -> None:
     if json:
         show_json(found)
         return
-    show_plan(found, sweep, _without_runtime(cells, catalog, [d.device for d in devices]))
+    lacking = _without_runtime(cells, catalog, [d.device for d in devices])
+    show_plan(found, sweep, lacking)
 
 
 def _without_runtime(

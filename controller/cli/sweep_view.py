@@ -9,10 +9,10 @@ from typing import Literal
 from rich.table import Table
 
 from controller.cli.common import console, show_json, show_table
+from controller.cli.references import record_of
 from controller.cli.waiting_view import all_waits, line_of, waits_of
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
-from controller.contracts.errors import NotFound
 from controller.contracts.policy import lab_limits
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.result import Validity
@@ -80,15 +80,6 @@ def all_met_rules(store: StoreReader, sweep_id: str) -> bool:
     return met == sum(status.runs.values()) and not store.damage()  # a damaged run is none of these
 
 
-def record_of(store: StoreReader, sweep_id: str) -> SweepRecord:
-    """Return a submitted sweep; raises NotFound."""
-    records = {record.sweep_id: record for record in store.sweeps()}
-    if sweep_id not in records:
-        known = ", ".join(list(records)[-5:]) or "none yet"
-        raise NotFound(f"find sweep {sweep_id}", "there is no such sweep", f"Known: {known}.")
-    return records[sweep_id]
-
-
 def show_status(store: StoreReader, *, json: bool) -> None:
     """List all sweeps."""
     runs_of, results_of = defaultdict(list), defaultdict(list)
@@ -118,7 +109,7 @@ def show_status(store: StoreReader, *, json: bool) -> None:
 def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> None:
     """Show what a sweep found: the table of its cells, then what went wrong."""
     record = record_of(store, sweep_id)
-    status = status_of(store, record)
+    sweep_id, status = record.sweep_id, status_of(store, record)
     results, failures = store.results(sweep_id), store.failures(sweep_id)
     found = summarise(results, failures, record.sweep.baseline, load_catalog())
     if form == "json":
@@ -148,12 +139,12 @@ def _troubles(found: Summary) -> Iterator[str]:
     """Yield what went wrong, and what can't be shown."""
     for ranking in found.rankings:
         for row in ranking.rows:
-            yield from (f"{row.device.id} {ranking.workload}: {why}" for why in row.reasons)
+            yield from (f"{row.device.shown} {ranking.workload}: {why}" for why in row.reasons)
     for group in found.unranked:
         origin = group.origin
         yield (
-            f"{origin.device} {origin.workload}: this release has no scenario {origin.scenario}; "
-            "use the release that measured it"
+            f"{origin.shown_device} {origin.workload}: this release has no scenario "
+            f"{origin.scenario}; use the release that measured it"
         )
 
 
@@ -163,9 +154,9 @@ def _paired_troubles(
     """Yield what went wrong in paired comparisons."""
     for result in results:
         if result.counted and result.versus:
-            of = f"{result.device} {result.workload}: {result.validity}: "
+            of = f"{result.shown_device} {result.workload}: {result.validity}: "
             yield from (of + reason for reason in result.reasons)
     for failure in failures:
         if failure.counted and failure.versus:
             said = f"{failure.blame}: {failure.message}"
-            yield f"{failure.device} {failure.workload}: {said}"
+            yield f"{failure.shown_device} {failure.workload}: {said}"

@@ -54,8 +54,15 @@ class WaitNotes:
     Runs that only wait for others of the same sweep are no news.
     """
 
-    def __init__(self, ask: Ask, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        ask: Ask,
+        clock: Callable[[], float] = time.monotonic,
+        named: Callable[[str], str] = str,
+    ) -> None:
+        """named: the name of a device, by its id."""
         self._ask = ask
+        self._named = named
         self._clock = clock
         self._asked_at: float | None = None
         self._told: set[tuple[object, ...]] = set()
@@ -63,7 +70,7 @@ class WaitNotes:
     def after(self, view: SweepView) -> list[str]:
         """Return the lines to print after an event."""
         if view.last and view.last.progress is not None:
-            return _held_up(view.last)
+            return self._held_up(view.last)
         now = self._clock()
         if view.done or (self._asked_at is not None and now < self._asked_at + LEAST_S):
             return []
@@ -72,11 +79,11 @@ class WaitNotes:
         before, self._told = self._told, {_key(group.first) for group in groups}
         return [line_of(group) for group in groups if _key(group.first) not in before]
 
-
-def _held_up(event: RunEvent) -> list[str]:
-    """Return who holds the cores of a run that waits for them; its agent says so once."""
-    phase = event.progress.phase if event.progress else ""
-    return [f"{event.device_id}: {phase}"] if phase.startswith(WAIT_FOR_CORE) else []
+    def _held_up(self, event: RunEvent) -> list[str]:
+        """Return who holds the cores of a run that waits for them; its agent says so once."""
+        phase = event.progress.phase if event.progress else ""
+        device = self._named(event.device_id or "")
+        return [f"{device}: {phase}"] if phase.startswith(WAIT_FOR_CORE) else []
 
 
 def _is_news(found: Waiting, view: SweepView) -> bool:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from controller.contracts import device
 from controller.contracts.base import Contract
-from controller.contracts.device import Booking, DeviceStatus, Label
+from controller.contracts.device import Booking, DeviceStatus, GivenName, Label
 from controller.contracts.sweep import Sweep
 from controller.contracts.waiting import WaitingRuns
 
@@ -56,10 +56,25 @@ class ReleaseRequest(Reason):
     """Whether the reservations of other users end, too."""
 
 
+class RenameRequest(Contract):
+    """Body of POST /v1/admin/devices/{id}/rename; None takes the name away."""
+
+    name: GivenName | None
+
+
+class ChangedDevice(DeviceStatus):
+    """A device that a request has changed, and its status now."""
+
+    device: str
+    device_name: str
+    """Its name for people."""
+
+
 class DeviceBookings(Contract):
     """The bookings of a device that have not ended, sorted by their beginning."""
 
     device: str
+    device_name: str
     bookings: tuple[Booking, ...]
 
 
@@ -67,7 +82,7 @@ class NewBooking(Contract):
     """A new booking of a device, and the device's status now."""
 
     booking: Booking
-    status: DeviceStatus
+    status: ChangedDevice
 
 
 class BookRequest(Contract):

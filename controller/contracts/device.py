@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from controller.contracts.base import Contract, Timestamp, utc_minute
+from controller.contracts.device_names import shown_name, told_apart
 from controller.contracts.facts import identity_facts
 
 CONTROLLER: Final = "controller"
@@ -28,6 +29,8 @@ Word = Annotated[str, Field(max_length=4096, pattern=r"^[^\x00-\x1f\x7f]*$")]
 LABEL = r"^[^\x00-\x1f\x7f]*$"
 LABEL_CHARACTERS = 200
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_CHARACTERS, pattern=LABEL)]
+GivenName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+"""Name that a person gives a device."""
 
 
 FIELDS: Final = ("device", "kind", "virtual")
@@ -120,6 +123,10 @@ class DeviceLife(Contract):
     """Bookings that have not ended, sorted by their beginning."""
     labels: dict[Name, Label] = {}
     """Labels set by a person; they override those of the agent."""
+    name: GivenName | None = None
+    """Given by a person."""
+    forgotten: bool = False
+    """Whether a person removed it; it comes back when an agent registers it."""
 
 
 class DeviceHistoryEntry(Contract):
@@ -147,11 +154,18 @@ class Device(Contract):
     """Read from the hardware: `cpu_model`, `cores`, `isa` …"""
     host_cores: frozenset[Annotated[int, Field(ge=0, lt=65536)]] = frozenset()
     """Cores of its host that a measurement on it uses: all for a CPU host, none for a phone."""
+    name: GivenName | None = None
+    """Given by a person, never by its agent."""
 
     def attribute(self, name: str) -> Fact | None:
         """Return the value of a name in a selector: a field, else a label, else a fact."""
         fields = dict[str, Fact](zip(FIELDS, (self.id, self.kind, self.virtual), strict=True))
         return fields.get(name, self.labels.get(name, self.facts.get(name)))
+
+    @property
+    def shown(self) -> str:
+        """Its name for people."""
+        return shown_name(self.id, self.facts, self.name)
 
     @property
     def emulated(self) -> bool:
@@ -168,6 +182,11 @@ class Device(Contract):
         """The ABI of a phone, or the machine type of a host; None if unknown."""
         said = self.facts.get("abi") or self.facts.get("architecture")
         return str(said) if said else None
+
+
+def shown_names(devices: Iterable[Device]) -> dict[str, str]:
+    """Return the name for people of each device, by its id; no two are equal."""
+    return told_apart((device.id, device.facts, device.name) for device in devices)
 
 
 def likeness(*, virtual: bool, emulated: bool = False) -> str:
@@ -253,9 +272,9 @@ class RegisteredDevice(Contract):
 
     @property
     def labelled(self) -> Device:
-        """The device with the labels that a person set."""
+        """The device with the labels and the name that a person set."""
         labels = {**self.device.labels, **self.life.labels}
-        return self.device.model_copy(update={"labels": labels})
+        return self.device.model_copy(update={"labels": labels, "name": self.life.name})
 
 
 class RegisteredAgent(Contract):

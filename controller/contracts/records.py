@@ -78,6 +78,8 @@ class OutcomeOrigin(Contract):
     repeat: int
     attempt: int
     device: str
+    device_name: str = ""
+    """Its name for people, as it is now; empty if unknown."""
     device_kind: DeviceKind
     virtual: bool
     workload: str
@@ -97,9 +99,14 @@ class OutcomeOrigin(Contract):
         return self.environment.get(EMULATED) is True
 
     @property
-    def device_name(self) -> str:
-        """The device's id, with ` (virtual)` or ` (virtual, emulated)`."""
-        return f"{self.device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+    def shown_device(self) -> str:
+        """The device's name, or its id if that is unknown."""
+        return self.device_name or self.device
+
+    @property
+    def device_label(self) -> str:
+        """The device's name, with ` (virtual)` or ` (virtual, emulated)`."""
+        return f"{self.shown_device}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 class StoredResult(OutcomeOrigin):

@@ -42,6 +42,8 @@ class Waiting(Contract):
     reason: WaitReason
     device: str | None = None
     """The device that will most likely take it; None if none fits."""
+    device_name: str | None = None
+    """Its name for people."""
     more_devices: int = 0
     """Other devices that fit."""
     user: str | None = None
@@ -61,7 +63,7 @@ class Waiting(Contract):
     def words(self) -> str:
         """The reason as one sentence, without the estimate."""
         return _SENTENCES[self.reason].format(
-            **dict(self),
+            **dict(self) | {"device": self.device_name or self.device},
             runs="1 run goes" if self.ahead == 1 else f"{self.ahead} runs go",
             when=utc_minute(self.until) if self.until is not None else "",
             ends=self._ends,

@@ -42,6 +42,8 @@ class Comparison(Contract):
     workload: str
     scenario: str
     device: tuple[str, ...]
+    device_names: tuple[str, ...]
+    """The devices' names for people."""
     device_kind: tuple[DeviceKind, ...]
     virtual: bool
     unit: Unit
@@ -127,6 +129,7 @@ def _comparison(
         workload=first.workload,
         scenario=first.scenario,
         device=_distinct(result.device for result in results),
+        device_names=_distinct(result.shown_device for result in results),
         device_kind=_distinct(result.device_kind for result in results),
         virtual=any(result.virtual for result in results),
         unit=unit,

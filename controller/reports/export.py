@@ -17,6 +17,7 @@ _COLUMNS = (
     "repeat",
     "attempt",
     "device",
+    "device_name",
     "device_kind",
     "virtual",
     "workload",

@@ -39,6 +39,8 @@ class CellSummary(Contract):
     rank: int | None
     """From 1 within its task, real and virtual devices apart; None without a VALID result."""
     device: str
+    device_name: str
+    """The device's name for people."""
     virtual: bool
     workload: str
     stack: str
@@ -114,6 +116,7 @@ def _cell(ranking: Ranking, row: Row) -> CellSummary:
     return CellSummary(
         rank=row.rank,
         device=row.device.id,
+        device_name=row.device.shown,
         virtual=row.device.virtual,
         workload=ranking.workload,
         stack=row.stack,

@@ -44,9 +44,10 @@ def summary_lines(rankings: Sequence[Ranking], width: int, how_to_see_all: str) 
 
 def compared_lines(found: Sequence[Compared], width: int) -> list[str]:
     """Return a table of paired comparisons, then the sides and the verdict of each."""
+    marks = [_mark(c.device) for c in found]
     columns = [
         Column("", [f"{number}" for number, _ in enumerate(found, start=1)], Kind.FIGURE),
-        Column("device", [c.device.id for c in found], Kind.NAME, [_mark(c.device) for c in found]),
+        Column("device", [c.device.shown for c in found], Kind.NAME, marks),
         Column("task", [c.task for c in found], Kind.TEXT),
         Column("pairs", [str(c.pairs) for c in found], Kind.FIGURE),
         Column("validity", [c.validity for c in found], Kind.TEXT),
@@ -79,7 +80,7 @@ def _lines(table: ScenarioTable, width: int, how_to_see_all: str) -> Iterator[st
 def _facts(placed: Placed) -> dict[str, str]:
     """Return what may be a column of names."""
     ranking, row = placed
-    facts = {"device": row.device.id, "workload": ranking.workload, "stack": row.stack}
+    facts = {"device": row.device.shown, "workload": ranking.workload, "stack": row.stack}
     return facts | {"scenario": ranking.scenario}
 
 

@@ -73,7 +73,7 @@ def results_table(results: Sequence[StoredResult], metric_of: Mapping[str, str])
         )
         table.add_row(
             result.run_id,
-            result.device_name,
+            result.device_label,
             result.workload,
             " vs ".join(side_labels(*sides_of(result))) if result.versus else result.stack,
             result.scenario,
@@ -102,7 +102,7 @@ def op_profile_table(rows: Sequence[Mapping[str, str]], source: str) -> Table:
 
 def comparison_table(found: Comparison) -> Table:
     """Return a table with one line a side: its knobs and its metric."""
-    which = ", ".join(found.device) + likeness(virtual=found.virtual)
+    which = ", ".join(found.device_names) + likeness(virtual=found.virtual)
     how = f"pairs: {found.pairs}" if found.pairs else f"separate runs: {len(found.runs)}"
     title = f"{found.workload} {found.scenario} on {which}, {how}"
     table = Table("", "side", found.metric, title=title, title_justify="left")
@@ -115,7 +115,8 @@ def failures_table(failures: Sequence[StoredFailure]) -> Table:
     """Return a table with one line a failed attempt, oldest first."""
     table = Table("run", "attempt", "device", "workload", "blame", "kind", "what happened")
     for f in failures:
-        table.add_row(f.run_id, str(f.attempt), f.device, f.workload, f.blame, f.kind, f.message)
+        what = (f.workload, f.blame, f.kind, f.message)
+        table.add_row(f.run_id, str(f.attempt), f.shown_device, *what)
     return table
 
 

@@ -1,15 +1,19 @@
 """The administrator's part of the HTTP interface.
 
-POST /v1/admin/devices/{id}/quarantine   Reason → DeviceStatus
-POST /v1/admin/devices/{id}/release      ReleaseRequest → DeviceStatus
-POST /v1/admin/devices/{id}/probe        Reason → DeviceStatus
+POST /v1/admin/devices/{id}/quarantine   Reason → ChangedDevice
+POST /v1/admin/devices/{id}/release      ReleaseRequest → ChangedDevice
+POST /v1/admin/devices/{id}/probe        Reason → ChangedDevice
 POST /v1/admin/devices/{id}/book         BookRequest → NewBooking
-POST /v1/admin/devices/{id}/label        LabelRequest → DeviceStatus
+POST /v1/admin/devices/{id}/label        LabelRequest → ChangedDevice
+POST /v1/admin/devices/{id}/rename       RenameRequest → ChangedDevice
+POST /v1/admin/devices/{id}/forget       Reason → ChangedDevice
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
 POST /v1/admin/tokens                    TokenRequest → NewToken
 POST /v1/admin/tokens/revoke             TokenRequest → TokenList
 GET  /v1/admin/tokens                    → TokenList
+
+A device's id may be its name or the beginning of one of them, as `references` reads it.
 """
 
 from __future__ import annotations
@@ -19,11 +23,13 @@ from aiohttp import web
 from controller.contracts.administration import (
     ADMINISTRATION,
     BookRequest,
+    ChangedDevice,
     Count,
     LabelRequest,
     NewBooking,
     Reason,
     ReleaseRequest,
+    RenameRequest,
     TokenList,
     TokenRequest,
 )
@@ -35,10 +41,12 @@ from controller.runtime.http_json import answer, read_body
 from controller.scheduling.device_life import (
     Booked,
     DeviceEvent,
+    Forgotten,
     Labelled,
     ProbeWanted,
     Quarantined,
     Released,
+    Renamed,
 )
 
 
@@ -52,6 +60,8 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.post(f"{device}probe", routes.probe),
         web.post(f"{device}book", routes.book),
         web.post(f"{device}label", routes.label),
+        web.post(f"{device}rename", routes.rename),
+        web.post(f"{device}forget", routes.forget),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
         web.post(f"{ADMINISTRATION}tokens", routes.create_token),
@@ -76,26 +86,35 @@ class _Administration:
 
     async def probe(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "probe a device")).why
-        self._farm.require_probed(_id(request))
+        self._farm.require_probed(self._device(request))
         return self._apply_event(request, ProbeWanted(), f"to be probed: {why}")
 
     async def book(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(BookRequest, request, "reserve a device")
         if asked.user is not None:
-            tried = f"reserve device {_id(request)[:200]} for {asked.user}"
+            tried = f"reserve device {self._device(request)} for {asked.user}"
             self._access.require_known(asked.user, tried)
         begins = self._farm.now() + asked.starts_in_s
         booking = Booking(
             begins=begins, ends=begins + asked.for_s, user=asked.user, who=ADMIN, why=asked.why
         )
         said = f"booked {booking.words}: {booking.why}"
-        status = self._farm.apply_event(_id(request), Booked(booking), ADMIN, said)
+        status = self._changed(request, Booked(booking), said)
         return answer(NewBooking(booking=booking, status=status))
 
     async def label(self, request: web.Request) -> web.StreamResponse:
         labels = (await read_body(LabelRequest, request, "label a device")).labels
         said = " ".join(f"{n}={v}" if v is not None else f"{n}-" for n, v in labels.items())
         return self._apply_event(request, Labelled(labels), f"labelled: {said}")
+
+    async def rename(self, request: web.Request) -> web.StreamResponse:
+        name = (await read_body(RenameRequest, request, "rename a device")).name
+        said = f"renamed to {name}" if name else "its name was taken away"
+        return self._apply_event(request, Renamed(name), said)
+
+    async def forget(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "forget a device")).why
+        return self._apply_event(request, Forgotten(), f"forgotten: {why}")
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoke an agent")).why
@@ -119,7 +138,13 @@ class _Administration:
         return answer(TokenList(tokens=tuple(self._access.list())))
 
     def _apply_event(self, request: web.Request, event: DeviceEvent, why: str) -> web.Response:
-        return answer(self._farm.apply_event(_id(request), event, ADMIN, why))
+        return answer(self._changed(request, event, why))
+
+    def _changed(self, request: web.Request, event: DeviceEvent, why: str) -> ChangedDevice:
+        return self._farm.apply_event(self._device(request), event, ADMIN, why)
+
+    def _device(self, request: web.Request) -> str:
+        return self._farm.find_device(_id(request))
 
 
 def _id(request: web.Request) -> str:

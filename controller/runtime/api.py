@@ -6,6 +6,7 @@ GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
 POST /v1/sweeps/{id}/resume      → Count
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
+A sweep's id may be its name or the beginning of its id, as `references` reads it.
 Routes of the administrator: see administration.
 GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; also with the metrics token
 User errors are answered with status 400 (401, 403, 429) as {"kind", "tried", "seen",
@@ -130,19 +131,20 @@ class _Routes:
         return answer(await self._desk.submit(body.sweep, request[CALLER], again=body.again))
 
     async def sweep_status(self, request: web.Request) -> web.StreamResponse:
-        return answer(await self._desk.sweep_status(_sweep_id(request), request[CALLER]))
+        return answer(await self._desk.sweep_status(self._sweep_id(request), request[CALLER]))
 
     async def cancel(self, request: web.Request) -> web.StreamResponse:
-        return answer(Count(runs=await self._desk.cancel(_sweep_id(request), request[CALLER])))
+        return answer(Count(runs=await self._desk.cancel(self._sweep_id(request), request[CALLER])))
 
     async def resume(self, request: web.Request) -> web.StreamResponse:
-        return answer(Count(runs=await self._desk.resume(_sweep_id(request), request[CALLER])))
+        return answer(Count(runs=await self._desk.resume(self._sweep_id(request), request[CALLER])))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        self._farm.sweeps.require(_sweep_id(request), request[CALLER])
+        sweep_id = self._sweep_id(request)
+        self._farm.sweeps.require(sweep_id, request[CALLER])
         authorization = request.headers.get("Authorization", "")
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        async with self._listening(request[CALLER]), self._feed.watch(_sweep_id(request)) as events:
+        async with self._listening(request[CALLER]), self._feed.watch(sweep_id) as events:
             await response.prepare(request)
             while not events.behind:
                 batch = await events.batch()
@@ -167,12 +169,11 @@ class _Routes:
         finally:
             self._streams[user] -= 1
 
+    def _sweep_id(self, request: web.Request) -> str:
+        return self._farm.sweeps.find(request.match_info["sweep_id"], request[CALLER])
+
     async def prometheus_targets(self, _: web.Request) -> web.StreamResponse:
         return web.json_response(self._targets())
-
-
-def _sweep_id(request: web.Request) -> str:
-    return request.match_info["sweep_id"]
 
 
 def _guard(options: ApiOptions) -> Middleware:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from controller.contracts.administration import ChangedDevice
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Admission, Agent, DeviceStatus, Hold, Registration
 from controller.contracts.errors import (
@@ -34,6 +35,7 @@ from controller.contracts.wire import (
 )
 from controller.metrics.collector import FarmState
 from controller.runtime.clock import Clock
+from controller.runtime.objections import require_no_run
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
 from controller.runtime.sweeps import MAX_ATTEMPTS, Sweeps
@@ -41,6 +43,7 @@ from controller.scheduling.declared_facts import with_declared_facts
 from controller.scheduling.device_life import (
     DeviceEvent,
     Failed,
+    Forgotten,
     Measured,
     device_status,
     is_probed,
@@ -252,11 +255,19 @@ class Farm:
 
     # --- requests of the administrator ---------------------------------------------------------
 
-    def apply_event(self, device_id: str, event: DeviceEvent, who: str, why: str) -> DeviceStatus:
+    def find_device(self, given: str) -> str:
+        """Return the id of the device that a person means; raises NotFound, UserError."""
+        return self._roster.find(given)
+
+    def apply_event(self, device_id: str, event: DeviceEvent, who: str, why: str) -> ChangedDevice:
         """Apply the administrator's event to a device; raises as Roster.apply_event does."""
-        self._roster.apply_event(device_id, event, who, why)
+        if isinstance(event, Forgotten):
+            require_no_run(device_id, self._runs.on_device(device_id))
+        changed = self._roster.apply_event(device_id, event, who, why)
         self._runs.place()
-        return self._statuses(self._clock.wall())[device_id]
+        status = device_status(changed, self._clock.wall(), self._runs.on_device(device_id))
+        name = changed.labelled.shown
+        return ChangedDevice(device=device_id, device_name=name, **dict(status))
 
     def require_probed(self, device_id: str) -> None:
         """Raise NotFound, or NotProbed if a probe would change nothing."""

@@ -16,6 +16,7 @@ from controller.contracts.device import (
     DeviceStatus,
     RegisteredAgent,
     RegisteredDevice,
+    shown_names,
 )
 from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting
@@ -32,6 +33,8 @@ class DeviceOverview(Contract):
     """A device with its agent, its status and its run."""
 
     device: Device
+    name: str
+    """Its name for people."""
     agent_id: str
     state: DeviceState
     since: Timestamp
@@ -71,9 +74,14 @@ def devices_now(
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
+    registered = registered_now(home, store)
+    names = shown_names(d.labelled for d in registered)
     return [
-        _status(d, now, leases.get(d.device.id), ahead.get(d.agent_id), queued[d.device.id])
-        for d in registered_now(home, store)
+        _status(
+            *(d, names[d.device.id], now, leases.get(d.device.id)),
+            *(ahead.get(d.agent_id), queued[d.device.id]),
+        )
+        for d in registered
     ]
 
 
@@ -90,6 +98,7 @@ def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
 
 def _status(
     device: RegisteredDevice,
+    name: str,
     now: float,
     run: Run | None,
     clock_ahead_s: float | None,
@@ -99,6 +108,7 @@ def _status(
     has_run = stands.state in (DeviceState.BUSY, DeviceState.COOLING)
     return DeviceOverview(
         device=device.labelled,
+        name=name,
         agent_id=device.agent_id,
         **dict(stands),
         run_id=run.run_id if run and has_run else None,

@@ -5,6 +5,8 @@ A phone tells its own id, and its owner can make it tell any.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from controller.contracts.device import (
     HOST_PREFIX,
     Agent,
@@ -38,6 +40,16 @@ def objection_to(
     if known.online and holder.id != agent.id:
         seen = f"agent {holder.id} on host {holder.host} has it"
         return _refused(device, seen, "Remove it there, or end that agent.")
+    return None
+
+
+def named_alike(device: Device, known: Iterable[RegisteredDevice]) -> RefusedDevice | None:
+    """Return the refusal of a device whose id is the name that a person gave to another."""
+    for other in known:
+        if other.life.name == device.id and other.device.id != device.id:
+            seen = f"{device.id} is the name of device {other.device.id}"
+            remedy = f"Run `benchfarm device rename {other.device.id} --clear`."
+            return RefusedDevice(device_id=device.id, seen=seen, remedy=remedy)
     return None
 
 

@@ -117,6 +117,10 @@ class OpenRuns:
         held = [run for run in self._open.values() if run.lease]
         return [r for r in held if agent_id is None or (r.lease and r.lease.agent_id == agent_id)]
 
+    def on_device(self, device_id: str) -> Run | None:
+        """Return the run that holds a device's lease, if any."""
+        return next((r for r in self.leased() if r.lease and r.lease.device_id == device_id), None)
+
     def expired(self) -> list[Run]:
         """Return the runs whose lease has expired."""
         return [self._open[run_id] for run_id in self._leases.expired(self._clock.steady())]

@@ -29,7 +29,7 @@ from controller.contracts.errors import (
 )
 from controller.contracts.wire import ProbeOrder, ProbeReport
 from controller.runtime.clock import Clock
-from controller.runtime.identities import announced_twice, objection_to
+from controller.runtime.identities import announced_twice, named_alike, objection_to
 from controller.runtime.objections import require_possible
 from controller.scheduling.clocks import Clocks, by_our_clock, moved
 from controller.scheduling.device_life import (
@@ -45,6 +45,7 @@ from controller.scheduling.device_life import (
     reserved_for,
 )
 from controller.scheduling.policy import QuarantinePolicy
+from controller.scheduling.references import find_device
 from controller.store.protocol import Store
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,8 @@ class Roster:
             d.device.id: d if d.agent_id in self.agents else d.model_copy(update={"online": False})
             for d in devices
         }
+        self._forgotten = {d.device.id: d for d in store.forgotten()}
+        """Removed devices: should one come back, its id has kept its kind."""
         self._pauses: dict[str, tuple[float | None, float]] = {}
         """The time of each device's next probe, by the wall clock and by the steady clock."""
         for device in devices:
@@ -101,6 +104,10 @@ class Roster:
         """Return a device; raises NotFound."""
         return _found("device", device_id, self.devices)
 
+    def find(self, given: str) -> str:
+        """Return the id of the device that a person means; raises NotFound, UserError."""
+        return find_device(given, self.devices.values())
+
     def agent_of(self, device_id: str) -> Agent:
         """Return the agent of a device, or its last one."""
         return self.agents[self.devices[device_id].agent_id].agent
@@ -110,9 +117,10 @@ class Roster:
         times = Counter(device.id for device in devices)
         found = [announced_twice(id_, agent) for id_, n in times.items() if n > 1]
         for device in devices:
-            known = self.devices.get(device.id)
+            known = self.devices.get(device.id) or self._forgotten.get(device.id)
             holder = self.agents.get(known.agent_id) if known else None
             objection = objection_to(device, known, holder.agent if holder else None, agent)
+            objection = objection or named_alike(device, self.devices.values())
             if objection and times[device.id] == 1:
                 found.append(objection)
         return found
@@ -191,10 +199,10 @@ class Roster:
     ) -> RegisteredDevice:
         """Apply an event to a device; a change of its status is stored with who and why.
 
-        Raises NotFound, DeviceBooked, LabelOfAgent.
+        Raises NotFound, DeviceBooked, LabelOfAgent, UserError.
         """
         now, known = self._clock.wall(), self.device(device_id)
-        require_possible(known, event)
+        require_possible(known, event, self.devices.values())
         life = apply(current(known.life, now), event, now, self._policy)
         changed = known.model_copy(update={"life": life})
         if changed == known:
@@ -204,6 +212,10 @@ class Roster:
         said = {"who": who, "why": why} if why else {"who": after.who, "why": after.why}
         events = [DeviceHistoryEntry(device_id=device_id, at=now, state=after.state, **said)]
         self._save_devices([changed], [] if same and not why else events, who)
+        if life.forgotten:
+            del self.devices[device_id]
+            self._forgotten[device_id] = changed
+            return changed
         self.devices[device_id] = changed
         self._rested(changed)
         return changed
@@ -258,7 +270,7 @@ class Roster:
         life = known.life if known else DeviceLife()
         stayed = known and known.online and known.agent_id == agent.id
         return RegisteredDevice(
-            device=device,
+            device=device.model_copy(update={"name": None}),  # only a person gives one
             agent_id=agent.id,
             online=True,
             since=known.since if known and stayed else now,
@@ -298,6 +310,8 @@ class Roster:
             found = damage
         self.agents[agent.id] = registered
         self.devices.update(devices)
+        for id_ in devices:
+            self._forgotten.pop(id_, None)
         return found
 
     def _told(

@@ -31,6 +31,7 @@ from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
+from controller.scheduling.references import SweepReferent, find_sweep
 from controller.scheduling.waiting import waits_of_sweep
 from controller.store.protocol import Store
 
@@ -81,7 +82,9 @@ class Sweeps:
         """The user of each generation of a sweep, by the digest of the sweep's content."""
         self._taken: set[str] = set()
         """The ids of sweeps that are being stored."""
+        self._referents: dict[str, SweepReferent] = {}
         for record in store.sweeps():
+            self._referents[record.sweep_id] = SweepReferent.of(record)
             self._generations[_identity(record.sweep)][record.generation] = record.user
             if record.submitted_at > clock.wall() - DAY_S:
                 at = clock.steady_at(record.submitted_at)
@@ -158,6 +161,7 @@ class Sweeps:
         """Queue the new runs of a stored sweep."""
         sweep, user = record.sweep, record.user
         self._generations[_identity(sweep)][record.generation] = user
+        self._referents.setdefault(record.sweep_id, SweepReferent.of(record))
         if new:
             size = size_of(sweep, cells, len(new))
             self._ledger.add(user, size, self._clock.steady())
@@ -172,6 +176,12 @@ class Sweeps:
         )
 
     # --- stored sweeps -------------------------------------------------------------------------
+
+    def find(self, given: str, user: str = ADMIN) -> str:
+        """Return the id of the sweep that a user means; raises NotFound, UserError."""
+        if self._runs.user_of(given) is not None:
+            return given
+        return find_sweep(given, self._referents.values(), user).id
 
     def require(self, sweep_id: str, user: str = ADMIN) -> None:
         """Raise NotFound if there is no such sweep, NotAllowed if it is another user's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device
+from controller.contracts.device import Device, shown_names
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.grid import Grid
 from controller.contracts.run import Run
@@ -60,7 +60,9 @@ def bind(
     wanted = sweep.run_on if isinstance(sweep.run_on, int) else 1
     if len(matching) < wanted:
         absent = {d.id: [why] for d, why in out if not objections(cell, d, catalog)}
-        raise _nowhere(cell, {**absent, **excluded}, wanted)
+        names = shown_names({d.id: d for d in (*(d for d, _ in out), *devices)}.values())
+        why_not = {names[id_]: why for id_, why in {**absent, **excluded}.items()}
+        raise _nowhere(cell, why_not, wanted)
     if sweep.run_on == "any":
         return [cell]
     chosen = matching if sweep.run_on == "each" else matching[:wanted]
@@ -81,7 +83,7 @@ def left_out(sweep: Sweep, cells: Iterable[Cell], out: Out, catalog: Catalog) ->
     )
     different = {asked(cell): cell for cell in unbound}.values()
     return [
-        f"{device.id} ({why})"
+        f"{device.shown} ({why})"
         for device, why in out
         if not all(objections(cell, device, catalog) for cell in different)
     ]

@@ -96,8 +96,20 @@ class Labelled:
     labels: Mapping[str, str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """A person gives the device a name, or takes it away."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """A person removes the device, with all that persons set; it is away."""
+
+
 HealthEvent = Failed | Measured | Quarantined | Released | ProbeWanted | Probed
-DeviceEvent = Appeared | Vanished | HealthEvent | Booked | Labelled
+DeviceEvent = Appeared | Vanished | HealthEvent | Booked | Labelled | Renamed | Forgotten
 
 
 def apply(life: DeviceLife, event: DeviceEvent, now: float, policy: QuarantinePolicy) -> DeviceLife:
@@ -118,6 +130,10 @@ def _update(
         case Labelled(labels):
             both = {**life.labels, **labels}
             return {"labels": {name: value for name, value in both.items() if value is not None}}
+        case Renamed(name):
+            return {"name": name}
+        case Forgotten():
+            return {**dict(DeviceLife()), "away": life.away, "forgotten": True}
         case _:
             return _health_update(life, event, now, policy)
 

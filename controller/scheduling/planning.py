@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from controller.contracts.base import Contract, canonical_json
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState, shown_names
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
@@ -27,6 +27,8 @@ class DevicePlan(Contract):
     """The work that a sweep would give one device."""
 
     device: str
+    device_name: str
+    """Its name for people."""
     cells: int
     runs: int
     hours: float | None
@@ -74,7 +76,8 @@ def plan_sweep(
     devices = list(devices)
     there = [device for device, state in devices if state not in ABSENT]
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
-    loads = {device.id: _Load(device) for device in there}
+    names = shown_names(device for device, _ in devices)
+    loads = {device.id: _Load(device, names[device.id]) for device in there}
     unmatched, shared = [], 0
     planned: set[str] = set()
     durations = Durations(history, {device.id for device, _ in devices if device.emulated})
@@ -137,8 +140,8 @@ class Durations:
 class _Load:
     """The work planned for one device so far."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, name: str) -> None:
+        self.device, self.name = device, name
         self.cells = self.runs = self.unknown = 0
         self.seconds = 0.0
 
@@ -152,6 +155,7 @@ class _Load:
         known = self.unknown < self.cells
         return DevicePlan(
             device=self.device.id,
+            device_name=self.name,
             cells=self.cells,
             runs=self.runs,
             hours=self.seconds / 3600 if known else None,

@@ -26,6 +26,6 @@ def without_runtime(device: Device, stacks: Iterable[StackManifest]) -> str | No
     names = ", ".join(stack.name for stack in lacking)
     built_for = ", ".join(sorted({arch for stack in lacking for arch in stack.architectures}))
     return (
-        f"{device.id}: no runtime for {device.architecture} (of {names}: {built_for}); "
+        f"{device.shown}: no runtime for {device.architecture} (of {names}: {built_for}); "
         f"none of their runs go to it; {REMEDY}"
     )

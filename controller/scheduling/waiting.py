@@ -9,7 +9,8 @@ from heapq import heapify, heapreplace
 from typing import Final
 
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Device, DeviceState, RegisteredDevice
+from controller.contracts.device import Device, DeviceState, RegisteredDevice, shown_names
+from controller.contracts.device_names import Names
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.waiting import Waiting, WaitingRuns, WaitReason
@@ -73,7 +74,13 @@ def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dic
     while run_ := fair_share.take():
         fair_share.granted(run_)
         told[run_.run_id] = lines.join(run_)
-    return told
+    names = shown_names(d.labelled for d in queue.devices)
+    return {id_: _named(found, names) for id_, found in told.items()}
+
+
+def _named(found: Waiting, names: Names) -> Waiting:
+    name = names.get(found.device or "")
+    return found if name is None else found.model_copy(update={"device_name": name})
 
 
 def grouped(told: Mapping[str, Waiting], runs: Iterable[Run]) -> tuple[WaitingRuns, ...]:
@@ -251,8 +258,9 @@ class _Lines:
             return Waiting(reason=WaitReason.NO_DEVICE)
         if (asks := asked(cell)) not in self._excluded:
             shown = [
-                f"{device.id} is excluded by {', '.join(objections(cell, device, self._catalog))}"
+                f"{device.shown} is excluded by {', '.join(found)}"
                 for device in self._labelled[:SHOWN]
+                for found in [objections(cell, device, self._catalog)]
             ]
             left = len(self._labelled) - SHOWN
             self._excluded[asks] = "; ".join([*shown, *([f"and {left} more"] if left > 0 else [])])

@@ -115,7 +115,11 @@ class StoreReader(Protocol):
         ...
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
-        """Return all agents and devices ever registered, by id."""
+        """Return all agents and devices ever registered, by id, but no forgotten devices."""
+        ...
+
+    def forgotten(self) -> list[RegisteredDevice]:
+        """Return the devices that a person removed; called once, at the controller's start."""
         ...
 
     def lost_agents(self) -> bool:

@@ -29,6 +29,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import make_engine, transaction
+from controller.store.naming import with_device_names
 from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
@@ -175,13 +176,19 @@ class SqliteReader:
         return self._made(rows, failure_of, "the failure of run", "run_id")
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
-        """Return all agents and devices ever registered, by id."""
+        """Return all agents and devices ever registered, by id, but no forgotten devices."""
         with self._snapshot() as (snapshot, _):
             hosts = snapshot.records(tables.agents, "agent", "agent_id")
             found = snapshot.records(tables.devices, "device", "device_id")
         agents = self._made(hosts, agent_of, "agent", "agent_id")
-        devices = self._made(found, device_of, "device", "device_id")
-        return sorted(agents, key=lambda a: a.agent.id), sorted(devices, key=lambda d: d.device.id)
+        devices = [d for d in self._devices(found) if not d.life.forgotten]
+        return sorted(agents, key=lambda a: a.agent.id), devices
+
+    def forgotten(self) -> list[RegisteredDevice]:
+        """Return the devices that a person removed, by id."""
+        with self._snapshot() as (snapshot, _):
+            found = snapshot.records(tables.devices, "device", "device_id")
+        return [device for device in self._devices(found) if device.life.forgotten]
 
     def lost_agents(self) -> bool:
         """Return whether records of agents are damaged or missing."""
@@ -265,10 +272,14 @@ class SqliteReader:
                 else:
                     yield run
 
+    def _devices(self, rows: Iterable[Row]) -> list[RegisteredDevice]:
+        found = self._made(rows, device_of, "device", "device_id")
+        return sorted(found, key=lambda known: known.device.id)
+
     def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
-        with self._snapshot() as (snapshot, _):
+        with self._snapshot() as (snapshot, connection):
             ids = None if sweep_id is None else snapshot.ids_of(sweep_id)
-            return snapshot.outcomes(kind, ids)
+            return with_device_names(snapshot.outcomes(kind, ids), connection)
 
     def _asked(self, kind: str) -> list[Measured]:
         """Return the newest results, or failures, of cells with a delegate; all of them if

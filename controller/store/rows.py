@@ -173,7 +173,7 @@ def agent_of(row: Row) -> RegisteredAgent:
 def device_row(registered: RegisteredDevice) -> Row:
     """Return the row of `devices`."""
     row = {
-        **registered.device.model_dump(mode="json", exclude={"id"}),
+        **registered.device.model_dump(mode="json", exclude={"id", "name"}),
         "device_id": registered.device.id,
         "agent_id": registered.agent_id,
         **_presence(registered),

@@ -312,6 +312,7 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
         "repeat": 1,
         "attempt": 1,
         "device": "host-1",
+        "device_name": "host-1",
         "device_kind": "cpu_host",
         "virtual": False,
         "workload": "retinanet",

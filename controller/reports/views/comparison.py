@@ -37,7 +37,7 @@ def comparison_view(
     results = [r for r in results if getattr(r, field) in subjects]
     failures = [f for f in failures if getattr(f, field) in subjects]
     _refuse_virtual_beside_real(kind, results)
-    named = {o.device: o.device_name for o in (*failures, *results)}
+    named = {o.device: o.device_label for o in (*failures, *results)}
     titles = [named.get(name, name) for name in subjects]
     groups = [
         group

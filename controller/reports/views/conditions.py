@@ -37,7 +37,7 @@ def device_name(origin: OutcomeOrigin, outcomes: Sequence[OutcomeOrigin]) -> Dev
     """Return a device's name, with its model and whether it is emulated, from its outcomes."""
     model = next((text for one in outcomes if (text := _model(one.environment))), "")
     emulated = any(one.emulated for one in outcomes)
-    return DeviceName(origin.device, origin.virtual, model, emulated)
+    return DeviceName(origin.device, origin.virtual, model, emulated, origin.device_name)
 
 
 def _model(environment: Mapping[str, Value]) -> str:

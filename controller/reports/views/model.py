@@ -25,9 +25,16 @@ class DeviceName:
     model: str = ""
     """Model of the processor or phone from its results; empty if none has it."""
     emulated: bool = False
+    name: str = ""
+    """Its shown name; empty if unknown."""
+
+    @property
+    def shown(self) -> str:
+        """Its name, or its id if that is unknown."""
+        return self.name or self.id
 
     def __str__(self) -> str:
-        return f"{self.id}{likeness(virtual=self.virtual, emulated=self.emulated)}"
+        return f"{self.shown}{likeness(virtual=self.virtual, emulated=self.emulated)}"
 
 
 @dataclass(frozen=True, slots=True)

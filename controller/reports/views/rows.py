@@ -139,7 +139,7 @@ def _row(
 def label_of(group: Group, columns: Columns) -> str:
     """Return what distinguishes a group in its ranking, in one line."""
     origin = group.origin
-    device = origin.device_name
+    device = origin.device_label
     parts = [group.subject] if group.subject not in ("", device) else []
     parts += [device, *([origin.stack] if columns.several_stacks else [])]
     knobs = (setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)

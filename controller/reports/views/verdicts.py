@@ -89,7 +89,7 @@ def _undecided(ratio: Ratio) -> str:
 def _versus_baseline(best: Row, second: Row) -> str:
     if best.vs_reference is None or second.is_reference:
         return ""
-    where = f" on {best.other_device.id}" if best.other_device else ""
+    where = f" on {best.other_device.shown}" if best.other_device else ""
     return f"; against the baseline{where}: {ratio_text(best.vs_reference)}"
 
 

@@ -50,7 +50,9 @@ def test_another_hosts_is_refused(store: StoreReader) -> None:
         UserError, match="device cpu-2: it belongs to host host-2, and a profile stays"
     ):
         device_here(store, "cpu-2", "host-1")
-    with pytest.raises(NotFound, match=r"device cpu-3: there is no such device\. Known: "):
+    with pytest.raises(
+        NotFound, match=r"device cpu-3: there is no such device\. Did you mean cpu-2\? Known: "
+    ):
         device_here(store, "cpu-3", "host-1")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from controller.contracts.administration import (
     BookRequest,
+    ChangedDevice,
     NewBooking,
     NewToken,
     Reason,
@@ -20,7 +21,6 @@ from controller.contracts.administration import (
     TokenList,
     TokenRequest,
 )
-from controller.contracts.device import DeviceStatus
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
 from controller.runtime.access import Access
 from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
@@ -130,11 +130,11 @@ async def test_a_submitter_does_nothing_to_devices_agents_and_tokens(tmp_path: P
             ("tokens", None),
         ):
             with pytest.raises(NotAllowed, match="ann may only submit, watch and cancel sweeps"):
-                await asyncio.to_thread(ann.administer, DeviceStatus, path, body)
+                await asyncio.to_thread(ann.administer, ChangedDevice, path, body)
         assert there.box.farm.state() == before
         assert [t.name for t in there.access.list()] == ["ann"]
         told = await asyncio.to_thread(
-            there.client(ADMIN_TOKEN).administer, DeviceStatus, "devices/cpu-1/quarantine", WHY
+            there.client(ADMIN_TOKEN).administer, ChangedDevice, "devices/cpu-1/quarantine", WHY
         )
         assert (told.state, told.who, told.why) == ("quarantined", "admin", "it is loud")
 
@@ -148,9 +148,9 @@ async def test_bookings_are_for_known_users_and_a_release_ends_one_s_own(tmp_pat
             asked = BookRequest(user=user, for_s=60, starts_in_s=starts_in_s, why="a paper")
             return admin.administer(NewBooking, "devices/cpu-1/book", asked)
 
-        def release(*, everyone: bool) -> DeviceStatus:
+        def release(*, everyone: bool) -> ChangedDevice:
             asked = ReleaseRequest(why="by hand", everyone=everyone)
-            return admin.administer(DeviceStatus, "devices/cpu-1/release", asked)
+            return admin.administer(ChangedDevice, "devices/cpu-1/release", asked)
 
         with pytest.raises(UserError, match=r"no user zoe\. Choose one of admin, ann, or run"):
             await asyncio.to_thread(book, "zoe", 0)

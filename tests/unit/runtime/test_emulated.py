@@ -73,7 +73,7 @@ def test_it_is_kept_with_why_it_does_not_count(box: FarmBox) -> None:
     assert (planted.validity, planted.reasons) == (Validity.INVALID, (REASON,))
     assert planted.metrics["step_time"].value == FAST_S, "nothing is lost"
     assert planted.environment[EMULATED] is True
-    assert planted.device_name == "cpu-0-emulated (virtual, emulated)"
+    assert planted.device_label == "cpu-0-emulated (virtual, emulated)"
     assert results[REAL.id].validity is Validity.VALID
     assert EMULATED not in results[REAL.id].environment
 

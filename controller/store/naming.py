@@ -1,0 +1,29 @@
+"""The names of devices beside what was measured on them, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from controller.contracts.device_names import told_apart
+from controller.store import tables
+from controller.store.snapshot import Measured, Snapshot
+
+
+def with_device_names(outcomes: Sequence[Measured], connection: Connection) -> list[Measured]:
+    """Return rows of outcomes with `device_name`, the shown name of the device or its id.
+
+    A device whose record is damaged has its id; whoever reads the devices is told of it.
+    """
+    if not outcomes:
+        return []
+    silent = Snapshot(connection, lambda *_: None)
+    names = told_apart(
+        (row["device_id"], row["facts"], (row["life"] or {}).get("name"))
+        for row in silent.records(tables.devices, "device", "device_id")
+    )
+    return [
+        ({**row, "device_name": names.get(row["device_id"], row["device_id"])}, measured)
+        for row, measured in outcomes
+    ]
