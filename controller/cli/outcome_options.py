@@ -80,7 +80,11 @@ def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -
     for noun, name, known, see in named:
         if name is not None and name not in known:
             tried = f"find results of {noun} {name[:LONGEST]!r}"
-            raise NotFound(tried, f"there is no such {noun}", f"Run `benchfarm {see}`.")
+            missing = (
+                "device ever registered" if noun == "device" else f"{noun} is in the catalogue"
+            )
+            why = f"nothing is stored that fits, and no such {missing}"
+            raise NotFound(tried, why, f"Run `benchfarm {see}`.")
 
 
 def _knobs(catalog: Catalog) -> set[str]:

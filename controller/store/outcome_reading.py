@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
-from pydantic import ValidationError
 from sqlalchemy import Connection, Select, func, select
 
 from controller.contracts.errors import StoreDamaged
@@ -120,6 +119,6 @@ def _keeps(wanted: CellFilter, row: Row) -> bool:
     try:
         side = Side(stack=row["stack"], knobs=row["knobs"])
         versus = row["versus"] and PairedCandidate.model_validate(row["versus"])
-    except ValidationError:
+    except (ValueError, TypeError):
         return True  # a damaged cell: whether its outcomes are read is decided by their checksums
     return wanted.keeps(row["workload"], row["scenario"], side, versus)
