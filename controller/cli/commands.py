@@ -5,7 +5,7 @@ A test holds this to what the modules define.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller.cli.lazy import LazyCommand, LazyGroup, lazy_group
@@ -25,6 +25,8 @@ class Group:
 
     summary: str
     verbs: dict[str, str]
+    places: dict[str, str] = field(default_factory=dict)
+    """`module:function` of verbs that must not load what the group's others need."""
 
 
 COMMANDS: Final[dict[str, Verb | Group]] = {
@@ -97,6 +99,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "compare": "Compare two cells by their stored results.",
             "export": "Write results to a JSON or CSV file.",
         },
+        {"list": "result_lists:list_results", "export": "result_lists:export"},
     ),
     "phone": Group(
         "Connect, check and simulate Android phones.",
@@ -200,4 +203,5 @@ def commands() -> dict[str, LazyCommand | LazyGroup]:
 def _made(name: str, said: Verb | Group) -> LazyCommand | LazyGroup:
     if isinstance(said, Verb):
         return LazyCommand(name, said.summary, f"controller.cli.{said.place}")
-    return lazy_group(name, said.summary, f"controller.cli.{name}", said.verbs)
+    places = {verb: f"controller.cli.{said.places.get(verb, name)}" for verb in said.verbs}
+    return lazy_group(name, said.summary, places, said.verbs)

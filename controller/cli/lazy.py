@@ -78,9 +78,12 @@ def command_of(name: str, function: Callable[..., None]) -> TyperCommand:
     return command
 
 
-def lazy_group(name: str, summary: str, module: str, verbs: Mapping[str, str]) -> LazyGroup:
-    """Return a group of a module's commands. verbs: what each does, in a sentence."""
-    commands = {verb: LazyCommand(verb, said, module) for verb, said in verbs.items()}
+def lazy_group(
+    name: str, summary: str, places: Mapping[str, str], verbs: Mapping[str, str]
+) -> LazyGroup:
+    """Return a group of commands. places: where each verb is; verbs: what it does, in a
+    sentence."""
+    commands = {verb: LazyCommand(verb, said, places[verb]) for verb, said in verbs.items()}
     return LazyGroup(name=name, help=summary, commands={**commands}, rich_markup_mode=None)
 
 

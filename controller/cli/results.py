@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter
 
-from controller.cli import report
-from controller.cli.common import Json, reading, show_json, show_table, write_file
+from controller.cli import report, result_lists
+from controller.cli.common import Json, reading, show_json, show_table
 from controller.cli.compare import show_comparison
 from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Workload, wanted_of
+from controller.cli.outcome_options import OfDevice, OfSweep
 from controller.cli.references import device_of, record_of
 from controller.contracts.catalog import load_catalog
 from controller.contracts.documents import read_json
@@ -24,41 +25,19 @@ from controller.contracts.unreadable import UNREADABLE, reason
 from controller.platform.terminal import say
 from controller.reports.comparability import difference
 from controller.reports.comparison import compare_pairs, compare_runs
-from controller.reports.export import as_csv, as_json
 from controller.reports.result_selection import choose, stray_knob
-from controller.reports.tables import failures_table, op_profile_table, outcome_table, results_table
+from controller.reports.tables import op_profile_table, outcome_table
 from controller.scheduling.references import find_run
 from controller.store.protocol import StoreReader
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(report.report)
+app.command("list")(result_lists.list_results)
+app.command()(result_lists.export)
 
 OP_PROFILE = "op_profile"
 """The artefact that has the operators of a user's program."""
 OP_PROFILE_BYTES = 16 * 2**20
-OfSweep = Annotated[str | None, typer.Option("--sweep", help="Sweep. [default: all sweeps]")]
-
-
-@app.command("list")
-def list_results(
-    sweep: OfSweep = None,
-    failures: Annotated[
-        bool, typer.Option("--failures", help="List failed attempts instead.")
-    ] = False,
-    json: Json = False,
-) -> None:
-    """List results, oldest first."""
-    with _reading_of(sweep) as (store, sweep):
-        failed, measured = store.failures(sweep), store.results(sweep)
-    if json:
-        show_json(failed if failures else measured)
-    elif failures:
-        show_table(failures_table(failed))
-    else:
-        metric_of = {name: s.metric for name, s in load_catalog().scenarios.items()}
-        show_table(results_table(measured, metric_of))
-        if failed:
-            say(f"{len(failed)} attempts failed; see: benchfarm results list --failures")
 
 
 @app.command()
@@ -104,9 +83,7 @@ def compare(
     b: SideB,
     workload: Workload,
     scenario: Scenario = None,
-    device: Annotated[
-        str | None, typer.Option("--device", help="Device. [default: all devices]")
-    ] = None,
+    device: OfDevice = None,
     knob: Knobs = None,
     sweep: OfSweep = None,
     force: Annotated[
@@ -138,22 +115,6 @@ def compare(
     show_comparison(found, json=json)
     if unlike:
         say(f"compared because of --force: {unlike}", err=True)
-
-
-@app.command()
-def export(
-    output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
-    sweep: OfSweep = None,
-    form: Annotated[
-        Literal["json", "csv"],
-        typer.Option("--format", help="Format; csv has one line per metric."),
-    ] = "json",
-) -> None:
-    """Write results to a JSON or CSV file."""
-    with _reading_of(sweep) as (store, sweep):
-        results = store.results(sweep)
-    write_file(output, as_csv(results) if form == "csv" else as_json(results))
-    say(f"{len(results)} results written to {output}")
 
 
 @contextmanager

@@ -49,11 +49,15 @@ SIGNATURES: Final[dict[str, str]] = {
     "scenario list": "--json",
     "scenario show": "name=scenario --json",
     "results report": "subjects=subject* --output/-o=",
-    "results list": "--sweep=sweep --failures --json",
+    "results list": "--sweep=sweep --device=device --workload=workload --stack=stack"
+    " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
+    " --last= --failures --json --csv",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
-    "results export": "output= --sweep=sweep --format=json|csv",
+    "results export": "output= --sweep=sweep --device=device --workload=workload --stack=stack"
+    " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
+    " --format=json|csv",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",

@@ -93,6 +93,16 @@ def load_catalog() -> Catalog:
     )
 
 
+def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
+    """Return the metric that ranks the results of each scenario.
+
+    Reads the whole catalogue only for one that has no manifest, such as a user's own program.
+    """
+    ours = _by_name(ScenarioManifest, "scenarios")
+    known = ours if ours.keys() >= set(scenarios) else load_catalog().scenarios
+    return {name: scenario.metric for name, scenario in known.items()}
+
+
 def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:
     """Return the manifest of this name; raises NotFound. noun: what it is of, such as `stack`."""
     if name not in known:

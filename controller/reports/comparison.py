@@ -8,10 +8,11 @@ from typing import Final, TypeVar
 from controller.contracts.base import Contract, Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.pair import Pair
-from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.records import StoredResult
 from controller.contracts.result import Environment, Validity, worst
 from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
+from controller.reports.sides import side_of, sides_of
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
 from controller.stats.bootstrap import Ratio, Runs, ratio_of_medians, spread
 from controller.stats.pairs import ratio_of_pairs, times_better
@@ -87,18 +88,6 @@ def compare_runs(
     sides = side_of(ours[0]), side_of(theirs[0])
     ratio = ratio_of_medians(over, under)
     return _comparison((*ours, *theirs), sides, metric, unit, samples, ratio, 0)
-
-
-def side_of(record: OutcomeOrigin) -> Side:
-    """Return the side of a result; side A of a paired one."""
-    return Side(stack=record.stack, knobs=record.knobs)
-
-
-def sides_of(record: OutcomeOrigin) -> tuple[Side, Side]:
-    """Return both sides of a paired result; raises ValueError if it is not paired."""
-    if record.versus is None:
-        raise ValueError(f"run {record.run_id} is no paired comparison")
-    return side_of(record), Side(stack=record.versus.stack, knobs=record.versus.knobs)
 
 
 def _comparison(

@@ -7,9 +7,12 @@ import io
 import json
 from collections.abc import Sequence
 
-from controller.contracts.base import canonical_json
+from controller.contracts.base import Scalar, canonical_json, scalar_text
+from controller.contracts.facts import declaration_of, declared_facts
 from controller.contracts.records import StoredResult
 
+ENVIRONMENT = "environment."
+"""What the name of a fact's column begins with, as its path in JSON."""
 _COLUMNS = (
     "run_id",
     "sweep_id",
@@ -35,17 +38,41 @@ def as_json(results: Sequence[StoredResult]) -> str:
 
 
 def as_csv(results: Sequence[StoredResult]) -> str:
-    """Return one line for each result and metric: identity, value, unit and knobs."""
+    """Return one line for each result and metric: identity, value, unit, knobs and environment.
+
+    Each fact that any of the results has is a column; it is empty where a result lacks it.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow((*_COLUMNS, "metric", "value", "unit", "samples", "knobs"))
+    facts = _facts(results)
+    columns = (*_COLUMNS, "metric", "value", "unit", "samples", "knobs")
+    writer.writerow((*columns, *(f"{ENVIRONMENT}{fact}" for fact in facts)))
     for result in results:
-        record = result.model_dump(mode="json")
+        record = result.model_dump(mode="json", include=set(_COLUMNS))
+        environment = [_cell(result.environment.get(fact)) for fact in facts]
         for name, metric in result.metrics.items():
             samples = " ".join(map(repr, metric.samples))
             writer.writerow(
                 [record[column] for column in _COLUMNS]
                 + [name, repr(metric.value), metric.unit.value, samples]
-                + [canonical_json(result.knobs)]
+                + [canonical_json(result.knobs), *environment]
             )
     return buffer.getvalue()
+
+
+def _facts(results: Sequence[StoredResult]) -> list[str]:
+    """Return the facts of all environments: those that benchfarm declares, in their order."""
+    order = {fact.name: place for place, fact in enumerate(declared_facts())}
+
+    def place(name: str) -> tuple[int, str]:
+        declared = declaration_of(name)
+        return (order[declared.name] if declared else len(order)), name
+
+    return sorted({name for result in results for name in result.environment}, key=place)
+
+
+def _cell(fact: Scalar | tuple[Scalar, ...] | None) -> str:
+    """Return a fact as one cell: a list as JSON, and nothing for one that could not be read."""
+    if fact is None:
+        return ""
+    return canonical_json(fact) if isinstance(fact, tuple) else scalar_text(fact)

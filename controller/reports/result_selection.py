@@ -10,7 +10,7 @@ from controller.contracts.errors import NotFound, UserError
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.sweep import Side
-from controller.reports.comparison import side_of, sides_of
+from controller.reports.sides import side_of, sides_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.contracts.base import Scalar
-from controller.contracts.device import likeness
+from controller.reports.figures import shown
+from controller.reports.folding import RowName, mark_of, name_columns, shared_lines
 from controller.reports.groups import ENERGY
-from controller.reports.layout import GAP, HARD_SPACE, Column, Kind, draw, shortened, wrapped
-from controller.reports.tables import ratio_text, shown
+from controller.reports.layout import GAP, HARD_SPACE, Column, Kind, draw, wrapped
+from controller.reports.tables import ratio_text
 from controller.reports.verdict import bounds
 from controller.reports.views.model import Compared, DeviceName, Metric, Ranking, Row
-from controller.reports.views.rows import setting
 
 NONE: Final = "–"
 ELSEWHERE: Final = "†"
-LONGEST_SETTING = 24
 Placed = tuple[Ranking, Row]
 
 
@@ -69,75 +67,22 @@ def _table(rankings: Sequence[Ranking]) -> ScenarioTable:
 
 
 def _lines(table: ScenarioTable, width: int, how_to_see_all: str) -> Iterator[str]:
-    constant = [shortened([one], width - GAP)[0] for one in _constants(table)]
-    yield from wrapped(f"the same in every row: {', '.join(constant)}", width, " " * GAP)
-    drawn = draw([*_names(table), *_figures(table)], width, table.sections)
+    names = [_name(placed) for placed in table.rows]
+    yield from shared_lines(names, width)
+    drawn = draw([*name_columns(names), *_figures(table)], width, table.sections)
     yield from drawn.lines
     for note in _notes(table, drawn.left_out, how_to_see_all):
         yield from wrapped(note, width, "  ")
 
 
-def _facts(placed: Placed) -> dict[str, str]:
-    """Return what may be a column of names."""
+def _name(placed: Placed) -> RowName:
     ranking, row = placed
     facts = {"device": row.device.shown, "workload": ranking.workload, "stack": row.stack}
-    return facts | {"scenario": ranking.scenario}
+    return RowName(facts | {"scenario": ranking.scenario}, _mark(row.device), row.all_knobs)
 
 
 def _mark(device: DeviceName) -> str:
-    return likeness(virtual=device.virtual, emulated=device.emulated).replace(
-        " (", f"{HARD_SPACE}("
-    )
-
-
-def _differing(table: ScenarioTable) -> list[str]:
-    """Return the knobs that differ between rows, in order."""
-    every = [row.all_knobs for _, row in table.rows]
-    names = dict.fromkeys(name for knobs in every for name in knobs)
-    return [name for name in names if len({repr(knobs.get(name)) for knobs in every}) > 1]
-
-
-def _several(table: ScenarioTable, fact: str) -> bool:
-    return len({(_facts(p)[fact], fact == "device" and _mark(p[1].device)) for p in table.rows}) > 1
-
-
-def _constants(table: ScenarioTable) -> Iterator[str]:
-    """Yield what is equal in all rows."""
-    (_, row), differing = table.rows[0], _differing(table)
-    for fact, value in _facts(table.rows[0]).items():
-        if not _several(table, fact):
-            yield f"{fact}{HARD_SPACE}{value}{_mark(row.device) if fact == 'device' else ''}"
-    yield from (f"{name}={value}" for name, value in row.all_knobs.items() if name not in differing)
-
-
-def _names(table: ScenarioTable) -> Iterator[Column]:
-    marks = [_mark(row.device) for _, row in table.rows]
-    for fact in ("device", "workload", "stack"):
-        if _several(table, fact):
-            cells = [_facts(placed)[fact] for placed in table.rows]
-            yield Column(fact, cells, Kind.NAME, marks if fact == "device" else ())
-    if differing := _differing(table):
-        words = _settings(table, differing)
-        cells = [
-            " ".join(words[n, repr(row.all_knobs[n])] for n in differing if n in row.all_knobs)
-            for _, row in table.rows
-        ]
-        yield Column("knobs", cells, Kind.TEXT)
-
-
-def _settings(table: ScenarioTable, names: Sequence[str]) -> Mapping[tuple[str, str], str]:
-    """Return a word for each name and repr of a value; of long ones, numbers stay whole."""
-    found: dict[tuple[str, str], str] = {}
-    for name, short in zip(names, shortened(names, LONGEST_SETTING // 2), strict=True):
-        # By repr: 1, 1.0 and True are equal, and not the same setting.
-        said = (r.all_knobs[name] for _, r in table.rows if name in r.all_knobs)
-        values = {repr(value): value for value in said}.values()
-        texts = [value for value in values if isinstance(value, str)]
-        cut = dict[Scalar, str](zip(texts, shortened(texts, LONGEST_SETTING), strict=True))
-        for value in values:
-            word = cut[value] if isinstance(value, str) else setting(short, value)
-            found[name, repr(value)] = word.replace(" ", HARD_SPACE)
-    return found
+    return mark_of(virtual=device.virtual, emulated=device.emulated)
 
 
 def _figures(table: ScenarioTable) -> Iterator[Column]:

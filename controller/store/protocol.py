@@ -8,6 +8,7 @@ from typing import Protocol
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
+from controller.contracts.outcome_filter import OutcomeFilter
 from controller.contracts.records import (
     NewestResult,
     Spent,
@@ -92,6 +93,22 @@ class StoreReader(Protocol):
 
     def results(self, sweep_id: str | None = None) -> list[StoredResult]:
         """Return counted results, oldest first, then the late ones (`counted` false)."""
+        ...
+
+    def selected_results(
+        self, wanted: OutcomeFilter, newest: int | None = None
+    ) -> tuple[list[StoredResult], int]:
+        """Return the newest results that a filter keeps, in the order of `results`; and how many
+        it keeps.
+
+        newest: at most so many; None for all. Called where people list results.
+        """
+        ...
+
+    def selected_failures(
+        self, wanted: OutcomeFilter, newest: int | None = None
+    ) -> tuple[list[StoredFailure], int]:
+        """Return the newest failures that a filter keeps, oldest first; and how many it keeps."""
         ...
 
     def newest_results(self, catalog: Catalog) -> list[NewestResult]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Container, Iterable, Iterator
 
-from sqlalchemy import Connection, Table, func, select
+from sqlalchemy import Table, func, select
 
 from controller.contracts.capability import Capability, of_stored
 from controller.contracts.catalog import Catalog
@@ -28,9 +24,9 @@ from controller.contracts.records import (
 from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
-from controller.store.connecting import make_engine, transaction
-from controller.store.naming import with_device_names
+from controller.store.connecting import transaction
 from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
+from controller.store.outcome_reading import OutcomeReader
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
     agent_of,
@@ -47,36 +43,14 @@ from controller.store.rows import (
     took_of,
 )
 from controller.store.scanning import Only, Row
-from controller.store.snapshot import Measured, Snapshot, named
-
-log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
+from controller.store.snapshot import Measured, Snapshot
 
 # A damaged state is neither: such a run is read with the open ones, and reported.
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
 
 
-class SqliteReader:
-    """Reads a store through connections of its own; implements StoreReader.
-
-    Damaged records are left out; `tell` receives a line about each, once.
-    """
-
-    def __init__(self, path: Path, tell: Callable[[str], None] = log.error) -> None:
-        self._path = path
-        self._readers = make_engine(path, "ro")
-        self._tell = tell
-        self._told: dict[tuple[str, str], None] = {}
-
-    def damage(self) -> list[str]:
-        """Return what could not be read so far, and why."""
-        return [f"{what}: {why}" for what, why in self._told]
-
-    def note_of_log(self, why: str | None) -> None:
-        """Record a loss of the write-ahead log, if any; called once, first."""
-        if why:
-            self._note("the end of the write-ahead log, and so the newest of what was stored", why)
+class SqliteReader(OutcomeReader):
+    """Reads a store through connections of its own; implements StoreReader."""
 
     def sweeps(self) -> list[SweepRecord]:
         """Return every sweep, oldest first."""
@@ -135,12 +109,6 @@ class SqliteReader:
             runs=states, met_rules=found, lost=max(0, expected - sum(states.values()))
         )
 
-    def results(self, sweep_id: str | None = None) -> list[StoredResult]:
-        """Return counted results, oldest first, then the late ones (`counted` false)."""
-        rows = self._outcomes("result", sweep_id)
-        found = self._made(rows, result_of, "the result of run", "run_id")
-        return sorted(found, key=lambda result: not result.counted)
-
     def newest_results(self, catalog: Catalog) -> list[NewestResult]:
         """Return the newest results that count, with the repeats of their sweeps, oldest first.
 
@@ -169,11 +137,6 @@ class SqliteReader:
         ]
         said = [one for stored in found if (one := of_stored(stored))]
         return sorted(said, key=lambda one: one.at)
-
-    def failures(self, sweep_id: str | None = None) -> list[StoredFailure]:
-        """Return every failed attempt's failure, oldest first."""
-        rows = self._outcomes("failure", sweep_id)
-        return self._made(rows, failure_of, "the failure of run", "run_id")
 
     def fleet(self) -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
         """Return all agents and devices ever registered, by id, but no forgotten devices."""
@@ -247,21 +210,7 @@ class SqliteReader:
         in_order = sorted(done, key=lambda row: row["ended_at"])
         return self._made(in_order, took_of, "an attempt of run", "run_id")
 
-    def close(self) -> None:
-        """Release the store's file; called once, last."""
-        self._readers.dispose()
-
     # --- helpers -------------------------------------------------------------------------------
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[tuple[Snapshot, Connection]]:
-        with transaction(self._readers, self._path, read_only=True) as connection:
-            yield Snapshot(connection, self._note), connection
-
-    def _note(self, what: str, why: str) -> None:
-        if (what, why) not in self._told:
-            self._told[what, why] = None
-            self._tell(f"cannot read {what}: {why}. It is left out; see: benchfarm store check")
 
     def _unpacked(self, packed: Iterable[Row], with_rows: Container[str]) -> Iterator[Run]:
         """Yield the packed runs that have no rows."""
@@ -276,11 +225,6 @@ class SqliteReader:
         found = self._made(rows, device_of, "device", "device_id")
         return sorted(found, key=lambda known: known.device.id)
 
-    def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
-        with self._snapshot() as (snapshot, connection):
-            ids = None if sweep_id is None else snapshot.ids_of(sweep_id)
-            return with_device_names(snapshot.outcomes(kind, ids), connection)
-
     def _asked(self, kind: str) -> list[Measured]:
         """Return the newest results, or failures, of cells with a delegate; all of them if
         damaged."""
@@ -292,17 +236,3 @@ class SqliteReader:
         except StoreDamaged:
             return self._outcomes(kind, None)
         return self._outcomes(kind, None) if len(self._told) > before else rows
-
-    def _made(
-        self, rows: Iterable[Any], make: Callable[[Any], Item], noun: str, key: str
-    ) -> list[Item]:
-        """Return the records of sound rows; report those that this release does not understand."""
-        found = []
-        for said in rows:
-            try:
-                found.append(make(said))
-            except (ValueError, TypeError, ArithmeticError) as error:
-                row = said[0] if isinstance(said, tuple) else said
-                why = f"this release does not understand it: {' '.join(str(error).split())}"
-                self._note(f"{noun} {named(row[key])}", why)
-        return found

@@ -218,7 +218,7 @@ class Snapshot:
         if numbers is not None:
             return self._scan(tables.outcomes, Only("number", numbers))
         if ids is None:
-            self._count_outcomes()
+            self.count_outcomes()
             return self._scan(tables.outcomes, Only("type", [OTHER[kind]], none_of=True))
         rows = self._scan(tables.outcomes, Only("run_id", ids))
         return [row for row in rows if row["type"] != OTHER[kind]]
@@ -238,7 +238,7 @@ class Snapshot:
                 said = f"{lost} of the {row['runs']} runs of sweep {named(row['sweep_id'])}"
                 self._note(said, MISSING)
 
-    def _count_outcomes(self) -> None:
+    def count_outcomes(self) -> None:
         """Report the number of missing outcomes; the store counts them."""
         query = "SELECT max(number), count(*) FROM outcomes NOT INDEXED"
         try:

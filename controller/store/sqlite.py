@@ -39,11 +39,12 @@ from controller.store.keeping import (
     sweeps_with_rows,
 )
 from controller.store.packing import pack
-from controller.store.reading import SqliteReader, log
+from controller.store.reading import SqliteReader
 from controller.store.rows import (
     agent_row,
     token_row,
 )
+from controller.store.sound_reader import log
 from controller.store.wal import is_being_written, lock_of, lost_commits
 from controller.store.writing import (
     execute,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from controller.reports.figures import shown
 from controller.reports.html.charts import (
     Box,
     Chart,
@@ -15,7 +16,7 @@ from controller.reports.html.charts import (
 )
 from controller.reports.html.page import Page, render
 from controller.reports.html.pairs_chart import pairs_chart
-from controller.reports.tables import ratio_text, shown
+from controller.reports.tables import ratio_text
 from controller.reports.verdict import PRECISION, bounds, percent, tie, times
 from controller.reports.views.model import FactRow, Ranking, ReportView, Row
 

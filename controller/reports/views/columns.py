@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.units import Unit
+from controller.reports.figures import HEADINGS
 from controller.reports.groups import ENERGY, Group
-from controller.reports.tables import HEADINGS
 from controller.reports.views.model import Columns, Metric, Quality
 
 LATENCY = "latency"

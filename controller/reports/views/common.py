@@ -13,9 +13,9 @@ from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredRes
 from controller.contracts.result import Validity
 from controller.contracts.sweep import side_labels
 from controller.reports.capabilities import capabilities
-from controller.reports.comparison import sides_of
 from controller.reports.disturbed import rerun_line
 from controller.reports.groups import Group
+from controller.reports.sides import sides_of
 from controller.reports.views.compared import compared_of
 from controller.reports.views.conditions import conditions_of, device_name
 from controller.reports.views.delegates import delegates_of

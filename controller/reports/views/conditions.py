@@ -10,8 +10,8 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFact, unit_of
 from controller.contracts.records import OutcomeOrigin, StoredResult
 from controller.contracts.units import Unit
+from controller.reports.figures import shown
 from controller.reports.groups import Group
-from controller.reports.tables import shown
 from controller.reports.views.model import Conditions, DeviceName, FactRow, FactTable
 
 Value = Scalar | tuple[Scalar, ...] | None

@@ -8,9 +8,9 @@ from statistics import median
 
 import numpy as np
 
-from controller.contracts.base import Scalar
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
+from controller.reports.folding import setting
 from controller.reports.groups import Group, NoRatio
 from controller.reports.tables import draws_text
 from controller.reports.views.conditions import device_name
@@ -144,12 +144,6 @@ def label_of(group: Group, columns: Columns) -> str:
     parts += [device, *([origin.stack] if columns.several_stacks else [])]
     knobs = (setting(n, origin.knobs[n]) for n in columns.knobs if n in origin.knobs)
     return " · ".join(part for part in (*parts, " ".join(knobs)) if part)
-
-
-def setting(name: str, value: Scalar) -> str:
-    """Return a knob as people read it in a list of knobs."""
-    # Values such as bf16 or channels_last need no knob name, numbers do.
-    return value if isinstance(value, str) else f"{name}={value}"
 
 
 def _reasons(group: Group) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.reports.tables import ratio_text, shown
+from controller.reports.figures import shown
+from controller.reports.tables import ratio_text
 from controller.reports.verdict import ComparisonOutcome, bounds, outcome_of, precision, tie, times
 from controller.reports.views.model import Columns, Row
 from controller.stats.bootstrap import Ratio

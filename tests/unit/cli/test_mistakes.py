@@ -63,6 +63,7 @@ BENCH: Final = ("kernels", "bench", "nms")
 CONFIG: Final = ("prometheus", "config", "unwritten")
 BUILD: Final = ("dashboards", "build", "-o", "unwritten")
 RESERVE: Final = ("device", "reserve", "x")
+LIST: Final = ("results", "list")
 AGENT: Final = ("agent", "start")
 VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("up", "--label"), ("rack", "größe=1")),
@@ -95,6 +96,15 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("device", "maintain", "x", "--for"), ("nan", "0s")),
     (("device", "label", "x"), ("foo", "größe=1")),
     (("results", "export", "unwritten", "--format"), ("xlsx", "JSON")),
+    (("results", "export", "unwritten", "--since"), ("yesterday", "-2d")),
+    ((*LIST, "--knob"), ("steps", "a=[1")),
+    ((*LIST, "--since"), ("2026-13-01", "nand")),
+    ((*LIST, "--until"), ("", "2 weeks")),
+    ((*LIST, "--since", "1d", "--until"), ("2d", "2001-01-01")),
+    ((*LIST, "--validity"), ("good", "")),
+    ((*LIST, "--last"), ("-1", "all")),
+    ((*LIST, "--csv"), ("--json", "--failures")),
+    ((*LIST, "--failures", "--validity"), ("VALID", "invalid")),
     (("phone", "doctor", "x", "--policy"), ("strict", "")),
     (("profile", "export", "."), ("flame", "")),
     (("profile", "show", ".", "--top"), ("0", "all")),

@@ -10,7 +10,7 @@ import pytest
 
 from controller.contracts.result import Failure, Result
 from controller.contracts.units import Unit
-from controller.reports.tables import shown
+from controller.reports.figures import shown
 from controller.store.sqlite import SqliteStore
 from tests.support import store_examples
 from tests.support.command_line import benchfarm, complaint_of

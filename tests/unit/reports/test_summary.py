@@ -12,12 +12,12 @@ from controller.contracts.result import Blame, Measurement, Validity
 from controller.contracts.units import Unit
 from controller.reports.export import as_csv
 from controller.reports.groups import NoRatio
+from controller.reports.outcome_lists import result_lines
 from controller.reports.summary import CellSummary, summaries_of, summarise
 from controller.reports.summary_table import summary_lines
 from controller.reports.tables import (
     OPERATORS_SHOWN,
     op_profile_table,
-    results_table,
 )
 from tests.support.sweep_examples import catalog
 
@@ -180,8 +180,9 @@ def test_what_is_valid_by_a_programs_own_rules_says_so() -> None:
     ours = result("fp32", "cpu-1", 0.5)
     theirs = ours.model_copy(update={"environment": {"rules": "the vendor's"}, "run_id": "other"})
     late = theirs.model_copy(update={"counted": False})
-    lines = printed(results_table([ours, theirs, late], METRICS)).splitlines()
-    validities = [line.split("│")[7].strip() for line in lines if "│" in line]
+    lines = result_lines([ours, theirs, late], METRICS, 200)
+    begin = lines[1].index("validity")
+    validities = [line[begin:].partition("  ")[0] for line in lines[3:]]
     assert validities == [
         "VALID",
         "VALID, by the program's own rules",

@@ -16,12 +16,12 @@ from controller.contracts.base import Scalar
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
+from controller.reports.figures import shown
 from controller.reports.groups import NoRatio
 from controller.reports.html.report import report_html
 from controller.reports.layout import Column, Kind, draw, shortened
 from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise
 from controller.reports.summary_table import summary_lines
-from controller.reports.tables import shown
 from controller.reports.views.sweep import sweep_view
 from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result, trained
 from tests.support.table_examples import (

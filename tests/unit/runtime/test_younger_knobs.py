@@ -12,9 +12,9 @@ from controller.contracts.sweep import Cell, PairedCandidate, Side
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.reports.export import as_csv
+from controller.reports.outcome_lists import result_lines
 from controller.reports.result_selection import Wanted, choose
 from controller.reports.summary import summarise
-from controller.reports.tables import results_table
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.program import completed, program_of
 from tests.support import builders
@@ -95,7 +95,8 @@ def test_an_upgrade_goes_on_with_older_runs_and_reads_older_results(
     assert all("fused" not in result.knobs for result in results), "a cell stays what it is"
     (ranking,) = summarise(results, (), {"fused": False}, REAL).rankings
     assert len(ranking.rows) == 1
-    assert len(list(results_table(results, METRICS).columns[0].cells)) == 2
+    lines = result_lines(results, METRICS, 200)
+    assert [result.run_id for result in results] == [line.split()[0] for line in lines[-2:]]
     assert as_csv(results).count("step_time") == 2
     side = Side(stack="torch", knobs={"precision": "fp32"})
     wanted = Wanted(a=side, b=side, workload="resnet", scenario="training", knobs={}, device=None)

@@ -1,0 +1,181 @@
+"""`benchfarm results list` and `export`; of its imports, none takes a tenth of a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+from controller.cli.common import Json, console, reading, show_json, write_file
+from controller.cli.outcome_options import (
+    OfDevice,
+    OfKnobs,
+    OfScenario,
+    OfStack,
+    OfSweep,
+    OfValidity,
+    OfWorkload,
+    Since,
+    Until,
+    filter_of,
+    require_known,
+)
+from controller.cli.references import device_of, record_of
+from controller.contracts.catalog import load_catalog, ranking_metrics
+from controller.contracts.errors import NotFound, UserError
+from controller.contracts.outcome_filter import OutcomeFilter
+from controller.contracts.records import StoredFailure, StoredResult
+from controller.platform.terminal import say
+from controller.reports.export import as_csv, as_json
+from controller.reports.outcome_lists import failure_lines, result_lines
+from controller.store.protocol import StoreReader
+
+SHOWN: Final = 200
+"""Results that a table has, unless --last says otherwise."""
+
+
+def list_results(
+    sweep: OfSweep = None,
+    device: OfDevice = None,
+    workload: OfWorkload = None,
+    stack: OfStack = None,
+    scenario: OfScenario = None,
+    knob: OfKnobs = None,
+    since: Since = None,
+    until: Until = None,
+    validity: OfValidity = None,
+    last: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help=f"How many of the newest; 0 means all. [default: {SHOWN} in tables, else all]",
+        ),
+    ] = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="List failed attempts instead.")
+    ] = False,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line a metric.")] = False,
+) -> None:
+    """List results, oldest first."""
+    _require_one_form(failures=failures, json=json, csv=csv, validity=validity)
+    newest = (None if json or csv else SHOWN) if last is None else last or None
+    with reading() as store:
+        wanted = filter_of(
+            **_meant(store, sweep, device),
+            workload=workload,
+            stack=stack,
+            scenario=scenario,
+            knob=knob,
+            since=since,
+            until=until,
+            validity=validity,
+        )
+        if failures:
+            failed, count = store.selected_failures(wanted, newest)
+            _show(store, wanted, failed, count, json=json, csv=csv)
+        else:
+            measured, count = store.selected_results(wanted, newest)
+            _show(store, wanted, measured, count, json=json, csv=csv)
+
+
+def _require_one_form(*, failures: bool, json: bool, csv: bool, validity: str | None) -> None:
+    """Raise UserError for options that exclude each other."""
+    if csv and (json or failures):
+        why = "--json asks for another format" if json else "failures have no metrics"
+        form = "--csv" if json else "--failures --json"
+        raise UserError("print CSV", why, f"Run `benchfarm results list {form}`.")
+    if failures and validity:
+        why = "a failed attempt has no result that could be valid"
+        raise UserError(f"list failures with --validity {validity}", why, "Leave one out.")
+
+
+def _show(
+    store: StoreReader,
+    wanted: OutcomeFilter,
+    found: Sequence[StoredResult] | Sequence[StoredFailure],
+    count: int,
+    *,
+    json: bool,
+    csv: bool,
+) -> None:
+    """Print outcomes in one form. count: how many there are with those that are not shown."""
+    if not count:
+        require_known(wanted, store, load_catalog())
+    results = [one for one in found if isinstance(one, StoredResult)]
+    if json:
+        return show_json(found)
+    if csv:
+        return say(as_csv(results), lines=True, end="")
+    metric_of = ranking_metrics({result.scenario for result in results})
+    failed = [one for one in found if isinstance(one, StoredFailure)]
+    width = console().width
+    for line in (*result_lines(results, metric_of, width), *failure_lines(failed, width)):
+        say(line)
+    for line in _notes(store, wanted, len(found), count, failures=bool(failed)):
+        say(line)
+    return None
+
+
+def _notes(
+    store: StoreReader, wanted: OutcomeFilter, shown: int, count: int, *, failures: bool
+) -> Iterator[str]:
+    """Yield what is to be said below the tables."""
+    if not count:
+        yield "nothing is stored that fits"
+    if shown < count:
+        yield f"the newest {shown} of {count}; to see all, add --last 0"
+    if not failures and wanted.validity is None:
+        failed = store.selected_failures(wanted, 1)[1]
+        if failed:
+            yield f"{failed} attempts failed; see: benchfarm results list --failures"
+
+
+def export(
+    output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
+    sweep: OfSweep = None,
+    device: OfDevice = None,
+    workload: OfWorkload = None,
+    stack: OfStack = None,
+    scenario: OfScenario = None,
+    knob: OfKnobs = None,
+    since: Since = None,
+    until: Until = None,
+    validity: OfValidity = None,
+    form: Annotated[
+        Literal["json", "csv"],
+        typer.Option("--format", help="Format; csv has one line per metric."),
+    ] = "json",
+) -> None:
+    """Write results to a JSON or CSV file."""
+    with reading() as store:
+        wanted = filter_of(
+            **_meant(store, sweep, device),
+            workload=workload,
+            stack=stack,
+            scenario=scenario,
+            knob=knob,
+            since=since,
+            until=until,
+            validity=validity,
+        )
+        results, count = store.selected_results(wanted)
+        if not count:
+            require_known(wanted, store, load_catalog())
+    write_file(output, as_csv(results) if form == "csv" else as_json(results))
+    say(f"{len(results)} results written to {output}")
+
+
+def _meant(store: StoreReader, sweep: str | None, device: str | None) -> dict[str, str | None]:
+    """Return the ids of what was typed; raises NotFound for a sweep that there is not.
+
+    Of a device that the farm has had, results may be all that is left: its id stays.
+    """
+    sweep_id = None if sweep is None else record_of(store, sweep).sweep_id
+    try:
+        device_id = None if device is None else device_of(store, device).device.id
+    except NotFound:
+        device_id = device
+    return {"sweep": sweep_id, "device": device_id}

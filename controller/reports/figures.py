@@ -1,0 +1,55 @@
+"""How metrics are named and their values are written for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from controller.contracts.units import Unit
+
+_SHOWN: Mapping[Unit, Callable[[float], str]] = {
+    Unit.SECONDS: lambda v: f"{v:.3f} s" if v >= 1 else f"{v * 1e3:.4g} ms",
+    Unit.IMAGES_PER_SECOND: lambda v: f"{v:.2f} images/s",
+    Unit.SEQUENCES_PER_SECOND: lambda v: f"{v:.2f} sequences/s",
+    Unit.SAMPLES_PER_SECOND: lambda v: f"{v:.1f} samples/s",
+    Unit.TOKENS_PER_SECOND: lambda v: f"{v:.2f} tokens/s",
+    Unit.FRACTION: lambda v: f"{v:.2%}",
+    Unit.BYTES: lambda v: f"{v / 2**30:.2f} GiB",
+    Unit.JOULES: lambda v: f"{v:.4g} J",
+    Unit.JOULES_PER_QUERY: lambda v: f"{v:.4g} J/query",
+    Unit.JOULES_PER_STEP: lambda v: f"{v:.4g} J/step",
+    Unit.LOSS: lambda v: f"{v:.4g}",
+    Unit.RATIO: lambda v: f"{v:.3f}×",
+    Unit.DECIBELS: lambda v: f"{v:.2f} dB",
+}
+RULES = "rules"
+"""The fact of a result that names its rules, if they are not this project's."""
+HEADINGS = {
+    "step_time": "step time",
+    "latency_p90": "p90 latency",
+    "latency_mean": "mean latency",
+    "latency_p50": "p50",
+    "latency_p99": "p99",
+    "throughput": "throughput",
+    "top1": "top-1",
+    "mAP": "mAP",
+    "mIoU": "mIoU",
+    "F1": "F1",
+    "exact_match": "exact match",
+    "PSNR": "PSNR",
+    "loss": "loss",
+    "peak_memory": "peak memory",
+    "energy": "energy",
+    "energy_gross": "energy with idle",
+    "efficiency": "efficiency",
+    "headroom": "headroom",
+    "eager_ratio": "faster than eager",
+    "compile_ratio": "faster than compiled",
+    "copy_share": "of copy's speed",
+    "eager_copy_share": "eager's of copy's",
+}
+"""Headings of the main metrics, in order; `results show` lists all metrics."""
+
+
+def shown(value: float, unit: Unit) -> str:
+    """Return a formatted value in the unit's customary form."""
+    return _SHOWN[unit](value)

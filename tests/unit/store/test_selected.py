@@ -1,0 +1,115 @@
+"""Reading the outcomes that a filter keeps: never others, and all that the filter keeps."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
+from controller.contracts.result import Validity
+from controller.contracts.sweep import PairedCandidate
+from controller.scheduling.binding import runs_of
+from controller.store.reading import SqliteReader
+from controller.store.sqlite import SqliteStore
+from tests.support.sample_store import fill
+from tests.support.store_examples import grant, report, result, runs_for, sweep_record
+
+PAIRED = PairedCandidate(stack="ipex", knobs={"dtype": "fp32", "fused": True}, width=0.02)
+SWEEP = sweep_record(generation=2, repeats=12).sweep_id
+RESULTS = 4 * 9 + 1
+"""Nine of each of four sweeps, and one paired comparison."""
+KEPT = [
+    (OutcomeFilter(), RESULTS),
+    (OutcomeFilter(sweep_id=SWEEP), 9),
+    (OutcomeFilter(device="phone-1"), 12),
+    (OutcomeFilter(device="phone"), 0),
+    (OutcomeFilter(validity=Validity.INVALID), 4),
+    (OutcomeFilter(since=2300.0, until=2500.0), 4),
+    (OutcomeFilter(CellFilter(workload="retinanet", scenario="training")), RESULTS),
+    (OutcomeFilter(CellFilter(workload="retina")), 0),
+    (OutcomeFilter(CellFilter(stack="ipex")), 1),
+    (OutcomeFilter(CellFilter(stack="eager")), RESULTS),
+    (OutcomeFilter(CellFilter(knobs={"batch": 2, "dtype": "bf16"})), RESULTS),
+    (OutcomeFilter(CellFilter(knobs={"batch": 2.0})), RESULTS),
+    (OutcomeFilter(CellFilter(knobs={"dtype": "fp32"})), 1),
+    (OutcomeFilter(CellFilter(knobs={"channels_last": True})), RESULTS),
+    (OutcomeFilter(CellFilter(knobs={"channels_last": 1})), 0),
+    (OutcomeFilter(CellFilter(knobs={"batch": True})), 0),
+    (OutcomeFilter(CellFilter(stack="eager", knobs={"fused": True})), 0),
+    (OutcomeFilter(CellFilter(knobs={"no such": 1})), 0),
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("selected") / "store.sqlite"
+    with closing(SqliteStore.open(path)) as store:
+        fill(store)
+        record = sweep_record("paired", repeats=1)
+        cell = runs_for(record)[0].cell.model_copy(update={"versus": PAIRED})
+        (run,) = store.add_sweep(record, runs_of(record.sweep, record.sweep_id, [cell], 1000.5))
+        store.save_runs([report(grant(run).run, result())])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteReader]:
+    with closing(SqliteStore.open_reader(path)) as reader:
+        yield reader
+
+
+@pytest.mark.parametrize(("wanted", "expected"), KEPT)
+def test_a_filter_in_the_store_keeps_what_it_says(
+    store: SqliteReader, wanted: OutcomeFilter, expected: int
+) -> None:
+    found, count = store.selected_results(wanted)
+    assert found == [one for one in store.results() if wanted.keeps(one)]
+    assert len(found) == count == expected
+    failed, count = store.selected_failures(wanted)
+    assert failed == [one for one in store.failures() if wanted.keeps(one)]
+    assert len(failed) == count
+    assert store.damage() == []
+
+
+def test_the_newest_are_given_with_the_number_of_all(store: SqliteReader) -> None:
+    wanted = OutcomeFilter(device="host-1")
+    every, count = store.selected_results(wanted)
+    assert store.selected_results(wanted, newest=3) == (every[-3:], count)
+    assert store.selected_results(wanted, newest=count + 1) == (every, count)
+    failed, count = store.selected_failures(OutcomeFilter())
+    assert store.selected_failures(OutcomeFilter(), newest=2) == (failed[-2:], count)
+
+
+CHANGES = (
+    "UPDATE outcomes SET validity = 'VALID' WHERE validity = 'INVALID'",
+    "UPDATE cells SET knobs = '{\"batch\": 99}'",
+    "UPDATE cells SET knobs = 'no JSON'",
+    "UPDATE measurements SET value = value + 1",
+    "DELETE FROM outcomes WHERE number = 2",
+    "UPDATE attempts SET checksum = NULL",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_changed_in_the_file_is_never_given(
+    path: Path, tmp_path: Path, change: str
+) -> None:
+    changed = tmp_path / "store.sqlite"
+    changed.write_bytes(path.read_bytes())
+    with closing(sqlite3.connect(changed)) as connection, connection:
+        connection.execute(change)
+    lines: list[str] = []
+    with closing(SqliteStore.open_reader(path)) as sound:
+        true = sound.results()
+    with closing(SqliteStore.open_reader(changed, lines.append)) as reader:
+        for wanted, _ in KEPT:
+            found, count = reader.selected_results(wanted, newest=200)
+            assert all(one in true and wanted.keeps(one) for one in found)
+            assert len(found) == count
+    assert lines, "nothing is lost in silence"
