@@ -19,12 +19,13 @@ from controller.cli.common import (
     home,
     reading,
     show_json,
+    warn_if_away,
     write_file,
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_sweep
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
-from controller.cli.waiting_view import all_waits, line_of
+from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid, UserError
@@ -133,6 +134,7 @@ def status(
         why = "--json asks for another format" if json else "no sweep is named"
         raise UserError("print CSV", why, "Run `benchfarm sweep status SWEEP --csv`.")
     with reading() as store:
+        warn_if_away()
         if sweep_id is None:
             show_status(store, json=json)
         else:
@@ -229,6 +231,6 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
         for group in sweep_status.waiting:
-            say(line_of(group))
+            say(group.line)
         all_met_rules = sweep_status.all_met_rules
     return 0 if all_met_rules else 1

@@ -22,7 +22,7 @@ import psutil
 
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.platform.atomic import write_private
-from controller.platform.locks import exclusive_now
+from controller.platform.locks import exclusive_now, is_locked
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
@@ -90,11 +90,20 @@ def no_supervisor(home: Home) -> Iterator[None]:
         yield
 
 
+def waits_for_head(home: Home) -> bool:
+    """Return whether a supervisor of a home without a farm is at work, and not `up`."""
+    return is_locked(_lock_of(home)) and not is_locked(home.up_lock)
+
+
+def _lock_of(home: Home) -> Path:
+    return home.agent / "supervisor.lock"
+
+
 @contextmanager
 def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
     """Hold a home's lock; raises UserError with the reason `taken` if it is held."""
     home.agent.mkdir(parents=True, exist_ok=True)
-    with exclusive_now(home.agent / "supervisor.lock") as free:
+    with exclusive_now(_lock_of(home)) as free:
         if not free:
             raise UserError(tried, taken, REMEDY)
         yield
