@@ -32,6 +32,7 @@ from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
+from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
 from controller.runtime.watch import follow_from_elsewhere
@@ -101,6 +102,7 @@ def submit(
     """
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
+    _warn_of_manifests()
     submission = FarmClient(home()).submit(sweep, again=again)
     say(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", end="")
     if submission.known_runs:
@@ -175,6 +177,12 @@ def plan(file: File, json: Json = False) -> None:
         show_json(found)
         return
     show_plan(found, sweep, _without_runtime(cells, catalog, [d.device for d in devices]))
+
+
+def _warn_of_manifests() -> None:
+    """Say on standard error, in a line, that the farm here works with former manifests."""
+    if not farm_elsewhere() and manifests.have_changed(home()):
+        say(f"benchfarm: {manifests.CHANGED}. {manifests.REMEDY}", err=True)
 
 
 def _without_runtime(

@@ -41,6 +41,8 @@ class StoredFacts:
     """Sweep → user."""
     waits: Mapping[str, Waiting] = field(default_factory=dict)
     """Run → what it waits for."""
+    catalog_fault: UserError | None = None
+    """Why the manifests can't be read, so that nobody knows what runs wait for."""
     damage: tuple[str, ...] = ()
 
 
@@ -105,13 +107,18 @@ def farm_facts(
 
 def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
     """Return what a store says of its farm, as of now."""
-    waits = waiting_now(home, store, load_catalog)
+    fault: UserError | None = None
+    try:
+        waits = waiting_now(home, store, load_catalog)
+    except UserError as error:  # a manifest is broken: all else is shown
+        waits, fault = {}, error
     return StoredFacts(
         agents=tuple(agents_now(home, store)),
         devices=tuple(devices_now(home, store, waits)),
         runs=tuple(store.runs(open_only=True)),
         users={record.sweep_id: record.user for record in store.sweeps()},
         waits=waits,
+        catalog_fault=fault,
         damage=tuple(store.damage()),
     )
 

@@ -218,6 +218,8 @@ def _prometheus(facts: FarmFacts) -> Iterator[Check]:
 
 
 def _manifests(facts: FarmFacts) -> Iterator[Check]:
+    if fault := facts.stored.catalog_fault:
+        yield _mend("manifests", f"cannot {fault.tried}: {fault.seen}", fault.remedy)
     if facts.manifests_changed:
         yield _mend("manifests", manifests.CHANGED, manifests.REMEDY)
 

@@ -9,7 +9,7 @@ import pytest
 
 from controller.contracts.checks import Health
 from controller.contracts.device import DeviceState, Hold, RegisteredAgent
-from controller.contracts.errors import PhoneUnavailable
+from controller.contracts.errors import PhoneUnavailable, SweepInvalid
 from controller.contracts.farm_status import FarmCondition
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.waiting import Waiting, WaitReason
@@ -138,6 +138,7 @@ def test_a_host_that_has_joined_is_well() -> None:
     assert "127.0.0.1:1" in found.why
 
 
+BROKEN = SweepInvalid("read manifest x.yaml", "key name: it is missing", "Correct it.")
 COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm it.")
 
 
@@ -177,6 +178,10 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (
             replace(WELL, prometheus="http://127.0.0.1:9"),
             *("Prometheus", "nothing listens at http://127.0.0.1:9", "up --prometheus"),
+        ),
+        (
+            replace(WELL, stored=replace(STORED, catalog_fault=BROKEN)),
+            *("manifests", "cannot read manifest x.yaml: key name", "Correct it."),
         ),
         (replace(WELL, manifests_changed=True), "manifests", "since the farm came up", "down"),
     ],
