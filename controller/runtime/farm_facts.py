@@ -107,15 +107,18 @@ def farm_facts(
 
 def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
     """Return what a store says of its farm, as of now."""
+    runs = store.runs(open_only=True)
+    waits: Mapping[str, Waiting] = {}
     fault: UserError | None = None
     try:
-        waits = waiting_now(home, store, load_catalog)
+        if any(run.lease is None for run in runs):  # else the manifests need not be read
+            waits = waiting_now(home, store, load_catalog)
     except UserError as error:  # a manifest is broken: all else is shown
-        waits, fault = {}, error
+        fault = error
     return StoredFacts(
         agents=tuple(agents_now(home, store)),
         devices=tuple(devices_now(home, store, waits)),
-        runs=tuple(store.runs(open_only=True)),
+        runs=tuple(runs),
         users={record.sweep_id: record.user for record in store.sweeps()},
         waits=waits,
         catalog_fault=fault,
