@@ -215,7 +215,12 @@ class HostAgent:
         if shortage:
             away = partial(AbsentDevice, state=DeviceState.OFFLINE, why=shortage)
             absent += tuple(away(device_id=device_id) for device_id in self._devices)
-        registration = Registration(agent=self._parts.identity, devices=devices, absent=absent)
+        registration = Registration(
+            agent=self._parts.identity,
+            devices=devices,
+            absent=absent,
+            folder=str(self._parts.folder),
+        )
         try:
             admission = await admitted(self._parts.link, registration)
         except BaseException:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from agents.host.cores import PLACES, is_safe, lock_folder
 from agents.host.cpu import read_instruction_sets
-from agents.host.disk import LEAST_FREE_BYTES
 from agents.remotes.adb.server import find_adb
 from agents.stacks.compiler import MISSING, compiler
 from agents.stacks.environments import stacks_folder
@@ -48,7 +47,6 @@ def agents_facts(home: Path) -> AgentsFacts:
         has_amx="amx_tile" in isa.usable,
         locks=_locks(),
         namespaces_fault=_fault(choose),
-        least_free_bytes=LEAST_FREE_BYTES,
     )
 
 

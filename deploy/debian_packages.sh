@@ -8,6 +8,11 @@ declare -rA PACKAGE_FOR=(
   [has_libgomp]=libgomp1
   [has_prometheus]=prometheus
 )
+# What the pages of Debian's Prometheus load: scripts, styles and a font.
+readonly PROMETHEUS_PAGES=(
+  fonts-glyphicons-halflings libjs-bootstrap4 libjs-d3 libjs-eonasdan-bootstrap-datetimepicker libjs-jquery
+  libjs-jquery-hotkeys libjs-moment libjs-moment-timezone libjs-mustache libjs-popper.js libjs-rickshaw
+)
 # Wished for, not needed: without it the kernels run in plain torch.
 readonly COMPILER_PACKAGE=g++
 has_compiler() { "${CXX:-c++}" -x c++ -fopenmp -fsyntax-only /dev/null 2>/dev/null; }
@@ -33,7 +38,8 @@ readonly REDIS_PACKAGES=(redis-server redis-tools libatomic1 libjemalloc2 liblzf
 
 # All of it, a name a line, for the bill of materials.
 packages_for_setup() {
-  printf '%s\n' "${PACKAGE_FOR[@]}" "$COMPILER_PACKAGE" "${LAUNCH_PACKAGE_FOR[@]}" | sort -u
+  printf '%s\n' "${PACKAGE_FOR[@]}" "${PROMETHEUS_PAGES[@]}" "$COMPILER_PACKAGE" "${LAUNCH_PACKAGE_FOR[@]}" |
+    sort -u
 }
 packages_for_tests() {
   printf '%s\n' "$BROWSER_PACKAGE" "$SYSTEMD_PACKAGE" "$EMULATOR_PACKAGE" "${SSH_PACKAGES[@]}" "${REDIS_PACKAGES[@]}" |
@@ -43,7 +49,11 @@ packages_for_tests() {
 has_python() { [[ -n $python ]]; }
 has_pip() { unpacked_pip >/dev/null || "$python" -c 'import ensurepip' 2>/dev/null; }
 has_libgomp() { "$python" -c 'import ctypes; ctypes.CDLL("libgomp.so.1")' 2>/dev/null; }
-has_prometheus() { command -v prometheus && command -v promtool; } >/dev/null
+has_prometheus() { command -v prometheus && command -v promtool && has_pages; } >/dev/null
+has_pages() { # of an unpacked one
+  local web=$DEPS/root/usr/share/prometheus/web
+  [[ ! -d $web || -e $web/static/d3/d3.min.js ]]
+}
 
 # The wheel of pip that Debian's ensurepip would look for under /usr/share.
 unpacked_pip() { compgen -G "$DEPS/root/usr/share/python-wheels/pip-*.whl" | tail -n 1; }
@@ -82,11 +92,11 @@ unpack_packages() {
   unpack "$into" $needed
 }
 
-# Always unpacked, and alone: installed, Debian's package would start a service on port 9090, and
-# what it depends on is for its old web consoles.
+# Always unpacked: installed, Debian's package would start a service on port 9090.
 unpack_prometheus() {
   ((EUID != 0)) || apt-get update -qq || return
-  unpack "$DEPS/root" prometheus
+  unpack "$DEPS/root" prometheus "${PROMETHEUS_PAGES[@]}" || return
+  rm -rf "$DEPS/root/usr/share/javascript/moment-timezone/data" # 200 MB, which no page loads
 }
 
 get_packages() {

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Final
 
+from controller.contracts.disk import LEAST_FREE_BYTES
 from controller.contracts.result import Blame, Failure, Outcome
-
-LEAST_FREE_BYTES: Final = 64 << 20
-"""For logs, traces and the files of one run."""
 
 
 def shortage(folder: Path) -> str:

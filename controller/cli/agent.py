@@ -24,6 +24,7 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
+    warn_if_away,
     warn_of_clocks,
 )
 from controller.contracts.administration import Count, Reason
@@ -149,6 +150,7 @@ def join(
 def list_agents(json: Json = False) -> None:
     """List all agents that ever registered."""
     with reading() as store:
+        warn_if_away()
         agents = agents_now(home(), store)
     warn_of_clocks(agents)
     if json:

@@ -32,6 +32,7 @@ class Group:
 COMMANDS: Final[dict[str, Verb | Group]] = {
     "up": Verb("farm:up", "Start Ray, the controller and this host's agent."),
     "down": Verb("farm:down", "Stop this home's farm; unfinished runs stay queued."),
+    "status": Verb("status:status", "Show whether the farm is up, and what is wrong."),
     "demo": Verb("demo:demo", "Run real sweeps on this host and two virtual phones."),
     "doctor": Verb("doctor:doctor", "Check this host, and say what to do."),
     "compare": Verb("compare:compare", "Compare two cells in alternating batches on one device."),

@@ -28,7 +28,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.wording import faults_of
 from controller.platform.terminal import LONGEST, say
 from controller.runtime.fleet import wrong_clocks
-from controller.runtime.health import FARM_DOWN, why_away, why_silent
+from controller.runtime.health import is_hopeless, why_away, why_unanswered
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
 from controller.runtime.phones import complaints_here
@@ -105,17 +105,20 @@ def farm_elsewhere() -> str | None:
     return os.environ.get(URL_VARIABLE) or None
 
 
+def require_this_host(tried: str) -> None:
+    """Raise UserError if the farm that is meant is another host's."""
+    if url := farm_elsewhere():
+        remedy = "Run this on the head, or follow a sweep here with `benchfarm sweep watch SWEEP`."
+        raise UserError(tried, f"{URL_VARIABLE} names the farm at {url}", remedy)
+
+
 @contextmanager
 def reading() -> Iterator[StoreReader]:
     """Give the store to read; works whether or not a farm is up. Say which of it is damaged.
 
     Raises NotFound, and UserError where the farm that is meant is another host's.
     """
-    if url := farm_elsewhere():
-        remedy = "Run this on the head, or follow a sweep here with `benchfarm sweep watch SWEEP`."
-        tried = f"read the store of {home().path}"
-        raise UserError(tried, f"{URL_VARIABLE} names the farm at {url}", remedy)
-
+    require_this_host(f"read the store of {home().path}")
     lines: list[str] = []
     store = SqliteStore.open_reader(home().store, lines.append)
     try:
@@ -170,10 +173,14 @@ def exit_if_to_mend(checks: Sequence[Check]) -> None:
 
 
 def warn_if_away() -> None:
-    """Say on standard error, in a line, that the farm of this home can't answer now, and why."""
-    why = why_away(home()) or why_silent(home())
-    if why and why != FARM_DOWN:  # after `down` there is nothing to warn of
-        say(f"benchfarm: {why}", err=True)
+    """Say on standard error, in a line, that the farm of this home can't answer now, and why.
+
+    After `benchfarm down` there is nothing to warn of.
+    """
+    why = why_away(home()) or why_unanswered(home())
+    if why and home().cluster():
+        remedy = "; run: benchfarm up" if is_hopeless(home()) else ""
+        say(f"benchfarm: {why}{remedy}", err=True)
 
 
 def warn_of_clocks(agents: Iterable[RegisteredAgent]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,9 @@ from controller.metrics.exporter import LOOPBACK
 from controller.platform.terminal import say
 from controller.runtime.addresses import Address
 from controller.runtime.cluster import Head
+from controller.runtime.disks import require_room
+from controller.runtime.health import why_away
+from controller.runtime.home import Cluster, Home
 from controller.runtime.lifetime import FarmUp, UpOptions, be_supervisor, bring_down, bring_up
 from controller.runtime.options import QUARANTINE_AFTER
 from controller.runtime.prometheus import find_program, running_beside
@@ -109,12 +113,14 @@ def up(
         supervised=True,
         block=block,
     )
+    if why_away(home()):  # else it is only found
+        require_room(home().path)
     with unwound():
         farm = bring_up(home(), options)
     _tell(farm, head, waiting=bool(redis))
     if server := running_beside(home()) if prometheus else None:
         say(f"metrics  {server.url}, data {home().prometheus}")
-    say(f"ray job submit needs:  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={home().ray_token}")
+    say(f"ray job submit needs:  {job_environment(home(), farm.cluster)}")
     if block:
         be_supervisor(home())
 
@@ -135,6 +141,16 @@ def _tell(farm: FarmUp, head: Head, *, waiting: bool) -> None:
             f"join     benchfarm agent start --head {head.listen} --token-file FILE{how},"
             f" where FILE is a copy of {home().ray_token}"
         )
+
+
+def job_environment(home: Home, cluster: Cluster) -> str:
+    """Return the shell command that leads `ray job submit` to this farm, whatever Ray runs here."""
+    variables = {
+        "RAY_API_SERVER_ADDRESS": cluster.dashboard_url,  # comes before RAY_ADDRESS
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(home.ray_token),
+    }
+    return " ".join(["export", *(f"{k}={shlex.quote(v)}" for k, v in variables.items())])
 
 
 def head_of(

@@ -13,6 +13,7 @@ SIGNATURES: Final[dict[str, str]] = {
     " --metrics-address= --api-port= --prometheus --quarantine-after= --user-runs= --user-bytes="
     " --autoscaling-config= --phone-power-cycle= --meter= --block",
     "down": "",
+    "status": "--json",
     "demo": "",
     "doctor": "--json",
     "compare": "a=side b=side --workload=workload --scenario=scenario --device=device --knob=knob*"

@@ -19,19 +19,21 @@ from controller.cli.common import (
     home,
     reading,
     show_json,
+    warn_if_away,
     write_file,
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_sweep
 from controller.cli.references import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
-from controller.cli.waiting_view import all_waits, line_of
+from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
+from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
 from controller.runtime.watch import follow_from_elsewhere
@@ -103,6 +105,7 @@ def submit(
     """
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
+    _warn_of_manifests()
     submission = FarmClient(home()).submit(sweep, again=again)
     say(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", end="")
     if submission.known_runs:
@@ -136,6 +139,7 @@ def status(
         why = "--json asks for another format" if json else "no sweep is named"
         raise UserError("print CSV", why, "Run `benchfarm sweep status SWEEP --csv`.")
     with reading() as store:
+        warn_if_away()
         if sweep_id is None:
             show_status(store, json=json)
         else:
@@ -179,6 +183,12 @@ def plan(file: File, json: Json = False) -> None:
         return
     lacking = _without_runtime(cells, catalog, [d.device for d in devices])
     show_plan(found, sweep, lacking)
+
+
+def _warn_of_manifests() -> None:
+    """Say on standard error, in a line, that the farm here works with former manifests."""
+    if not farm_elsewhere() and manifests.have_changed(home()):
+        say(f"benchfarm: {manifests.CHANGED}. {manifests.REMEDY}", err=True)
 
 
 def _without_runtime(
@@ -235,6 +245,6 @@ def _watch_from_elsewhere(client: FarmClient, sweep_id: str) -> int:
         runs = ", ".join(f"{count} {state}" for state, count in sweep_status.runs.items() if count)
         say(f"{sweep_id}: {runs}")
         for group in sweep_status.waiting:
-            say(line_of(group))
+            say(group.line)
         all_met_rules = sweep_status.all_met_rules
     return 0 if all_met_rules else 1

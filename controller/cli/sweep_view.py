@@ -10,7 +10,7 @@ from rich.table import Table
 
 from controller.cli.common import console, show_json, show_table
 from controller.cli.references import record_of
-from controller.cli.waiting_view import all_waits, line_of, waits_of
+from controller.cli.waiting_view import all_waits, waits_of
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.policy import lab_limits
@@ -103,7 +103,7 @@ def show_status(store: StoreReader, *, json: bool) -> None:
     show_table(table)
     for s in statuses:
         for group in s.waiting:
-            say(f"{s.sweep_id}: {line_of(group)}")
+            say(f"{s.sweep_id}: {group.line}")
 
 
 def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> None:
@@ -127,7 +127,7 @@ def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> Non
     for line in lines:
         say(line)
     for group in status.waiting:
-        say(line_of(group))
+        say(group.line)
     if disturbed := rerun_line(results, lab_limits()):
         say(disturbed)
     for trouble in dict.fromkeys([*_troubles(found), *_paired_troubles(results, failures)]):

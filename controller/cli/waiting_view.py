@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from controller.cli.common import home, reading
-from controller.contracts.base import utc_minute
 from controller.contracts.catalog import load_catalog
 from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting, WaitingRuns, WaitReason
@@ -40,14 +39,6 @@ def waits_in_store(sweep_id: str) -> tuple[WaitingRuns, ...]:
         return waits_of(all_waits(store), store.runs(sweep_id))
 
 
-def line_of(group: WaitingRuns) -> str:
-    """Return a group of waiting runs as one line, with its estimated start."""
-    if group.first.starts_at is None or group.first.reason is WaitReason.STARTS:
-        return group.said
-    which = "it starts" if group.runs == 1 else "the first starts"
-    return f"{group.said}; {which} at about {utc_minute(group.first.starts_at)}"
-
-
 class WaitNotes:
     """Tells what the runs of a watched sweep wait for, each reason once while it lasts.
 
@@ -77,7 +68,7 @@ class WaitNotes:
         self._asked_at = now
         groups = [group for group in self._ask() if _is_news(group.first, view)]
         before, self._told = self._told, {_key(group.first) for group in groups}
-        return [line_of(group) for group in groups if _key(group.first) not in before]
+        return [group.line for group in groups if _key(group.first) not in before]
 
     def _held_up(self, event: RunEvent) -> list[str]:
         """Return who holds the cores of a run that waits for them; its agent says so once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -29,6 +30,8 @@ MANIFEST_PACKAGES = ("models", "agents")
 
 PROGRAM = "program"
 """The workload of a program that takes no model."""
+FOLDERS = ("workloads", "mobile", "stacks", "scenarios", "launch", "policies")
+"""Folders of manifests."""
 POLICY, WITH_POLICY = "policy", "single_stream"
 """The knob for run conditions, and a scenario that has it."""
 
@@ -101,6 +104,17 @@ def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
     ours = _by_name(ScenarioManifest, "scenarios")
     known = ours if ours.keys() >= set(scenarios) else load_catalog().scenarios
     return {name: scenario.metric for name, scenario in known.items()}
+
+
+def manifests_digest() -> str:
+    """Return a digest of all manifest files, which changes with any of them."""
+    own = (path for folder in FOLDERS for path in _manifest_files(folder))
+    added = (path for folder in (user_tasks(), user_programs()) for path in folder.glob("*.yaml"))
+    digest = hashlib.sha256()
+    for path in (*own, *sorted(added)):
+        digest.update(f"{path.parent.name}/{path.name}\n".encode())
+        digest.update(hashlib.sha256(read_limited(path)).digest())
+    return digest.hexdigest()[:16]
 
 
 def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:

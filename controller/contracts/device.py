@@ -240,6 +240,8 @@ class Registration(Contract):
     agent: Agent
     devices: Annotated[tuple[Device, ...], Field(max_length=4096)]
     absent: Annotated[tuple[AbsentDevice, ...], Field(max_length=4096)] = ()
+    folder: Word | None = None
+    """The agent's own folder; tells apart agents of two homes on one host."""
 
 
 class RefusedDevice(Contract):

@@ -53,5 +53,3 @@ class AgentsFacts(Contract):
     locks: LockFolder
     namespaces_fault: ErrorPayload | None = None
     """Why namespaces for a virtual phone can't be made."""
-    least_free_bytes: int
-    """Free bytes on the home's disk below which an agent takes no runs."""

@@ -24,6 +24,7 @@ BenchfarmError
 ├── AgentRefused               the controller's refusal of an agent
 │   ├── VersionMismatch        an agent of another release than the controller
 │   ├── SharedMachineId        two hosts with one id
+│   │   └── JoinedTwice        two agents of one host, in different homes
 │   ├── AgentRevoked           an agent that a person has shut out
 │   └── UnknownAgent           an agent that has to register (again) first
 ├── UnknownAttempt             a report about an attempt that its agent was never given
@@ -218,6 +219,24 @@ class SharedMachineId(AgentRefused):
     def remedy(self) -> str:
         """See AgentRefused."""
         return "Give one of them its own: `rm /etc/machine-id && systemd-machine-id-setup`."
+
+
+@dataclass(eq=False)
+class JoinedTwice(SharedMachineId):
+    """Two agents of one host; host, other_host: the folders of both."""
+
+    @property
+    def seen(self) -> str:
+        """See AgentRefused."""
+        return (
+            f"this host has joined already, with the agent of {self.other_host}, which counts as "
+            f"online for another {self.again_in_s:.1f} s"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """See AgentRefused."""
+        return "Run `benchfarm down` with the BENCHFARM_HOME of the other agent first."
 
 
 @dataclass(eq=False)

@@ -100,3 +100,11 @@ class WaitingRuns(Contract):
     """That of the run that goes first."""
     said: str
     """The same as one sentence."""
+
+    @property
+    def line(self) -> str:
+        """The sentence with the estimated start, if that is known and not now."""
+        if self.first.starts_at is None or self.first.reason is WaitReason.STARTS:
+            return self.said
+        which = "it starts" if self.runs == 1 else "the first starts"
+        return f"{self.said}; {which} at about {utc_minute(self.first.starts_at)}"

@@ -9,12 +9,13 @@ GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the cal
 A sweep's id may be its name or the beginning of its id, as `references` reads it.
 Routes of the administrator: see administration.
 GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; also with the metrics token
-User errors are answered with status 400 (401, 403, 429) as {"kind", "tried", "seen",
-"remedy"}.
+User errors are answered with status 400 (401, 403, 429; 507 if the store fails) as
+{"kind", "tried", "seen", "remedy"}.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +27,15 @@ from aiohttp.typedefs import Handler, Middleware
 
 from controller.contracts.administration import ADMINISTRATION, Count, SubmitRequest
 from controller.contracts.error_payload import ErrorPayload
-from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
+from controller.contracts.errors import (
+    FarmUnavailable,
+    NotAllowed,
+    OverQuota,
+    StoreDamaged,
+    StoreUnavailable,
+    SweepInvalid,
+    UserError,
+)
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, is_bearer
 from controller.metrics.web_server import (
@@ -52,6 +61,7 @@ from controller.runtime.http_json import (
 )
 from controller.scheduling.limits import MAX_SWEEP_BYTES
 
+log = logging.getLogger(__name__)
 MAX_STREAMS: Final = 32
 """Sweeps that one user may watch at once."""
 MAX_SUBMISSION_BYTES: Final = 2 * MAX_SWEEP_BYTES
@@ -192,12 +202,26 @@ def _guard(options: ApiOptions) -> Middleware:
             return _refusal(error, 403)
         except UserError as error:
             return _refusal(error, 400)
+        except StoreUnavailable as error:
+            log.error("%s %s is refused: %s", request.method, request.path[:100], error)
+            return _refusal(_not_stored(error), 507)
 
     return guard
 
 
 class Unauthenticated(UserError):
     """A request without a valid token."""
+
+
+def _not_stored(error: StoreUnavailable) -> FarmUnavailable:
+    """Return what the caller is told of a store that could not be read or written."""
+    damaged = isinstance(error, StoreDamaged)
+    remedy = (
+        "On the head, run `benchfarm store check`."
+        if damaged
+        else "Make room on the head's disk (`benchfarm status` there), then repeat the command."
+    )
+    return FarmUnavailable("store it on the head", f"{error.reason}; nothing was stored", remedy)
 
 
 def _for_metrics(request: web.Request, token: str) -> bool:

@@ -278,11 +278,11 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
 def _refused(response: httpx.Response) -> UserError:
     """Return the controller's error, or one for another response that is not a success."""
     status = f"it answered with status {response.status_code}"
+    with suppress(ValidationError):
+        return ErrorPayload.model_validate_json(response.content).error()
     if response.is_server_error:
         remedy = "See its log; `benchfarm up` prints where it is."
         return FarmUnavailable(f"call the controller at {response.url}", status, remedy)
-    with suppress(ValidationError):
-        return ErrorPayload.model_validate_json(response.content).error()
     return _stranger(response, status)
 
 

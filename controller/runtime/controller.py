@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from controller.contracts.catalog import load_catalog
+from controller.contracts.catalog import load_catalog, manifests_digest
 from controller.contracts.device import Admission, Registration
 from controller.contracts.errors import StoreUnavailable
 from controller.contracts.version import installed_version
@@ -64,6 +64,7 @@ class Controller:
         quarantine = QuarantinePolicy(after=options.quarantine_after)
         self._settings = FarmSettings(quarantine=quarantine, quota=options.quota)
         self._feed = Feed()
+        self._manifests = manifests_digest()  # before they are read: a later change is noticed
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
         self._access = Access(store, self._home.read_token(self._home.api_token), time.time)
         self._metrics = FarmMetrics(
@@ -127,6 +128,7 @@ class Controller:
             version=installed_version(),
             pid=os.getpid(),
             metrics_port=exporter.getsockname()[1],
+            manifests=self._manifests,
         )
         write_private(self._home.endpoint_file, endpoint.model_dump_json())
         return url

@@ -13,6 +13,7 @@ from controller.contracts.administration import ChangedDevice
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Admission, Agent, DeviceStatus, Hold, Registration
 from controller.contracts.errors import (
+    JoinedTwice,
     NotProbed,
     SharedMachineId,
     UnknownAgent,
@@ -107,6 +108,8 @@ class Farm:
         """When each agent was heard last (steady clock); a restart gives each a full term."""
         self._spoken: set[str] = set()
         """Agents heard since this controller started."""
+        self._folders: dict[str, str | None] = {}
+        """The folder of each of them."""
         # A damaged record of an agent or a device is left out: it can't end what it has leased.
         self._runs.apply(
             (run, LeaseLost()) for run in self._runs.leased() if self._is_ownerless(run)
@@ -124,12 +127,13 @@ class Farm:
         self._roster.require_admitted(agent.id)
         if agent.version != self._version:
             raise VersionMismatch(agent.id, agent.version, self._version)
-        self._require_sole(agent)
+        self._require_sole(agent, registration.folder)
         objections = self._roster.refused(registration.devices, agent)
         refused = {objection.device_id for objection in objections}
         taken = [d for d in registration.devices if d.id not in refused]
         self._roster.announced(agent, taken, registration.absent)
         self._hear(agent.id)
+        self._folders[agent.id] = registration.folder
         self._runs.apply(
             (run, LeaseLost())
             for run in self._runs.leased(agent.id)
@@ -211,8 +215,8 @@ class Farm:
         self._seen[agent_id] = self._clock.steady()
         self._spoken.add(agent_id)
 
-    def _require_sole(self, agent: Agent) -> None:
-        """Raise SharedMachineId if another host or boot was just heard under this id."""
+    def _require_sole(self, agent: Agent, folder: str | None) -> None:
+        """Raise SharedMachineId if another host, boot or home was just heard under this id."""
         if agent.id not in self._seen:
             return
         known = self._roster.agents[agent.id].agent
@@ -221,6 +225,9 @@ class Farm:
         boots = {known.boot_id, agent.boot_id} - {None} if agent.id in self._spoken else set()
         if again_in_s > 0 and (known.host != agent.host or len(boots) > 1):
             raise SharedMachineId(agent.id, agent.boot, known.boot, again_in_s)
+        other = self._folders.get(agent.id)
+        if again_in_s > 0 and folder and other and folder != other:
+            raise JoinedTwice(agent.id, folder, other, again_in_s)
 
     def _lose_moved(self, agent: Agent) -> None:
         """End the leases of other agents on devices that this agent now has."""

@@ -25,6 +25,7 @@ FARM_DOWN = "the farm is down"
 AUTOSCALER = "monitor"
 """The program that Ray's autoscaler runs in."""
 _MODULE = re.compile(r"\w+(\.\w+)+")
+CONTROLLER_AWAY = "the controller is away"
 RESTARTED = "the farm is being started again"
 
 
@@ -124,6 +125,17 @@ def is_listening(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def why_unanswered(home: Home, answer_s: float = ANSWER_S) -> str:
+    """Return why the controller of a home's farm, which runs, does not answer, else ""."""
+    try:
+        address = home.endpoint().address
+    except UserError:
+        return f"{CONTROLLER_AWAY}: Ray starts it"
+    if not is_listening(address):
+        return f"{CONTROLLER_AWAY}: nothing listens at {address}; Ray starts it again"
+    return why_silent(home, answer_s)
 
 
 def why_silent(home: Home, answer_s: float = ANSWER_S) -> str:

@@ -73,6 +73,8 @@ class Endpoint(Contract):
     version: str
     pid: int
     metrics_port: PortNumber = 0
+    manifests: str = ""
+    """Digest of the manifests that the controller has read."""
 
     @property
     def address(self) -> str:

@@ -15,14 +15,11 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.doctor import AgentsFacts, Program
 from controller.contracts.error_payload import ErrorPayload
 from controller.platform.ports import PORTS
+from controller.runtime.disks import GIB, disk_checks
 from controller.runtime.host_facts import PORTS_WANTED, FileFacts, HostFacts
 
-GIB: Final = 1 << 30
 LEAST_MEMORY_BYTES: Final = 2 * GIB
 """With less, Ray, the controller and an agent leave no memory to a run."""
-AMPLE_DISK_BYTES: Final = 2 * GIB
-"""Enough for bundles, logs and results of some weeks."""
-LEAST_FILES: Final = 10_000
 LEAST_LIMITS: Final = {"open files": 1024, "processes": 1024}
 """Limits below which Ray's processes fail to start, or fail later."""
 REINSTALL: Final = "Install benchfarm again: make setup, or pip install with requirements/lock.txt."
@@ -35,7 +32,7 @@ def checks(host: HostFacts, agents: AgentsFacts | ErrorPayload) -> list[Check]:
     """
     found = [
         check
-        for look in (_python, _farm, _home, _secrets, _disk, _memory, _limits)
+        for look in (_python, _farm, _home, _secrets, _disks, _memory, _limits)
         for check in look(host)
     ]
     found += [check for look in (_clock, _ports, _prometheus, _phones) for check in look(host)]
@@ -43,7 +40,6 @@ def checks(host: HostFacts, agents: AgentsFacts | ErrorPayload) -> list[Check]:
         found.append(_mend("agents' side", agents.seen, agents.remedy))
     else:
         found += [check for look in _OF_AGENTS for check in look(agents)]
-        found += _room(host, agents.least_free_bytes)
     return worst_first(found)
 
 
@@ -116,23 +112,9 @@ def _exposed(file: FileFacts, uid: int) -> str:
     return ""
 
 
-def _disk(host: HostFacts) -> Iterator[Check]:
+def _disks(host: HostFacts) -> Iterator[Check]:
     for disk in host.disks:
-        if disk.free_files is not None and disk.free_files < LEAST_FILES:
-            seen = f"{disk.free_files} more files fit on the disk of {disk.folder}"
-            yield _mend("disk", seen, "Delete files that nobody needs: df -i shows where.")
-
-
-def _room(host: HostFacts, least_bytes: int) -> Iterator[Check]:
-    for disk in host.disks:
-        free = f"{disk.free_bytes / GIB:.1f} GiB are free on the disk of {disk.folder}"
-        if disk.free_bytes < least_bytes:
-            seen = f"less than {least_bytes >> 20} MiB are free on the disk of {disk.folder}"
-            yield _mend("disk", seen, "Delete what nobody needs: until then no run begins.")
-        elif disk.free_bytes < AMPLE_DISK_BYTES:
-            yield _hint("disk", free, "Make room: bundles, logs and results need some GiB.")
-        else:
-            yield _well("disk", free)
+        yield from disk_checks(disk)
 
 
 def _memory(host: HostFacts) -> Iterator[Check]:

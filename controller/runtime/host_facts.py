@@ -7,7 +7,6 @@ import os
 import re
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from controller.contracts.errors import FarmUnavailable, UserError
 from controller.contracts.version import installed_version
 from controller.platform.ports import free_ports
 from controller.platform.trial import fault_of
+from controller.runtime.disks import DiskFacts, disk_facts, disks_of, is_folder
 from controller.runtime.home import Home
 from controller.runtime.phones import complaints_here
 from controller.runtime.prometheus import PrometheusUnavailable, find_program, running_beside
@@ -52,16 +52,6 @@ class FileFacts:
     mode: int
     """Includes the file type."""
     writable: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class DiskFacts:
-    """Free space on the file system of a folder."""
-
-    folder: Path
-    free_bytes: int
-    free_files: int | None
-    """None if the file system has no limit on files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +95,7 @@ class HostFacts:
 
 def host_facts(home: Home) -> HostFacts:
     """Return this host's facts; changes nothing."""
-    parent = next(folder for folder in home.path.parents if _is_folder(folder))
+    parent = next(folder for folder in home.path.parents if is_folder(folder))
     return HostFacts(
         uid=os.geteuid(),
         python=".".join(map(str, sys.version_info[:3])),
@@ -116,7 +106,7 @@ def host_facts(home: Home) -> HostFacts:
         home_folder=file_facts(home.path),
         home_parent=_known(parent),
         secrets=tuple(filter(None, map(file_facts, _tokens(home)))),
-        disks=tuple(map(disk_facts, _disks(home.path if _is_folder(home.path) else parent))),
+        disks=tuple(map(disk_facts, disks_of(home.path))),
         now=time.time(),
         installed_at=Path(__file__).stat().st_mtime,
         synchronised=_synchronised(),
@@ -133,13 +123,6 @@ def host_facts(home: Home) -> HostFacts:
 
 def _tokens(home: Home) -> tuple[Path, ...]:
     return home.ray_token, home.api_token, home.metrics_token
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # in another user's folder
-        return False
 
 
 def file_facts(path: Path) -> FileFacts | None:
@@ -188,22 +171,6 @@ def _phone_complaints(home: Home) -> tuple[UserError, ...]:
         return tuple(complaints_here(home))
     except UserError as error:  # the record of this home's farm can't be read
         return (error,)
-
-
-def _disks(folder: Path) -> Iterator[Path]:
-    """Yield one folder for each file system that a farm writes to."""
-    seen = set[int]()
-    for each in (folder, Path(tempfile.gettempdir())):
-        if (device := each.stat().st_dev) not in seen:
-            seen.add(device)
-            yield each
-
-
-def disk_facts(folder: Path) -> DiskFacts:
-    """Return the free space for this user's files."""
-    found = os.statvfs(folder)
-    free = found.f_bavail * found.f_frsize
-    return DiskFacts(folder, free, found.f_favail if found.f_files else None)
 
 
 def _synchronised() -> bool | None:

@@ -22,7 +22,7 @@ import psutil
 
 from controller.contracts.errors import FarmUnavailable, UserError
 from controller.platform.atomic import write_private
-from controller.platform.locks import exclusive_now
+from controller.platform.locks import exclusive_now, is_locked
 from controller.platform.processes import FARM_MARKER, end_marked
 from controller.platform.programs import python_module
 from controller.runtime import cluster as clusters
@@ -36,6 +36,8 @@ CONNECT_S = 2.0
 GRACE_S = 5.0
 REFUSED = 2
 """Exit status of an agent that the controller refuses."""
+WRONG_TOKEN = b"InvalidAuthToken"
+"""What Ray logs of a token that the head refuses."""
 REMEDY = "Run `benchfarm down` first."
 
 
@@ -90,11 +92,20 @@ def no_supervisor(home: Home) -> Iterator[None]:
         yield
 
 
+def waits_for_head(home: Home) -> bool:
+    """Return whether a supervisor of a home without a farm is at work, and not `up`."""
+    return is_locked(_lock_of(home)) and not is_locked(home.up_lock)
+
+
+def _lock_of(home: Home) -> Path:
+    return home.agent / "supervisor.lock"
+
+
 @contextmanager
 def _supervision(home: Home, tried: str, taken: str) -> Iterator[None]:
     """Hold a home's lock; raises UserError with the reason `taken` if it is held."""
     home.agent.mkdir(parents=True, exist_ok=True)
-    with exclusive_now(home.agent / "supervisor.lock") as free:
+    with exclusive_now(_lock_of(home)) as free:
         if not free:
             raise UserError(tried, taken, REMEDY)
         yield
@@ -181,6 +192,7 @@ class _Supervisor:
         head = str(self.joining.head)
         join = ("--block", f"--address={head}", f"--node-ip-address={address}")
         command = clusters.node_command(temp_dir, clusters.node_ports())
+        log_start = self._node_log.stat().st_size if self._node_log.exists() else 0
         node = await self._start("ray-node", *command, *join)
         # It gets ready while the node starts, of which the end of its input tells.
         python = python_module("agents.joined", head, address)
@@ -188,21 +200,27 @@ class _Supervisor:
         if agent.stdin:
             agent.stdin.write(self._options(address))
         try:
-            return await self._watch(node, agent, Path(temp_dir))
+            return await self._watch(node, agent, Path(temp_dir), log_start)
         finally:
             await asyncio.gather(_ended(node), _ended(agent))
+
+    @property
+    def _node_log(self) -> Path:
+        return self.home.logs / "ray-node.log"
 
     async def _watch(
         self,
         node: asyncio.subprocess.Process,
         agent: asyncio.subprocess.Process,
         temp_dir: Path,
+        log_start: int,
     ) -> float:
         node_ended = asyncio.create_task(node.wait())
         agent_ended = asyncio.create_task(agent.wait())
         if not await self._until_up(node_ended, temp_dir):
             if not self.stop.done():
-                self.say(f"Ray's node did not start; see {self.home.logs / 'ray-node.log'}")
+                require_right_token(self.joining.head, self._node_log, log_start)
+                self.say(f"Ray's node did not start; see {self._node_log}")
             return 0.0
         began = time.monotonic()
         if agent.stdin:
@@ -285,6 +303,18 @@ class _Supervisor:
                 stderr=log,
                 start_new_session=True,
             )
+
+
+def require_right_token(head: Address, log: Path, start: int) -> None:
+    """Raise UserError if a node that did not start says that its token is wrong.
+
+    start: byte of the log at which this start of the node began.
+    """
+    with log.open("rb") as file:
+        file.seek(start)
+        if WRONG_TOKEN in file.read():
+            remedy = "Copy the head's ray-token anew: a farm in another BENCHFARM_HOME has another."
+            raise UserError(f"join the farm at {head}", "the head refuses the token", remedy)
 
 
 async def _end_of_raylet(node: int) -> None:

@@ -114,6 +114,15 @@ def find_program(name: str) -> Path:
     )
 
 
+def _pages(program: Path) -> tuple[str, ...]:
+    """Return the option for the pages of Debian's Prometheus if it is unpacked somewhere.
+
+    It looks for them where the package would be installed. Other builds contain their pages.
+    """
+    pages = program.resolve().parent.parent / "share" / "prometheus" / "web"
+    return (f"--web.local-assets={pages}",) if pages.is_dir() else ()
+
+
 def write_files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the files of prometheus_config.prometheus_files as YAML; raises UserError."""
     try:
@@ -160,6 +169,7 @@ def start_prometheus(
                 str(program),
                 *(f"--config.file={folder / CONFIG}", f"--storage.tsdb.path={folder / 'data'}"),
                 *("--web.listen-address=127.0.0.1:0", "--enable-feature=exemplar-storage"),
+                *_pages(program),
             ],
             env=environ,
             stdin=subprocess.DEVNULL,

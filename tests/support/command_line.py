@@ -31,6 +31,11 @@ def complaint_of(home: Path, *arguments: str, **environ: str) -> str:
     return complaint
 
 
+def outcome_of(home: Path, *arguments: str) -> tuple[str, str, object]:
+    """Return what a call prints on standard output and error, and its status; as above."""
+    return _called(home, arguments, {})
+
+
 def _called(
     home: Path, arguments: Sequence[str], environ: Mapping[str, str]
 ) -> tuple[str, str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from controller.cli.waiting_view import LEAST_S, WaitNotes, line_of
+from controller.cli.waiting_view import LEAST_S, WaitNotes
 from controller.contracts.run import RunState
 from controller.contracts.waiting import Waiting, WaitingRuns, WaitReason
 from controller.contracts.wire import WAIT_FOR_CORE, Progress, RunEvent
@@ -29,10 +29,10 @@ def view(progress: Progress | None = None, state: RunState = RunState.QUEUED) ->
 
 def test_an_estimate_follows_the_reason() -> None:
     known = RESERVED.model_copy(update={"starts_at": 7200.0})
-    assert line_of(group(RESERVED)) == group(RESERVED).said
+    assert group(RESERVED).line == group(RESERVED).said
     said = "it starts at about 1970-01-01 02:00+00:00"
-    assert line_of(group(known)) == f"{group(known).said}; {said}"
-    assert "; the first starts at about" in line_of(group(known, runs=2))
+    assert group(known).line == f"{group(known).said}; {said}"
+    assert "; the first starts at about" in group(known, runs=2).line
 
 
 def test_a_reason_is_told_once_while_it_lasts() -> None:

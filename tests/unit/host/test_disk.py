@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from agents.host.disk import LEAST_FREE_BYTES, out_of_room, shortage
+from agents.host.disk import out_of_room, shortage
+from controller.contracts.disk import LEAST_FREE_BYTES
 from controller.contracts.result import Blame
 from tests.support import builders
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,12 +11,19 @@ import aiohttp
 import pytest
 
 from controller.contracts.error_payload import ErrorPayload
+from controller.contracts.errors import StoreUnavailable, UserError
+from controller.contracts.records import SweepRecord
+from controller.contracts.run import Run
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
 from controller.runtime.access import Access
 from controller.runtime.api import ApiOptions, serve_api, url_of
+from controller.runtime.client import TOKEN_VARIABLE, FarmClient
 from controller.runtime.feed import Feed
+from controller.runtime.home import Home
 from controller.runtime.http_json import BODY_TIMEOUT_S
+from controller.runtime.options import URL_VARIABLE
+from controller.store.sqlite import SqliteStore
 from tests.support import builders
 from tests.support.farm import FarmBox
 
@@ -26,10 +33,13 @@ TOKENS = {"api": "0123", "metrics": "4567", "wrong": "89ab", "none": None}
 
 @asynccontextmanager
 async def api(
-    folder: Path, port: int = 0, body_timeout_s: float = BODY_TIMEOUT_S
+    folder: Path,
+    port: int = 0,
+    body_timeout_s: float = BODY_TIMEOUT_S,
+    store: type[SqliteStore] = SqliteStore,
 ) -> AsyncIterator[str]:
     """Serve a farm of one server for a while; give the URL."""
-    box = FarmBox(folder / "store.sqlite")
+    box = FarmBox(folder / "store.sqlite", store)
     box.farm.register(builders.registration())
     access = Access(box.store, "0123", box.clock)
     options = ApiOptions(
@@ -103,3 +113,26 @@ async def test_a_body_that_does_not_arrive_is_refused(tmp_path: Path) -> None:
         writer.close()
     assert said.startswith(b"HTTP/1.1 400")
     assert b"the body did not arrive" in said
+
+
+class _FullDisk(SqliteStore):
+    full = True
+
+    def add_sweep(self, record: SweepRecord, runs: Sequence[Run]) -> list[Run]:
+        if self.full:
+            raise StoreUnavailable("store.sqlite", "database or disk is full")
+        return super().add_sweep(record, runs)
+
+
+async def test_a_full_disk_is_one_line_for_who_submits_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with api(tmp_path, store=_FullDisk) as url:
+        client = FarmClient(Home(tmp_path), {URL_VARIABLE: url, TOKEN_VARIABLE: "0123"})
+        with pytest.raises(UserError) as raised:
+            await asyncio.to_thread(client.submit, builders.sweep())
+        assert str(raised.value) == (
+            "cannot store it on the head: database or disk is full; nothing was stored. "
+            "Make room on the head's disk (`benchfarm status` there), then repeat the command."
+        )
+        _FullDisk.full = False
+        submission = await asyncio.to_thread(client.submit, builders.sweep())
+        assert (submission.new_runs > 0, submission.known_runs) == (True, 0)

@@ -17,6 +17,7 @@ from controller.contracts.device import (
 from controller.contracts.errors import (
     AgentRevoked,
     DeviceBooked,
+    JoinedTwice,
     LabelOfAgent,
     NoMatchingDevice,
     NotAllowed,
@@ -397,6 +398,25 @@ def test_copies_of_one_disk_image_are_told_apart_and_named(box: FarmBox) -> None
     assert box.ask() == Orders(), "the first one goes on"
     box.wait(TTL_S)
     box.farm.register(clone)
+
+
+def started_in(home: str, incarnation: str) -> Registration:
+    """Return the registration of this host's agent of a home."""
+    registration = builders.registration(builders.agent(incarnation=incarnation))
+    return registration.model_copy(update={"folder": f"{home}/agent/host-1"})
+
+
+def test_a_host_that_has_joined_from_one_home_is_refused_from_another(box: FarmBox) -> None:
+    box.farm.register(started_in("/one", "a"))
+    with pytest.raises(JoinedTwice) as refused:
+        box.farm.register(started_in("/two", "b"))
+    assert "this host has joined already, with the agent of /one/agent/host-1" in str(refused.value)
+    assert "Run `benchfarm down` with the BENCHFARM_HOME of the other" in str(refused.value)
+    assert box.ask(incarnation="a") == Orders(), "the first one goes on"
+    box.farm.register(started_in("/one", "c"))  # a restart of it
+    box.wait(TTL_S)
+    box.farm.register(started_in("/two", "b"))
+    assert box.ask(incarnation="b") == Orders()
 
 
 def booted(boot_id: str, incarnation: str = "first") -> Registration:

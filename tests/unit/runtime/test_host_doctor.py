@@ -18,9 +18,10 @@ from controller.contracts.errors import PhoneUnavailable
 from controller.contracts.stacks import StackStatus
 from controller.platform.trial import fault_of
 from controller.runtime import host_facts as looking
+from controller.runtime.disks import GIB, DiskFacts
 from controller.runtime.home import Home
-from controller.runtime.host_doctor import GIB, checks
-from controller.runtime.host_facts import DiskFacts, FileFacts, HostFacts, memory_limit, port_range
+from controller.runtime.host_doctor import checks
+from controller.runtime.host_facts import FileFacts, HostFacts, memory_limit, port_range
 
 UID = 1000
 FOLDER = Path("/home/u/.benchfarm")
@@ -58,7 +59,6 @@ AGENTS = AgentsFacts(
     compiler=Program(path="/usr/bin/g++"),
     stacks=(TORCH,),
     locks=LOCKS,
-    least_free_bytes=64 << 20,
 )
 BROKEN = ErrorPayload(
     kind="UserError", tried="start stack torch", seen="no libgomp", remedy="Try it."

@@ -25,6 +25,7 @@ from controller.runtime.joining import (
     Joining,
     instance_of,
     no_supervisor,
+    require_right_token,
     sole_supervisor,
     supervise,
 )
@@ -194,3 +195,17 @@ def test_nobody_joins_another_farm_while_one_is_brought_up(home: Home) -> None:
         sole_supervisor(home),
     ):
         raise AssertionError("it has joined")
+
+
+def test_a_token_that_the_head_refuses_is_said_in_one_line(tmp_path: Path) -> None:
+    head, log = Address.parse("--head", "10.0.0.1"), tmp_path / "ray-node.log"
+    log.write_text("Unauthenticated: RPC error: InvalidAuthToken: Authentication token is wrong\n")
+    with pytest.raises(UserError) as raised:
+        require_right_token(head, log, 0)
+    assert str(raised.value).startswith(
+        "cannot join the farm at 10.0.0.1:6379: the head refuses the token. Copy the head's"
+    )
+    former = log.stat().st_size
+    with log.open("a") as file:
+        file.write("no space left on device\n")
+    require_right_token(head, log, former)  # what a former start said is of a former token

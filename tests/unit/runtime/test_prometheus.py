@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from controller.metrics.prometheus_config import prometheus_files
@@ -55,10 +57,21 @@ def test_a_query_it_refuses_and_a_server_that_is_gone(tmp_path: Path) -> None:
         with pytest.raises(PrometheusUnavailable) as raised:
             server.query("up{")
         assert "parse error" in raised.value.seen
+        assert_pages(server.url)
     with pytest.raises(PrometheusUnavailable) as raised:
         server.query("up")
     assert raised.value.tried == f"ask Prometheus at {server.url}"
     assert running_beside(home) is None
+
+
+def assert_pages(url: str) -> None:
+    """Check that its own pages are there, with all that the first one loads."""
+    graph = httpx.get(url, trust_env=False, follow_redirects=True)
+    assert (graph.status_code, "<title>Prometheus" in graph.text) == (200, True)
+    parts = re.findall(r'(?:src|href)="(/[^"?]*/static/[^"?]*)', graph.text)
+    assert len(parts) > 5
+    answers = {part: httpx.get(f"{url}{part}", trust_env=False).status_code for part in parts}
+    assert set(answers.values()) == {200}, answers
 
 
 def test_no_prometheus_was_started(tmp_path: Path) -> None:

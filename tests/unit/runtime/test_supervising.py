@@ -39,6 +39,7 @@ from controller.runtime.health import (
     program_of,
     why_away,
     why_silent,
+    why_unanswered,
 )
 from controller.runtime.home import Cluster, Endpoint, Home, Process
 from controller.runtime.lifetime import UpOptions, bring_up_as_wanted, wanted
@@ -190,7 +191,8 @@ def test_the_device_list_says_that_the_controller_is_stopped(stopped_controller:
     SqliteStore.open(stopped_controller.store).close()
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as said:
         patch.setenv("BENCHFARM_HOME", str(stopped_controller.path))
-        patch.setattr(common, "why_silent", partial(why_silent, answer_s=SHORT.answer_s))
+        quick = partial(why_unanswered, answer_s=SHORT.answer_s)
+        patch.setattr(common, "why_unanswered", quick)
         list_devices()
     assert said.getvalue() == "benchfarm: the controller has not answered for 0.05 s\n"
 
