@@ -12,8 +12,9 @@ from controller.platform.terminal import say
 from controller.scheduling.planning import SweepPlan
 
 
-def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
-    """Print the work of each device, bookings, devices left out, then cells that match none."""
+def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> None:
+    """Print the work of each device, its bookings, devices that are away or have no runtime, then
+    cells that match none."""
     table = Table("device", "cells", "runs", "hours", "cells without history", "queued before")
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
@@ -23,7 +24,12 @@ def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
     for each in plan.devices:
         for booking in each.bookings:
             say(f"{each.device} is booked {booking.words}: {booking.why}")
-    for line in left_out:
+    for each in plan.devices:
+        if each.away:
+            say(f"{each.device} is awaited: {each.runs} runs wait until it is back ({each.away})")
+    if plan.left_out:
+        say(f"left out, because they are away: {'; '.join(plan.left_out)}")
+    for line in without_runtime:
         say(line)
     for lost in plan.unmatched:
         what = f"{lost.workload} on stack {lost.stack}, devices: {lost.selector}"

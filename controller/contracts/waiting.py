@@ -30,6 +30,8 @@ class WaitReason(StrEnum):
     """No device that fits is online."""
     NO_MATCH = "no match"
     """No device of the farm fits."""
+    GONE = "gone"
+    """The one device that it is for is no longer known to the farm."""
     NO_DEVICE = "no device"
     """The farm has no device."""
     CHANGING = "changing"
@@ -85,6 +87,7 @@ _SENTENCES = {
     WaitReason.QUARANTINED: "{device} is in quarantine {ends}: {why}",
     WaitReason.AWAY: "no device that fits is online: {device} is {why}",
     WaitReason.NO_MATCH: "no device fits: {why}",
+    WaitReason.GONE: "the farm no longer knows {device}, the only device that it is for",
     WaitReason.NO_DEVICE: "the farm has no device",
     WaitReason.CHANGING: "its sweep is being cancelled or resumed",
 }

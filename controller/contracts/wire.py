@@ -223,6 +223,8 @@ class Submission(Contract):
     known_runs: int
     left_out: tuple[str, ...] = ()
     """Devices that fit but are away, and so get no run of a sweep for each device; with why."""
+    awaited: tuple[str, ...] = ()
+    """Devices that are away, and that runs of a sweep with `await` wait for; with why."""
 
 
 class RunEvent(Contract):

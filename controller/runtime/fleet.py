@@ -47,6 +47,11 @@ class DeviceOverview(Contract):
     """Bookings that have not ended, sorted by their beginning."""
 
 
+def is_up(home: Home) -> bool:
+    """Return whether the farm is up, so that the store says since when a device is away."""
+    return not why_away(home)
+
+
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
     """Return all agents; none is online while the farm is down."""
     agents, _ = store.fleet()

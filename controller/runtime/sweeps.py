@@ -26,7 +26,7 @@ from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
-from controller.scheduling.binding import Out, left_out, place_cells, runs_of
+from controller.scheduling.binding import Out, awaited, left_out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
@@ -163,12 +163,14 @@ class Sweeps:
             self._ledger.add(user, size, self._clock.steady())
         self._runs.add(record, new)
         self._runs.place()
-        known = len(cells) * sweep.repeats - len(new)
+        known, out = len(cells) * sweep.repeats - len(new), self._roster.out()
+        devices = self._roster.placeable()
         return Submission(
             sweep_id=record.sweep_id,
             new_runs=len(new),
             known_runs=known,
-            left_out=tuple(left_out(sweep, cells, self._roster.out(), self._catalog)),
+            left_out=tuple(left_out(sweep, cells, out, self._catalog)),
+            awaited=tuple(awaited(sweep, cells, devices, out, self._catalog)),
         )
 
     # --- stored sweeps -------------------------------------------------------------------------

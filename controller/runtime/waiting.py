@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.waiting import Waiting
-from controller.runtime.fleet import registered_now
+from controller.runtime.fleet import is_up, registered_now
 from controller.runtime.home import Home
 from controller.scheduling.device_life import reserved_for
 from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
@@ -38,4 +38,5 @@ def waiting_now(
     claims = Claims(of_sweep, spent_s, reserved_for(devices, now))
     emulated = {known.device.id for known in devices if known.device.emulated}
     durations = Durations(store.took(), emulated)
-    return waiting(Queue(now, runs, devices, claims), catalog(), durations.of)
+    queue = Queue(now, runs, devices, claims, is_up=is_up(home))
+    return waiting(queue, catalog(), durations.of)

@@ -14,7 +14,7 @@ from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
-from controller.scheduling.binding import bind
+from controller.scheduling.binding import bind, left_out
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
@@ -37,6 +37,8 @@ class DevicePlan(Contract):
     """Runs of other sweeps that are queued and will most likely go to it first."""
     bookings: tuple[Booking, ...] = ()
     """Its bookings that have not ended, which `hours` leaves out."""
+    away: str = ""
+    """Why it is away or in quarantine, if the sweep awaits it; else empty."""
 
 
 class Unmatched(Contract):
@@ -56,6 +58,8 @@ class SweepPlan(Contract):
     shared_cells: int
     """Cells that any of several devices can run; the plan gives them to the least loaded one."""
     unmatched: tuple[Unmatched, ...]
+    left_out: tuple[str, ...] = ()
+    """Devices that fit but are away or in quarantine, if the sweep is for each; with why."""
 
 
 def plan_sweep(
@@ -75,6 +79,7 @@ def plan_sweep(
     there = [device for device, state in devices if state not in ABSENT]
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
     loads = {device.id: _Load(device) for device in there}
+    absent = {device.id: _Load(device, why) for device, why in out if sweep.awaits}
     unmatched, shared = [], 0
     planned: set[str] = set()
     durations = Durations(history, {device.id for device, _ in devices if device.emulated})
@@ -88,21 +93,24 @@ def plan_sweep(
             if each.key in planned:  # two selectors may match one device
                 continue
             planned.add(each.key)
-            fitting = [
-                load for load in loads.values() if not objections(each, load.device, catalog)
-            ]
+            fitting = _fitting(each, loads, catalog) or _fitting(each, absent, catalog)
             shared += len(fitting) > 1
             least = min(fitting, key=lambda load: (load.seconds, load.cells))
             least.add(sweep.repeats, durations.of(each, least.device))
     return SweepPlan(
         devices=tuple(
             load.plan(queued.get(id_, 0), bookings.get(id_, ()))
-            for id_, load in loads.items()
+            for id_, load in {**loads, **absent}.items()
             if load.cells
         ),
         shared_cells=shared,
         unmatched=tuple(unmatched),
+        left_out=tuple(left_out(sweep, cells, out, catalog)),
     )
+
+
+def _fitting(cell: Cell, loads: Mapping[str, _Load], catalog: Catalog) -> list[_Load]:
+    return [load for load in loads.values() if not objections(cell, load.device, catalog)]
 
 
 class Durations:
@@ -137,8 +145,9 @@ class Durations:
 class _Load:
     """The work planned for one device so far."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, away: str = "") -> None:
         self.device = device
+        self.away = away
         self.cells = self.runs = self.unknown = 0
         self.seconds = 0.0
 
@@ -158,6 +167,7 @@ class _Load:
             unknown=self.unknown,
             queued=queued,
             bookings=bookings,
+            away=self.away,
         )
 
 

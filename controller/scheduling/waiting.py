@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Final
 
+from controller.contracts.base import utc_minute
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, DeviceState, RegisteredDevice
 from controller.contracts.run import Run
@@ -24,6 +25,7 @@ from controller.scheduling.placement import (
     objections,
     place,
 )
+from controller.scheduling.selector import device_named
 
 Expected = Callable[[Cell, Device], float | None]
 """Seconds that a cell takes on a device; None if unknown."""
@@ -55,6 +57,8 @@ class Queue:
     claims: Claims = NO_CLAIMS
     withheld: Collection[str] = ()
     """Sweeps of which no run is leased now."""
+    is_up: bool = True
+    """Whether the farm is up; if not, nobody knows since when a device is away."""
 
 
 def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dict[str, Waiting]:
@@ -206,7 +210,8 @@ class _Lines:
                 reason=WaitReason.QUARANTINED, device=id_, until=until, why=rest.why, user=rest.who
             )
         if not may_run(known):
-            why = f"{rest.state} ({rest.why})"
+            since = f" since {utc_minute(rest.since)}" if self._queue.is_up else ""
+            why = f"{rest.state}{since} ({rest.why})"
             return Waiting(reason=WaitReason.AWAY, device=id_, why=why)
         booking = booking_at(known.life, self._queue.now)
         if booking and booking.user != user:
@@ -249,6 +254,8 @@ class _Lines:
         """Return the wait of a run that no device fits."""
         if not self._labelled:
             return Waiting(reason=WaitReason.NO_DEVICE)
+        if (id_ := device_named(cell.selector)) and id_ not in self._known:
+            return Waiting(reason=WaitReason.GONE, device=id_)
         if (asks := asked(cell)) not in self._excluded:
             shown = [
                 f"{device.id} is excluded by {', '.join(objections(cell, device, self._catalog))}"

@@ -61,6 +61,21 @@ def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:
     assert found.shared_cells == 4
 
 
+def test_a_plan_names_devices_that_are_left_out_or_awaited() -> None:
+    without = plan([], run_on="each")
+    assert [d.device for d in without.devices] == ["cpu-1", "cpu-2"]
+    assert without.left_out == ("cpu-3 (its state, quarantined)",)
+
+    awaiting = plan([], **{"run_on": "each", "await": True})
+    away = "its state, quarantined"
+    assert [(d.device, d.away) for d in awaiting.devices] == [
+        *(("cpu-1", ""), ("cpu-2", ""), ("cpu-3", away)),
+    ]
+    assert (awaiting.left_out, awaiting.unmatched) == ((), ())
+    (device,) = plan([], **{"devices": "device == cpu-3", "await": True}).devices
+    assert (device.device, device.runs, device.away) == ("cpu-3", 1, away)
+
+
 def test_a_cell_that_two_selectors_give_a_device_counts_once() -> None:
     found = plan([], devices=["any", 'kind == "cpu_host"'], run_on="each")
     assert [(d.device, d.cells) for d in found.devices] == [("cpu-1", 1), ("cpu-2", 1)]

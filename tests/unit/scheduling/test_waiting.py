@@ -152,17 +152,19 @@ CASES = {
     ),
     "it is offline": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is offline (unplugged)",
+        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00+00:00 (unplugged)",
         devices=[away(DeviceState.OFFLINE, "unplugged")],
     ),
     "it is unauthorized": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is unauthorized (tap Allow)",
+        "no device that fits is online: cpu-1 is unauthorized since "
+        "1970-01-01 00:00+00:00 (tap Allow)",
         devices=[away(DeviceState.UNAUTHORIZED, "tap Allow")],
     ),
     "its agent is silent": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is lost (agent host is silent)",
+        "no device that fits is online: cpu-1 is lost since "
+        "1970-01-01 00:00+00:00 (agent host is silent)",
         devices=[away(DeviceState.LOST, "agent host is silent")],
     ),
     "no device fits": Case(
@@ -175,6 +177,11 @@ CASES = {
         "no device fits: cpu-1 is excluded by this release, "
         "which has no resnet on stack tensorflow",
         mine=builders.run("mine", of=builders.cell(stack="tensorflow")),
+    ),
+    "its only device was removed": Case(
+        WaitReason.GONE,
+        "the farm no longer knows cpu-9, the only device that it is for",
+        mine=builders.run("mine", of=builders.cell('device == "cpu-9"')),
     ),
     "there is no device": Case(WaitReason.NO_DEVICE, "the farm has no device", devices=[]),
     "its sweep is being changed": Case(
