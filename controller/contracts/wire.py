@@ -125,6 +125,14 @@ class Orders(Contract):
     probe: tuple[ProbeOrder, ...] = ()
 
 
+class HeldUp(Contract):
+    """A held attempt that waits for a process of another farm."""
+
+    ref: AttemptRef
+    why: Word
+    """`waiting for core 3, which process 7 of user ann holds`."""
+
+
 class Exchange(Contract):
     """An agent's request: the runs that it holds now."""
 
@@ -136,6 +144,7 @@ class Exchange(Contract):
     probing: tuple[ProbeOrder, ...] = ()
     """Probes that are under way."""
     probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
+    held_up: Annotated[tuple[HeldUp, ...], Field(max_length=4096)] = ()
 
 
 class Report(Contract):

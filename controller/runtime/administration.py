@@ -5,6 +5,7 @@ POST /v1/admin/devices/{id}/release      ReleaseRequest → DeviceStatus
 POST /v1/admin/devices/{id}/probe        Reason → DeviceStatus
 POST /v1/admin/devices/{id}/book         BookRequest → NewBooking
 POST /v1/admin/devices/{id}/label        LabelRequest → DeviceStatus
+GET  /v1/admin/held-up                   → HeldUpList
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
 POST /v1/admin/tokens                    TokenRequest → NewToken
@@ -18,8 +19,10 @@ from aiohttp import web
 
 from controller.contracts.administration import (
     ADMINISTRATION,
+    HELD_UP,
     BookRequest,
     Count,
+    HeldUpList,
     LabelRequest,
     NewBooking,
     Reason,
@@ -52,6 +55,7 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.post(f"{device}probe", routes.probe),
         web.post(f"{device}book", routes.book),
         web.post(f"{device}label", routes.label),
+        web.get(f"{ADMINISTRATION}{HELD_UP}", routes.held_up),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
         web.post(f"{ADMINISTRATION}tokens", routes.create_token),
@@ -96,6 +100,9 @@ class _Administration:
         labels = (await read_body(LabelRequest, request, "label a device")).labels
         said = " ".join(f"{n}={v}" if v is not None else f"{n}-" for n, v in labels.items())
         return self._apply_event(request, Labelled(labels), f"labelled: {said}")
+
+    async def held_up(self, _: web.Request) -> web.StreamResponse:
+        return answer(HeldUpList(runs=self._farm.held_up()))
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoke an agent")).why

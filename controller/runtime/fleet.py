@@ -18,7 +18,7 @@ from controller.contracts.device import (
     RegisteredDevice,
 )
 from controller.contracts.run import Run
-from controller.contracts.waiting import Waiting
+from controller.contracts.waiting import Waiting, WaitReason
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
@@ -43,6 +43,8 @@ class DeviceOverview(Contract):
     """Seconds that its host's clock is ahead of the controller's, if measured."""
     queued: int = 0
     """Queued runs that will most likely go to it."""
+    locked: str = ""
+    """What its run waits for if a process of another farm holds a core that it measures on."""
     bookings: tuple[Booking, ...] = ()
     """Bookings that have not ended, sorted by their beginning."""
 
@@ -76,10 +78,16 @@ def devices_now(
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
     leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
-    return [
+    found = [
         _status(d, now, leases.get(d.device.id), ahead.get(d.agent_id), queued[d.device.id])
         for d in registered_now(home, store)
     ]
+    return [each.model_copy(update={"locked": _locked(each.run_id, waits)}) for each in found]
+
+
+def _locked(run_id: str | None, waits: Mapping[str, Waiting]) -> str:
+    found = waits.get(run_id) if run_id else None
+    return found.why if found and found.reason is WaitReason.LOCKED else ""
 
 
 def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:

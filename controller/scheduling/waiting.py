@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 from typing import Final
 
@@ -31,7 +31,9 @@ Expected = Callable[[Cell, Device], float | None]
 """Seconds that a cell takes on a device; None if unknown."""
 SHOWN: Final = 5
 """Excluded devices that a sentence names."""
-_IN_USE: Final = (WaitReason.STARTS, WaitReason.BUSY, WaitReason.COOLING, WaitReason.CORES)
+_IN_USE: Final = (
+    *(WaitReason.STARTS, WaitReason.BUSY, WaitReason.COOLING, WaitReason.LOCKED, WaitReason.CORES),
+)
 _SOONEST: Final = (
     *_IN_USE,
     WaitReason.RESERVED,
@@ -57,17 +59,21 @@ class Queue:
     claims: Claims = NO_CLAIMS
     withheld: Collection[str] = ()
     """Sweeps of which no run is leased now."""
+    held_up: Mapping[str, str] = field(default_factory=dict)
+    """Leased runs that a process of another farm holds up, by id, with what they wait for."""
     is_up: bool = True
     """Whether the farm is up; if not, nobody knows since when a device is away."""
 
 
 def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dict[str, Waiting]:
-    """Return what each run waits for: all queued ones, and leased ones whose device cools down."""
-    told = {}
+    """Return what each run waits for: all queued ones, and leased ones whose device cools down or
+    whose cores another farm holds."""
+    told: dict[str, Waiting] = {}
     for run in queue.runs:
-        if run.lease and run.lease.cooling:
-            told[run.run_id] = _on(WaitReason.COOLING, run, queue, run.lease.device_id)
-        elif run.lease is None and run.sweep_id in queue.withheld:
+        if run.lease:
+            found = _held(run, queue, run.lease.device_id)
+            told |= {run.run_id: found} if found.reason is not WaitReason.BUSY else {}
+        elif run.sweep_id in queue.withheld:
             told[run.run_id] = Waiting(reason=WaitReason.CHANGING)
     lines = _Lines(queue, catalog, expected)
     queued = [r for r in queue.runs if r.lease is None and r.sweep_id not in queue.withheld]
@@ -102,10 +108,18 @@ def _group(group: Sequence[Waiting]) -> WaitingRuns:
     return WaitingRuns(runs=len(group), first=first, said=f"{wait}: {first.words}")
 
 
-def _on(reason: WaitReason, holder: Run, queue: Queue, device_id: str) -> Waiting:
+def _held(holder: Run, queue: Queue, on: str) -> Waiting:
     """Return what a run waits for whose device another one, or itself, holds."""
+    why = queue.held_up.get(holder.run_id, "")
+    cools = holder.lease is not None and holder.lease.cooling
+    reason = WaitReason.COOLING if cools else WaitReason.LOCKED if why else WaitReason.BUSY
+    return _on(reason, holder, queue, on, why)
+
+
+def _on(reason: WaitReason, holder: Run, queue: Queue, device_id: str, why: str = "") -> Waiting:
+    """Return what a run waits for because of another run, or of its own lease."""
     user = queue.claims.of(holder).user
-    return Waiting(reason=reason, device=device_id, user=user, run_id=holder.run_id)
+    return Waiting(reason=reason, device=device_id, user=user, run_id=holder.run_id, why=why)
 
 
 _Candidate = tuple[tuple[float, ...], int, Waiting]
@@ -220,8 +234,7 @@ class _Lines:
                 reason=reason, device=id_, user=booking.user, until=booking.ends, why=booking.why
             )
         if holder := self._holders.get(id_):
-            cools = holder.lease is not None and holder.lease.cooling
-            return _on(WaitReason.COOLING if cools else WaitReason.BUSY, holder, self._queue, id_)
+            return _held(holder, self._queue, id_)
         return self._beside(known)
 
     def _beside(self, known: RegisteredDevice) -> Waiting:

@@ -85,8 +85,10 @@ class Case:
     mine: Run = MINE
     claims: Claims = CLAIMS
     withheld: frozenset[str] = frozenset()
+    held_up: tuple[str, ...] = ()
 
 
+WHY = "waiting for core 3, which process 7 of user eve holds"
 SMALL = builders.cpu("cpu-2", cores=frozenset({1}))
 CASES = {
     "nothing keeps it": Case(WaitReason.STARTS, "cpu-1 is free, and it is next"),
@@ -104,6 +106,18 @@ CASES = {
         WaitReason.COOLING,
         "cpu-1 cools down for run mine of ann",
         mine=leased("mine", cooling=True),
+    ),
+    "another farm holds its cores": Case(
+        WaitReason.LOCKED,
+        f"cpu-1, with run mine of ann, is {WHY}",
+        mine=leased("mine"),
+        held_up=("mine",),
+    ),
+    "another farm holds the cores of the run before it": Case(
+        WaitReason.LOCKED,
+        f"cpu-1, with run first of bob, is {WHY}",
+        others=[of_bob(leased("first"))],
+        held_up=("first",),
     ),
     "another device measures on its cores": Case(
         WaitReason.CORES,
@@ -196,7 +210,8 @@ CASES = {
 def test_each_state_of_a_waiting_run_has_its_reason(case: Case) -> None:
     claims = replace(case.claims, reserved_for=reserved_for(case.devices, NOW))
     runs = [*case.others, case.mine]
-    queue = Queue(NOW, runs, case.devices, claims, case.withheld)
+    held_up = dict.fromkeys(case.held_up, WHY)
+    queue = Queue(NOW, runs, case.devices, claims, case.withheld, held_up)
 
     found = waiting(queue, CATALOG)["mine"]
 
