@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from controller.contracts.administration import SweepStatus
@@ -26,12 +25,12 @@ from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
+from controller.runtime.shared_waits import SharedWaits
 from controller.scheduling.binding import Out, awaited, left_out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
-from controller.scheduling.waiting import waits_of_sweep
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
@@ -76,6 +75,7 @@ class Sweeps:
         self._clock = clock
         self._quota = quota
         self._max_attempts = max_attempts
+        self._waits = SharedWaits(runs, catalog, clock)
         self._ledger = Ledger()
         self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
         """The user of each generation of a sweep, by the digest of the sweep's content."""
@@ -191,8 +191,8 @@ class Sweeps:
         )
 
     def waits(self, sweep_id: str) -> Callable[[], tuple[WaitingRuns, ...]]:
-        """Return what works out the waits of a sweep's runs now; may be called in any thread."""
-        return partial(waits_of_sweep, sweep_id, self._runs.queue(), self._catalog)
+        """Return what works out the waits of a sweep's runs; may be called in any thread."""
+        return self._waits.of(sweep_id)
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return their number.

@@ -119,6 +119,7 @@ class Durations:
     def __init__(self, history: Iterable[Took], emulated: Collection[str] = ()) -> None:
         self._emulated = emulated
         self._seconds: dict[_Likeness, list[float]] = defaultdict(list)
+        self._medians: dict[_Likeness, float] = {}
         for took in history:
             for likeness in self._likenesses(took, took.device, took.device_kind):
                 self._seconds[likeness].append(took.seconds)
@@ -130,8 +131,10 @@ class Durations:
         scenario on the device; on its kind.
         """
         for likeness in self._likenesses(cell, device.id, device.kind):
-            if likeness in self._seconds:
-                return median(self._seconds[likeness])
+            if seconds := self._seconds.get(likeness):
+                if likeness not in self._medians:  # asked for each open run
+                    self._medians[likeness] = median(seconds)
+                return self._medians[likeness]
         return None
 
     def _likenesses(self, done: Took | Cell, device: str, kind: DeviceKind) -> list[_Likeness]:

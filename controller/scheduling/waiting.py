@@ -96,12 +96,6 @@ def grouped(told: Mapping[str, Waiting], runs: Iterable[Run]) -> tuple[WaitingRu
     return tuple(_group(group) for group in groups.values())
 
 
-def waits_of_sweep(sweep_id: str, queue: Queue, catalog: Catalog) -> tuple[WaitingRuns, ...]:
-    """Return what the runs of a sweep wait for, without estimates."""
-    mine = (run for run in queue.runs if run.sweep_id == sweep_id)
-    return grouped(waiting(queue, catalog), mine)
-
-
 def _group(group: Sequence[Waiting]) -> WaitingRuns:
     first = min(group, key=lambda found: (found.ahead, found.starts_at or 0.0))
     wait = "1 run waits" if len(group) == 1 else f"{len(group)} runs wait"

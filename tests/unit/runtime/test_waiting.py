@@ -13,6 +13,7 @@ from controller.contracts.wire import COOL_DOWN, HeldUp, Progress, RunProgress
 from controller.runtime import fleet
 from controller.runtime.desk import Desk
 from controller.runtime.home import Home
+from controller.runtime.shared_waits import KEEP_S
 from controller.runtime.waiting import held_up_now, waiting_now
 from controller.scheduling.device_life import Booked, Quarantined
 from tests.support import builders
@@ -35,6 +36,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
 
 async def told(box: FarmBox, tmp_path: Path) -> list[tuple[WaitReason, str]]:
     """Return what the runs of the sweep wait for, which store and interface tell alike."""
+    box.clock.now += KEEP_S  # what was told before is told no more
     found = waits_of(box, tmp_path)
     reasons = [(wait.reason, wait.words) for wait in found.values()]
     (sweep,) = box.store.sweeps()
