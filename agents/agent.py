@@ -18,6 +18,7 @@ from pathlib import Path
 from agents.attempts.protocol import AttemptRunner
 from agents.health.prober import Prober
 from agents.health.probing import Probing
+from agents.held_up import HeldUpAttempts
 from agents.host.disk import out_of_room
 from agents.link import ControllerAway, ControllerLink, admitted
 from agents.metrics import AgentMetrics
@@ -98,6 +99,7 @@ class HostAgent:
         self._running: dict[AttemptRef, asyncio.Task[None]] = {}
         self._measured: set[AttemptRef] = set()
         """Running attempts that have ended and whose outcome is being handed in."""
+        self._held_up = HeldUpAttempts()
         self._probing = Probing(parts.probers)
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._untold: dict[AttemptRef, Progress | None] = {}
@@ -246,6 +248,7 @@ class HostAgent:
             asked_at=self._parts.clock(),
             probing=self._probing.under_way(),
             probed=self._probing.ended(),
+            held_up=self._held_up.now(),
         )
 
     def _obey(self, orders: Orders) -> bool:
@@ -315,6 +318,7 @@ class HostAgent:
             message = f"the agent failed to run it: {type(error).__name__}: {error}"
             return Failure(blame=Blame.HARNESS, kind="agent", message=message)
         finally:
+            self._held_up.ended(job.ref)
             self._parts.metrics.ended(job.ref)
 
     async def _hand_in(self, report: Report) -> None:
@@ -332,6 +336,7 @@ class HostAgent:
 
     def _tell(self, job: Job, device: Device, progress: Progress) -> None:
         self._parts.metrics.progressed(job, progress, emulated=device.emulated)
+        self._held_up.progressed(job.ref, progress)
         if job.ref in self._untold:
             self._untold[job.ref] = progress
             return

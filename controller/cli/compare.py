@@ -12,7 +12,7 @@ from controller.cli.comparison_options import Knobs, Scenario, SideA, SideB, Wor
 from controller.cli.progress import show_sweep
 from controller.cli.references import device_id_of
 from controller.contracts.catalog import load_catalog
-from controller.contracts.result import Validity
+from controller.contracts.result import Validity, used
 from controller.contracts.sweep import PairedComparison, Stopping, Sweep
 from controller.platform.terminal import say
 from controller.reports.comparison import Comparison, compare_pairs
@@ -117,7 +117,7 @@ def _show(sweep_id: str, *, json: bool) -> int:
         say(f"nothing was compared; see: benchfarm sweep status {sweep_id}", err=True)
         return 1
     metric = load_catalog().scenarios[results[0].scenario].metric
-    found = compare_pairs(results, metric)
+    found = compare_pairs(used(results), metric)
     show_comparison(found, json=json)
     return 1 if found.validity is Validity.INVALID else 0
 

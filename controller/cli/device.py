@@ -66,7 +66,8 @@ def list_devices(json: Json = False) -> None:
         labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
         kind = f"{device.kind}{device.likeness}"
         since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
-        stands = (status.state, since, status.who, status.why, str(status.queued or ""))
+        why = "; ".join(filter(None, (status.why, status.locked)))
+        stands = (status.state, since, status.who, why, str(status.queued or ""))
         table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
     show_table(table)
     stacks = load_catalog().stacks.values()

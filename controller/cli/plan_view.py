@@ -12,8 +12,9 @@ from controller.platform.terminal import say
 from controller.scheduling.planning import SweepPlan
 
 
-def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
-    """Print the work of each device, bookings, devices left out, then cells that match none."""
+def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> None:
+    """Print the work of each device, its bookings, devices that are away or have no runtime, then
+    cells that match none."""
     table = Table("device", "cells", "runs", "hours", "cells without history", "queued before")
     for each in plan.devices:
         hours = "unknown" if each.hours is None else f"{each.hours:.2f}"
@@ -23,15 +24,21 @@ def show_plan(plan: SweepPlan, sweep: Sweep, left_out: Sequence[str]) -> None:
     for each in plan.devices:
         for booking in each.bookings:
             say(f"{each.device_name} is booked {booking.words}: {booking.why}")
-    for line in left_out:
+    for each in plan.devices:
+        if each.away:
+            what = f"{each.runs} runs wait until it is back ({each.away})"
+            say(f"{each.device_name} is awaited: {what}")
+    if plan.left_out:
+        say(f"left out, because they are away: {'; '.join(plan.left_out)}")
+    for line in without_runtime:
         say(line)
     for lost in plan.unmatched:
         what = f"{lost.workload} on stack {lost.stack}, devices: {lost.selector}"
         say(f"no device for {what}: {lost.why}")
     known = [each.hours for each in plan.devices if each.hours is not None]
     cells = sum(each.cells for each in plan.devices)
+    hours = f"about {max(known):.2f} hours" if known else "no history says how long it takes"
     say(
         f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
-        f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; "
-        f"about {max(known, default=0.0):.2f} hours"
+        f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; {hours}"
     )

@@ -84,6 +84,8 @@ def validate(file: File, json: Json = False) -> None:
         return
     show_cells(cells, catalog)
     say(f"{file}: {len(cells)} cells × {sweep.repeats} repeats, no errors")
+    if sweep.awaits:
+        say("await: runs wait for devices that match but are away, if the farm has had them")
     for line in _without_runtime(cells, catalog, devices):
         say(line)
 
@@ -113,6 +115,8 @@ def submit(
     say()
     if submission.left_out:
         say(f"left out, because they are away: {'; '.join(submission.left_out)}")
+    if submission.awaited:
+        say(f"runs wait for devices that are away: {'; '.join(submission.awaited)}")
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
 

@@ -14,6 +14,8 @@ from controller.contracts.waiting import WaitingRuns
 
 ADMINISTRATION: Final = "/v1/admin/"
 """Prefix of the paths that require the farm's own token."""
+HELD_UP: Final = "held-up"
+"""Path below it of the runs that processes of other farms hold up."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LONGEST_S = 366 * 86400.0
 
@@ -76,6 +78,13 @@ class DeviceBookings(Contract):
     device: str
     device_name: str
     bookings: tuple[Booking, ...]
+
+
+class HeldUpList(Contract):
+    """Leased runs that a process of another farm holds up."""
+
+    runs: dict[str, str]
+    """Run id → what it waits for."""
 
 
 class NewBooking(Contract):

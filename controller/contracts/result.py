@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from statistics import median
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -33,6 +33,31 @@ class Validity(StrEnum):
 def worst(validities: Iterable[Validity]) -> Validity:
     """Return the validity of several measurements together; VALID for none."""
     return max(validities, key=list(Validity).index, default=Validity.VALID)
+
+
+class _Judged(Protocol):
+    @property
+    def validity(self) -> Validity: ...
+
+
+Judged = TypeVar("Judged", bound=_Judged)
+
+
+def usable(measured: Iterable[Judged]) -> list[Judged]:
+    """Return those of several measurements of one thing from which a figure is computed.
+
+    The VALID ones; if there are none, the DISTURBED ones, and whoever shows the figure says so;
+    never an INVALID one.
+    """
+    found = list(measured)
+    return [m for m in found if m.validity is Validity.VALID] or [
+        m for m in found if m.validity is Validity.DISTURBED
+    ]
+
+
+def used(measured: Sequence[Judged]) -> Sequence[Judged]:
+    """Return the usable of several measurements; all if none is, to be shown as INVALID."""
+    return usable(measured) or measured
 
 
 class Blame(StrEnum):

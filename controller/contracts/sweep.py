@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from controller.contracts.base import Contract, Scalar, digest, scalar_text
 from controller.contracts.documents import load_yaml
@@ -95,6 +95,8 @@ class Sweep(Contract):
     and `stack`. With `profile`, every run is also profiled after it has been timed.
     """
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")
     description: str = Field(default="", max_length=10_000)
     workload: Names
@@ -104,6 +106,8 @@ class Sweep(Contract):
     recipes: dict[str, dict[str, Scalar]] = {}
     devices: Names = ("any",)
     run_on: Placement = "any"
+    awaits: Yes = Field(default=None, alias="await")
+    """Whether devices that match but are away get runs, too, which wait for them."""
     repeats: int = Field(default=1, ge=1, le=1000)
     deadline_s: float = Field(default=1800.0, gt=0, le=7 * 86400)
     baseline: dict[str, Scalar] = {}

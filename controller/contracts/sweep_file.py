@@ -74,8 +74,13 @@ def _complaint(fault: Fault, document: dict[object, object], source: str) -> Swe
 
 def _known(place: tuple[int | str, ...]) -> str:
     """Return the keys that there are where an unknown one was found."""
-    names = list(_kind_at(place).model_fields)
+    names = keys_of(_kind_at(place))
     return f"{did_you_mean(str(place[-1]), names)}Known: {', '.join(names)}."
+
+
+def keys_of(kind: type[Contract]) -> list[str]:
+    """Return the keys that a mapping of a sweep file may have."""
+    return [field.alias or name for name, field in kind.model_fields.items()]
 
 
 def _kind_at(place: tuple[int | str, ...]) -> type[Contract]:

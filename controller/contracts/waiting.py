@@ -16,6 +16,9 @@ class WaitReason(StrEnum):
     """Its device measures another run, after which it is next."""
     COOLING = "cooling"
     """Its device cools down, for it or for another run."""
+    LOCKED = "locked"
+    """A process of another farm holds a core that its device, which has begun it or another run,
+    measures on."""
     CORES = "cores"
     """Another device of the same host measures on the cores of its device."""
     TURN = "turn"
@@ -30,6 +33,8 @@ class WaitReason(StrEnum):
     """No device that fits is online."""
     NO_MATCH = "no match"
     """No device of the farm fits."""
+    GONE = "gone"
+    """The one device that it is for is no longer known to the farm."""
     NO_DEVICE = "no device"
     """The farm has no device."""
     CHANGING = "changing"
@@ -55,7 +60,8 @@ class Waiting(Contract):
     until: Timestamp | None = None
     """When a booking ends, or a device in quarantine is probed."""
     why: str = ""
-    """Why the device is booked, in quarantine or away, or what excludes each device."""
+    """Why the device is booked, in quarantine or away, which core it waits for, or what excludes
+    each device."""
     starts_at: Timestamp | None = None
     """When it will most likely start; None if unknown."""
 
@@ -80,6 +86,7 @@ _SENTENCES = {
     WaitReason.STARTS: "{device} is free, and it is next",
     WaitReason.BUSY: "{device} measures run {run_id} of {user}; it is next",
     WaitReason.COOLING: "{device} cools down for run {run_id} of {user}",
+    WaitReason.LOCKED: "{device}, with run {run_id} of {user}, is {why}",
     WaitReason.CORES: "run {run_id} of {user} measures on the cores of {device}; it is next",
     WaitReason.TURN: "{runs} first on {device}, next run {run_id} of {user}",
     WaitReason.RESERVED: "{device} is reserved for {user} until {when}: {why}",
@@ -87,6 +94,7 @@ _SENTENCES = {
     WaitReason.QUARANTINED: "{device} is in quarantine {ends}: {why}",
     WaitReason.AWAY: "no device that fits is online: {device} is {why}",
     WaitReason.NO_MATCH: "no device fits: {why}",
+    WaitReason.GONE: "the farm no longer knows {device}, the only device that it is for",
     WaitReason.NO_DEVICE: "the farm has no device",
     WaitReason.CHANGING: "its sweep is being cancelled or resumed",
 }

@@ -125,6 +125,14 @@ class Orders(Contract):
     probe: tuple[ProbeOrder, ...] = ()
 
 
+class HeldUp(Contract):
+    """A held attempt that waits for a process of another farm."""
+
+    ref: AttemptRef
+    why: Word
+    """`waiting for core 3, which process 7 of user ann holds`."""
+
+
 class Exchange(Contract):
     """An agent's request: the runs that it holds now."""
 
@@ -136,6 +144,7 @@ class Exchange(Contract):
     probing: tuple[ProbeOrder, ...] = ()
     """Probes that are under way."""
     probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
+    held_up: Annotated[tuple[HeldUp, ...], Field(max_length=4096)] = ()
 
 
 class Report(Contract):
@@ -223,6 +232,8 @@ class Submission(Contract):
     known_runs: int
     left_out: tuple[str, ...] = ()
     """Devices that fit but are away, and so get no run of a sweep for each device; with why."""
+    awaited: tuple[str, ...] = ()
+    """Devices that are away, and that runs of a sweep with `await` wait for; with why."""
 
 
 class RunEvent(Contract):

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
-from controller.contracts.result import Measurement, Validity
+from controller.contracts.result import Measurement, Validity, usable
 
 ENERGY = "energy"
 """The metric of energy above idle; its value may be unknown, see docs/energy.md."""
@@ -49,7 +49,7 @@ class Group:
     @property
     def shown(self) -> list[StoredResult]:
         """Those whose figures are shown: the VALID ones; if there are none, the DISTURBED ones."""
-        return self.valid or [r for r in self.results if r.validity is Validity.DISTURBED]
+        return usable(self.results)
 
     def count(self, validity: Validity) -> int:
         """Return how many results have a validity."""

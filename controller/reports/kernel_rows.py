@@ -10,7 +10,7 @@ from statistics import median
 from rich.table import Table
 
 from controller.contracts.kernels import KernelDraw, KernelRow
-from controller.contracts.result import Validity, worst
+from controller.contracts.result import Validity, used, worst
 from controller.stats.pairs import sessions_interval
 
 _MEDIANS = (
@@ -41,7 +41,7 @@ def combined(rows: Iterable[KernelRow]) -> list[KernelRow]:
 
     Measurements of one are draws: memory and neighbours are what they are at a minute, for all
     pairs of it, so that the interval of several is that of `sessions_interval`. One given twice
-    counts once.
+    counts once. A row keeps all its draws, and its figures are those of the ones that `used` takes.
     """
     alike: dict[tuple[object, ...], list[KernelRow]] = defaultdict(list)
     for row in rows:
@@ -68,10 +68,12 @@ def _identity(row: KernelRow) -> tuple[object, ...]:
 
 def _combined(rows: Sequence[KernelRow]) -> KernelRow:
     known = {draw: None for row in rows for draw in row.draws}
-    if len(known) == 1:
-        return rows[0]
     draws = tuple(sorted(known, key=lambda draw: draw.measured_at))
-    middle, low, high = sessions_interval([[*map(math.log, draw.ratios)] for draw in draws])
+    taken = tuple(used(draws))
+    if own := next((row for row in rows if tuple(used(row.draws)) == taken), None):
+        return own.model_copy(update={"draws": draws})
+    rows = [row for row in rows if not set(taken).isdisjoint(row.draws)]
+    middle, low, high = sessions_interval([[*map(math.log, draw.ratios)] for draw in taken])
     found = {name: median(getattr(row, name) for row in rows) for name in _MEDIANS}
     memory = ("memory_bytes", "baseline_memory_bytes")
     found |= {name: round(median(getattr(row, name) for row in rows)) for name in memory}
@@ -82,7 +84,7 @@ def _combined(rows: Sequence[KernelRow]) -> KernelRow:
             "ratio": math.exp(middle),
             "ratio_low": math.exp(low) if bounded else None,
             "ratio_high": math.exp(high) if bounded else None,
-            "pairs": sum(len(draw.ratios) for draw in draws),
+            "pairs": sum(len(draw.ratios) for draw in taken),
             "draws": draws,
         }
     )
@@ -102,8 +104,8 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
             times,
             f"{row.gbps:.3g}, baseline {row.baseline_gbps:.2g}",
             f"{row.gbps / row.copy_gbps:.0%}, baseline {row.baseline_gbps / row.copy_gbps:.0%}",
-            _range([draw.copy_gbps for draw in row.draws]),
-            _range([draw.matmul_gflops for draw in row.draws]),
+            _range([draw.copy_gbps for draw in used(row.draws)]),
+            _range([draw.matmul_gflops for draw in used(row.draws)]),
             f"{row.memory_share:.2f}×",
             _when(row.draws),
             validity_said(row),
@@ -112,23 +114,22 @@ def kernel_table(rows: Iterable[KernelRow]) -> Table:
 
 
 def speed_up(row: KernelRow) -> str:
-    """Return the ratio of a row with its interval, and the range of its draws."""
+    """Return the ratio of a row with its interval, and the range of the draws that it is from."""
     if row.ratio_low is None or row.ratio_high is None:
         said = f"{row.ratio:.1f}×"
     else:
         said = f"{row.ratio:.1f}× [{row.ratio_low:.1f}, {row.ratio_high:.1f}]"
-    ratios = [draw.ratio for draw in row.draws]
+    ratios = [draw.ratio for draw in used(row.draws)]
     if len(ratios) == 1:
         return said
     return f"{said}, {len(ratios)} draws: {min(ratios):.1f}× to {max(ratios):.1f}×"
 
 
 def validity_said(row: KernelRow) -> str:
-    """Return the worst validity of a row's draws, and of how many draws it is."""
-    found = [draw.validity for draw in row.draws]
-    of = worst(found)
-    several = of is not Validity.VALID and len(found) > 1
-    return f"{of}, {found.count(of)} of {len(found)} draws" if several else str(of)
+    """Return the validity of the draws that a row is from, and how many were left out."""
+    taken = used(row.draws)
+    of, left_out = worst(draw.validity for draw in taken), len(row.draws) - len(taken)
+    return f"{of}, {left_out} of {len(row.draws)} draws left out" if left_out else str(of)
 
 
 def disturbances(rows: Iterable[KernelRow]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from controller.contracts.base import Scalar
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Validity
+from controller.contracts.result import Validity, usable
 from controller.contracts.sweep import Side
 from controller.reports.sides import side_of, sides_of
 
@@ -42,13 +42,13 @@ class Chosen:
 
 def choose(results: Sequence[StoredResult], wanted: Wanted) -> Chosen:
     """Select results; raises NotFound if there are none, UserError if a side is ambiguous."""
-    usable = [result for result in results if _is_usable(result, wanted)]
-    turned = [(r, sides) for r in usable if r.versus and (sides := _turned(r, wanted))]
-    turned = [one for one in turned if one[0].validity is Validity.VALID] or turned
-    if turned:
-        sides = _only([a for _, (a, _) in turned], "A"), _only([b for _, (_, b) in turned], "B")
-        return Chosen(sides, paired=tuple(result for result, _ in turned))
-    alone = [result for result in usable if not result.versus]
+    meant = [result for result in results if _is_meant_by(result, wanted)]
+    paired = usable(r for r in meant if r.versus and _turned(r, wanted))
+    if turned := [sides for result in paired if (sides := _turned(result, wanted))]:
+        sides = _only([a for a, _ in turned], "A"), _only([b for _, b in turned], "B")
+        return Chosen(sides, paired=tuple(paired))
+    # Both sides of a pair were measured in turns under one disturbance; separate runs were not.
+    alone = [r for r in meant if not r.versus and r.validity is Validity.VALID]
     a, b = _of_side(alone, wanted, wanted.a, "A"), _of_side(alone, wanted, wanted.b, "B")
     sides = _only([side_of(r) for r in a], "A"), _only([side_of(r) for r in b], "B")
     return Chosen(sides, a=tuple(a), b=tuple(b))
@@ -72,12 +72,9 @@ def stray_knob(chosen: Chosen, wanted: Wanted) -> str | None:
     return None
 
 
-def _is_usable(result: StoredResult, wanted: Wanted) -> bool:
-    # Both sides of a pair were measured in turns under one disturbance; separate runs were not.
-    of_pairs = result.versus is not None and result.validity is Validity.DISTURBED
+def _is_meant_by(result: StoredResult, wanted: Wanted) -> bool:
     return (
         result.counted
-        and (result.validity is Validity.VALID or of_pairs)
         and (result.workload, result.scenario) == (wanted.workload, wanted.scenario)
         and wanted.device in (None, result.device)
     )

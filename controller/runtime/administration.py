@@ -7,6 +7,7 @@ POST /v1/admin/devices/{id}/book         BookRequest → NewBooking
 POST /v1/admin/devices/{id}/label        LabelRequest → ChangedDevice
 POST /v1/admin/devices/{id}/rename       RenameRequest → ChangedDevice
 POST /v1/admin/devices/{id}/forget       Reason → ChangedDevice
+GET  /v1/admin/held-up                   → HeldUpList
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
 POST /v1/admin/tokens                    TokenRequest → NewToken
@@ -22,9 +23,11 @@ from aiohttp import web
 
 from controller.contracts.administration import (
     ADMINISTRATION,
+    HELD_UP,
     BookRequest,
     ChangedDevice,
     Count,
+    HeldUpList,
     LabelRequest,
     NewBooking,
     Reason,
@@ -62,6 +65,7 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.post(f"{device}label", routes.label),
         web.post(f"{device}rename", routes.rename),
         web.post(f"{device}forget", routes.forget),
+        web.get(f"{ADMINISTRATION}{HELD_UP}", routes.held_up),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
         web.post(f"{ADMINISTRATION}tokens", routes.create_token),
@@ -115,6 +119,9 @@ class _Administration:
     async def forget(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "forget a device")).why
         return self._apply_event(request, Forgotten(), f"forgotten: {why}")
+
+    async def held_up(self, _: web.Request) -> web.StreamResponse:
+        return answer(HeldUpList(runs=self._farm.held_up()))
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoke an agent")).why

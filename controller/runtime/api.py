@@ -5,7 +5,8 @@ POST /v1/sweeps                  SubmitRequest → Submission
 GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
 POST /v1/sweeps/{id}/resume      → Count
-GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves
+GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves; an empty
+                                   line if nothing has happened for some seconds
 A sweep's id may be its name or the beginning of its id, as `references` reads it.
 Routes of the administrator: see administration.
 GET  /v1/prometheus/targets      → Prometheus's HTTP service discovery; also with the metrics token
@@ -66,6 +67,8 @@ MAX_STREAMS: Final = 32
 """Sweeps that one user may watch at once."""
 MAX_SUBMISSION_BYTES: Final = 2 * MAX_SWEEP_BYTES
 """Largest body of a submission; the limit of a sweep itself is on its shortest form."""
+BEAT_S: Final = 15.0
+"""Seconds after which a watcher is sent an empty line, so that it may ask what runs wait for."""
 CALLER: Final = web.RequestKey("caller", str)
 """Key of a request: the name of the user whose token it carries."""
 
@@ -80,6 +83,7 @@ class ApiOptions:
     port: int
     """0 for any free port; a free one is taken, too, if this one is in use."""
     max_streams: int = MAX_STREAMS
+    beat_s: float = BEAT_S
     head_timeout_s: float = HEAD_TIMEOUT_S
     body_timeout_s: float = BODY_TIMEOUT_S
 
@@ -131,6 +135,7 @@ class _Routes:
         self._targets = targets
         self._access = options.access
         self._max_streams = options.max_streams
+        self._beat_s = options.beat_s
 
     async def submit(self, request: web.Request) -> web.StreamResponse:
         tried = "submit the sweep"
@@ -157,11 +162,11 @@ class _Routes:
         async with self._listening(request[CALLER]), self._feed.watch(sweep_id) as events:
             await response.prepare(request)
             while not events.behind:
-                batch = await events.batch()
+                batch = await events.batch(self._beat_s)
                 if self._access.caller(authorization) != request[CALLER]:
                     return response  # revoked meanwhile
-                lines = (event.model_dump_json().encode() + b"\n" for event in batch)
-                await response.write(b"".join(lines))
+                lines = b"".join(event.model_dump_json().encode() + b"\n" for event in batch)
+                await response.write(lines or b"\n")
         return response  # the caller starts again from the store
 
     @asynccontextmanager

@@ -121,7 +121,13 @@ class FarmClient:
 
     @contextmanager
     def events(self, sweep_id: str) -> Iterator[Iterator[RunEvent]]:
-        """Watch a sweep; no event after entering is missed.
+        """Watch a sweep; see `beats`."""
+        with self.beats(sweep_id) as beats:
+            yield (event for event in beats if event)
+
+    @contextmanager
+    def beats(self, sweep_id: str) -> Iterator[Iterator[RunEvent | None]]:
+        """Watch a sweep; no event after entering is missed. Yields None now and then without one.
 
         The iterator ends if the controller goes away. Raises the controller's UserError,
         FarmUnavailable.
@@ -135,7 +141,7 @@ class FarmClient:
                     raise _refused(_read(response))
             except httpx.TransportError as error:
                 raise self._away(error) from error
-            yield _events_of(response)
+            yield _beats_of(response)
 
     def _get(self, kind: type[Answer], path: str) -> Answer:
         try:
@@ -237,10 +243,10 @@ def _sweep(sweep_id: str) -> str:
     return f"/v1/sweeps/{quote(sweep_id, safe='')}"
 
 
-def _events_of(response: httpx.Response) -> Iterator[RunEvent]:
+def _beats_of(response: httpx.Response) -> Iterator[RunEvent | None]:
     try:
         for line in _lines_of(response):
-            yield RunEvent.model_validate_json(line)
+            yield RunEvent.model_validate_json(line) if line else None
     except httpx.TransportError:
         return
     except ValidationError as error:

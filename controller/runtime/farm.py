@@ -156,6 +156,7 @@ class Farm:
             raise UnknownAgent(agent_id, question.incarnation)
         self._hear(agent_id)
         self._roster.asked(agent_id, question.asked_at)
+        self._runs.held_up.heard(agent_id, question.held_up)
         self._take_probes(question)
         leased = {
             AttemptRef(run_id=run.run_id, attempt=run.lease.number): run
@@ -353,6 +354,10 @@ class Farm:
             open_runs=tuple(self._runs),
             statuses=self._statuses(now),
         )
+
+    def held_up(self) -> dict[str, str]:
+        """Return what holds up each leased run that a process of another farm holds up."""
+        return self._runs.held_up.among(self._runs.leased())
 
     def _statuses(self, now: float) -> dict[str, DeviceStatus]:
         on = {run.lease.device_id: run for run in self._runs.leased() if run.lease}

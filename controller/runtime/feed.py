@@ -19,9 +19,12 @@ class Watcher(asyncio.Queue[RunEvent]):
     behind = False
     """Whether it has missed events, because too many were unread."""
 
-    async def batch(self) -> list[RunEvent]:
-        """Wait for an event; return it and all others that are queued."""
-        events = [await self.get()]
+    async def batch(self, timeout_s: float) -> list[RunEvent]:
+        """Wait for an event; return it and all others that are queued, or none in time."""
+        try:
+            events = [await asyncio.wait_for(self.get(), timeout_s)]
+        except TimeoutError:
+            return []
         while not self.empty():
             events.append(self.get_nowait())
         return events

@@ -19,7 +19,7 @@ from controller.contracts.device import (
     shown_names,
 )
 from controller.contracts.run import Run
-from controller.contracts.waiting import Waiting
+from controller.contracts.waiting import Waiting, WaitReason
 from controller.runtime.health import why_away
 from controller.runtime.home import Home
 from controller.scheduling.clocks import OFF_S
@@ -46,8 +46,15 @@ class DeviceOverview(Contract):
     """Seconds that its host's clock is ahead of the controller's, if measured."""
     queued: int = 0
     """Queued runs that will most likely go to it."""
+    locked: str = ""
+    """What its run waits for if a process of another farm holds a core that it measures on."""
     bookings: tuple[Booking, ...] = ()
     """Bookings that have not ended, sorted by their beginning."""
+
+
+def is_up(home: Home) -> bool:
+    """Return whether the farm is up, so that the store says since when a device is away."""
+    return not why_away(home)
 
 
 def agents_now(home: Home, store: StoreReader) -> list[RegisteredAgent]:
@@ -76,13 +83,19 @@ def devices_now(
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
     registered = registered_now(home, store)
     names = shown_names(d.labelled for d in registered)
-    return [
+    found = [
         _status(
             *(d, names[d.device.id], now, leases.get(d.device.id)),
             *(ahead.get(d.agent_id), queued[d.device.id]),
         )
         for d in registered
     ]
+    return [each.model_copy(update={"locked": _locked(each.run_id, waits)}) for each in found]
+
+
+def _locked(run_id: str | None, waits: Mapping[str, Waiting]) -> str:
+    found = waits.get(run_id) if run_id else None
+    return found.why if found and found.reason is WaitReason.LOCKED else ""
 
 
 def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:

@@ -18,6 +18,7 @@ from controller.contracts.records import Spent, SweepRecord
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import RunEvent
 from controller.runtime.clock import Clock
+from controller.runtime.held_up import HeldUpRuns
 from controller.runtime.roster import Roster
 from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
 from controller.scheduling.leases import Leases
@@ -79,6 +80,7 @@ class OpenRuns:
         self._leases = Leases(settings.lease_ttl_s)
         self._withheld: set[str] = set()
         """Sweeps whose waiting runs are being changed; none is leased meanwhile."""
+        self.held_up = HeldUpRuns()
         self.told_late: set[str] = set()
         """Runs that have changed after their end since this was cleared."""
         self.is_placing = False
@@ -147,6 +149,7 @@ class OpenRuns:
             devices=tuple(self._roster.devices.values()),
             claims=replace(claims, of_sweep=dict(claims.of_sweep)),
             withheld=frozenset(self._withheld),
+            held_up=self.held_up.among(self.leased()),
         )
 
     # --- changes -------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from controller.contracts.administration import SweepStatus
@@ -26,13 +25,13 @@ from controller.contracts.wire import Submission
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
-from controller.scheduling.binding import Out, left_out, place_cells, runs_of
+from controller.runtime.shared_waits import SharedWaits
+from controller.scheduling.binding import Out, awaited, left_out, place_cells, runs_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.lifecycle import Cancelled, Resumed
 from controller.scheduling.limits import most_cells, require_within_limits
 from controller.scheduling.quota import DAY_S, Ledger, require_bytes, require_room, size_of
 from controller.scheduling.references import SweepReferent, find_sweep
-from controller.scheduling.waiting import waits_of_sweep
 from controller.store.protocol import Store
 
 RESUMABLE = (RunState.FAILED, RunState.CANCELLED)
@@ -77,6 +76,7 @@ class Sweeps:
         self._clock = clock
         self._quota = quota
         self._max_attempts = max_attempts
+        self._waits = SharedWaits(runs, catalog, clock)
         self._ledger = Ledger()
         self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
         """The user of each generation of a sweep, by the digest of the sweep's content."""
@@ -167,12 +167,14 @@ class Sweeps:
             self._ledger.add(user, size, self._clock.steady())
         self._runs.add(record, new)
         self._runs.place()
-        known = len(cells) * sweep.repeats - len(new)
+        known, out = len(cells) * sweep.repeats - len(new), self._roster.out()
+        devices = self._roster.placeable()
         return Submission(
             sweep_id=record.sweep_id,
             new_runs=len(new),
             known_runs=known,
-            left_out=tuple(left_out(sweep, cells, self._roster.out(), self._catalog)),
+            left_out=tuple(left_out(sweep, cells, out, self._catalog)),
+            awaited=tuple(awaited(sweep, cells, devices, out, self._catalog)),
         )
 
     # --- stored sweeps -------------------------------------------------------------------------
@@ -199,8 +201,8 @@ class Sweeps:
         )
 
     def waits(self, sweep_id: str) -> Callable[[], tuple[WaitingRuns, ...]]:
-        """Return what works out the waits of a sweep's runs now; may be called in any thread."""
-        return partial(waits_of_sweep, sweep_id, self._runs.queue(), self._catalog)
+        """Return what works out the waits of a sweep's runs; may be called in any thread."""
+        return self._waits.of(sweep_id)
 
     def cancel(self, sweep_id: str, user: str = ADMIN) -> int:
         """Cancel a sweep's open runs; return their number.

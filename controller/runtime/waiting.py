@@ -1,13 +1,20 @@
-"""What each open run waits for, from the store; works without a running farm."""
+"""What each open run waits for, from the store; works without a running farm.
+
+Only what the controller keeps in memory is asked of it, if it is up.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from controller.contracts.administration import HELD_UP, HeldUpList
 from controller.contracts.catalog import Catalog
+from controller.contracts.errors import UserError
 from controller.contracts.waiting import Waiting
-from controller.runtime.fleet import registered_now
+from controller.runtime.client import FarmClient, Timings
+from controller.runtime.fleet import is_up, registered_now
 from controller.runtime.home import Home
 from controller.scheduling.device_life import reserved_for
 from controller.scheduling.fair_share import REMEMBERED_S, Claim, Claims, Shares
@@ -15,16 +22,33 @@ from controller.scheduling.planning import Durations
 from controller.scheduling.waiting import Queue, waiting
 from controller.store.protocol import StoreReader
 
+ANSWER_S: Final = 1.0
+"""Longest wait for what the controller alone knows: a list is shown without it, too."""
+
+
+def held_up_now(home: Home) -> Mapping[str, str]:
+    """Return the leased runs that processes of other farms hold up, with what they wait for.
+
+    Only the controller knows; nobody does while it is away, which other lines of a list say.
+    """
+    client = FarmClient(home, {}, Timings(answer_s=ANSWER_S))
+    try:
+        return client.administer(HeldUpList, HELD_UP).runs
+    except UserError:
+        return {}
+
 
 def waiting_now(
     home: Home,
     store: StoreReader,
     catalog: Callable[[], Catalog],
     clock: Callable[[], float] = time.time,
+    held_up: Callable[[Home], Mapping[str, str]] = held_up_now,
 ) -> dict[str, Waiting]:
     """Return what each run waits for, and when it will most likely start.
 
-    While the farm is down, all devices are away. catalog: called if there are open runs.
+    While the farm is down, all devices are away. catalog: called if there are open runs; held_up:
+    called if some are leased and the farm is up.
     """
     runs = store.runs(open_only=True)
     if not runs:
@@ -38,4 +62,7 @@ def waiting_now(
     claims = Claims(of_sweep, spent_s, reserved_for(devices, now))
     emulated = {known.device.id for known in devices if known.device.emulated}
     durations = Durations(store.took(), emulated)
-    return waiting(Queue(now, runs, devices, claims), catalog(), durations.of)
+    up = is_up(home)
+    locked = held_up(home) if up and leased else {}
+    queue = Queue(now, runs, devices, claims, held_up=locked, is_up=up)
+    return waiting(queue, catalog(), durations.of)

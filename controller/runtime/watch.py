@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 
 from controller.contracts.administration import SweepStatus
 from controller.contracts.errors import FarmUnavailable, NotFound
@@ -66,25 +67,25 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
 
 
 def follow_from_elsewhere(client: FarmClient, sweep_id: str) -> Iterator[SweepStatus]:
-    """Yield a sweep's status now and at each change, until every run has ended.
+    """Yield a sweep's status now and when it has changed, until every run has ended.
 
-    For users with a token and without the store. Raises NotFound, NotAllowed, FarmUnavailable.
+    For users with a token and without the store. It is asked for at each change of a run, and now
+    and then without one: what runs wait for depends on other sweeps. Raises NotFound, NotAllowed,
+    FarmUnavailable.
     """
-    patience = client.patience()
+    patience, last = client.patience(), None
     while True:
         try:
-            with client.events(sweep_id) as events:
-                sweep_status = client.sweep_status(sweep_id)
-                yield sweep_status
-                changes = (event for event in events if event.progress is None)
-                while not _is_over(sweep_status) and next(changes, None):
+            with client.beats(sweep_id) as beats:
+                changes = (beat for beat in beats if beat is None or beat.progress is None)
+                for _ in chain([None], changes):
+                    sweep_status = client.sweep_status(sweep_id)
                     patience = client.patience()  # it has answered until now
-                    if (now := client.sweep_status(sweep_id)) != sweep_status:
-                        sweep_status = now
+                    if sweep_status != last:
                         yield sweep_status
-                if _is_over(sweep_status):
-                    return
-            patience = client.patience()
+                    last = sweep_status
+                    if _is_over(sweep_status):
+                        return
             time.sleep(client.timings.retry_s)
         except FarmUnavailable as error:
             patience.wait(error)

@@ -28,8 +28,9 @@ def place_cells(
 ) -> list[Cell]:
     """Bind cells to devices: `each` makes a copy of a cell for each device, a number so many.
 
-    Raises NoMatchingDevice, naming what excluded each device, if a cell has no device, and
-    SweepInvalid if there are too many cells.
+    A sweep that awaits takes devices that are out, too, after the others. Raises
+    NoMatchingDevice, naming what excluded each device, if a cell has no device, and SweepInvalid if
+    there are too many cells.
     """
     bound: dict[str, Cell] = {}
     judged: Judged = {}
@@ -53,20 +54,29 @@ def bind(
     judged: a cache of objections to the same devices.
     """
     judged = {} if judged is None else judged
+    away = [device for device, _ in out] if sweep.awaits else []
     if (asks := asked(cell)) not in judged:
-        judged[asks] = {d.id: objections(cell, d, catalog) for d in devices}
+        judged[asks] = {d.id: objections(cell, d, catalog) for d in (*devices, *away)}
     excluded = judged[asks]
-    matching = sorted((d for d in devices if not excluded[d.id]), key=lambda d: d.id)
+    matching = [
+        *sorted(device.id for device in devices if not excluded[device.id]),
+        *sorted(device.id for device in away if not excluded[device.id]),
+    ]
     wanted = sweep.run_on if isinstance(sweep.run_on, int) else 1
     if len(matching) < wanted:
         absent = {d.id: [why] for d, why in out if not objections(cell, d, catalog)}
         names = shown_names({d.id: d for d in (*(d for d, _ in out), *devices)}.values())
         why_not = {names[id_]: why for id_, why in {**absent, **excluded}.items()}
-        raise _nowhere(cell, why_not, wanted)
+        raise _nowhere(sweep, cell, why_not, wanted)
     if sweep.run_on == "any":
         return [cell]
     chosen = matching if sweep.run_on == "each" else matching[:wanted]
-    return [cell.model_copy(update={"selector": f'device == "{d.id}"'}) for d in chosen]
+    return [cell.model_copy(update={"selector": only(id_)}) for id_ in chosen]
+
+
+def only(device_id: str) -> str:
+    """Return the selector that matches one device."""
+    return f'device == "{device_id}"'
 
 
 def left_out(sweep: Sweep, cells: Iterable[Cell], out: Out, catalog: Catalog) -> list[str]:
@@ -74,14 +84,36 @@ def left_out(sweep: Sweep, cells: Iterable[Cell], out: Out, catalog: Catalog) ->
 
     cells: the sweep's cells, bound to devices.
     """
-    if sweep.run_on != "each":
+    if sweep.run_on != "each" or sweep.awaits:
         return []
     unbound = (
         cell.model_copy(update={"selector": selector})
         for cell in cells
         for selector in sweep.devices
     )
-    different = {asked(cell): cell for cell in unbound}.values()
+    return _fitting(unbound, out, catalog)
+
+
+def awaited(
+    sweep: Sweep, cells: Iterable[Cell], devices: Sequence[Device], out: Out, catalog: Catalog
+) -> list[str]:
+    """Return the devices that a sweep's cells wait for, since they are out; with why.
+
+    cells: the sweep's cells, bound to devices; devices: those that may get runs now.
+    """
+    if not sweep.awaits:
+        return []
+    if sweep.run_on != "any":
+        selectors = {cell.selector for cell in cells}
+        return [f"{device.shown} ({why})" for device, why in out if only(device.id) in selectors]
+    different = {asked(cell): cell for cell in cells}.values()
+    stuck = (cell for cell in different if all(objections(cell, d, catalog) for d in devices))
+    return _fitting(stuck, out, catalog)
+
+
+def _fitting(cells: Iterable[Cell], out: Out, catalog: Catalog) -> list[str]:
+    """Return the devices that fit any of the cells, with why each is out."""
+    different = {asked(cell): cell for cell in cells}.values()
     return [
         f"{device.shown} ({why})"
         for device, why in out
@@ -117,7 +149,9 @@ def runs_of(sweep: Sweep, sweep_id: str, cells: Iterable[Cell], now: float) -> l
     return [*Grid(sweep_id, [*cells], sweep.repeats, sweep.deadline_s, now).runs()]
 
 
-def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int) -> NoMatchingDevice:
+def _nowhere(
+    sweep: Sweep, cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int
+) -> NoMatchingDevice:
     number = f" on {wanted} devices" if wanted > 1 else ""
     tried = f"place {cell.workload} on stack {cell.stack}{number} (devices: {cell.selector})"
     if not excluded:
@@ -132,4 +166,6 @@ def _nowhere(cell: Cell, excluded: Mapping[str, Sequence[str]], wanted: int) -> 
     if fitting := [device for device, why in excluded.items() if not why]:
         reasons = "; ".join(filter(None, (f"only {', '.join(fitting)} matches", reasons)))
     remedy = "Change the selector, or run `benchfarm device list` to see the devices."
+    if sweep.awaits:
+        remedy = f"A sweep awaits only devices that the farm has had. {remedy}"
     return NoMatchingDevice(tried, reasons, remedy)

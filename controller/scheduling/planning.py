@@ -14,7 +14,7 @@ from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
-from controller.scheduling.binding import bind
+from controller.scheduling.binding import bind, left_out
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
@@ -39,6 +39,8 @@ class DevicePlan(Contract):
     """Runs of other sweeps that are queued and will most likely go to it first."""
     bookings: tuple[Booking, ...] = ()
     """Its bookings that have not ended, which `hours` leaves out."""
+    away: str = ""
+    """Why it is away or in quarantine, if the sweep awaits it; else empty."""
 
 
 class Unmatched(Contract):
@@ -58,6 +60,8 @@ class SweepPlan(Contract):
     shared_cells: int
     """Cells that any of several devices can run; the plan gives them to the least loaded one."""
     unmatched: tuple[Unmatched, ...]
+    left_out: tuple[str, ...] = ()
+    """Devices that fit but are away or in quarantine, if the sweep is for each; with why."""
 
 
 def plan_sweep(
@@ -78,6 +82,7 @@ def plan_sweep(
     out = [(device, f"its state, {state}") for device, state in devices if state in ABSENT]
     names = shown_names(device for device, _ in devices)
     loads = {device.id: _Load(device, names[device.id]) for device in there}
+    absent = {d.id: _Load(d, names[d.id], why) for d, why in out if sweep.awaits}
     unmatched, shared = [], 0
     planned: set[str] = set()
     durations = Durations(history, {device.id for device, _ in devices if device.emulated})
@@ -91,21 +96,24 @@ def plan_sweep(
             if each.key in planned:  # two selectors may match one device
                 continue
             planned.add(each.key)
-            fitting = [
-                load for load in loads.values() if not objections(each, load.device, catalog)
-            ]
+            fitting = _fitting(each, loads, catalog) or _fitting(each, absent, catalog)
             shared += len(fitting) > 1
             least = min(fitting, key=lambda load: (load.seconds, load.cells))
             least.add(sweep.repeats, durations.of(each, least.device))
     return SweepPlan(
         devices=tuple(
             load.plan(queued.get(id_, 0), bookings.get(id_, ()))
-            for id_, load in loads.items()
+            for id_, load in {**loads, **absent}.items()
             if load.cells
         ),
         shared_cells=shared,
         unmatched=tuple(unmatched),
+        left_out=tuple(left_out(sweep, cells, out, catalog)),
     )
+
+
+def _fitting(cell: Cell, loads: Mapping[str, _Load], catalog: Catalog) -> list[_Load]:
+    return [load for load in loads.values() if not objections(cell, load.device, catalog)]
 
 
 class Durations:
@@ -114,6 +122,7 @@ class Durations:
     def __init__(self, history: Iterable[Took], emulated: Collection[str] = ()) -> None:
         self._emulated = emulated
         self._seconds: dict[_Likeness, list[float]] = defaultdict(list)
+        self._medians: dict[_Likeness, float] = {}
         for took in history:
             for likeness in self._likenesses(took, took.device, took.device_kind):
                 self._seconds[likeness].append(took.seconds)
@@ -125,8 +134,10 @@ class Durations:
         scenario on the device; on its kind.
         """
         for likeness in self._likenesses(cell, device.id, device.kind):
-            if likeness in self._seconds:
-                return median(self._seconds[likeness])
+            if seconds := self._seconds.get(likeness):
+                if likeness not in self._medians:  # asked for each open run
+                    self._medians[likeness] = median(seconds)
+                return self._medians[likeness]
         return None
 
     def _likenesses(self, done: Took | Cell, device: str, kind: DeviceKind) -> list[_Likeness]:
@@ -140,8 +151,9 @@ class Durations:
 class _Load:
     """The work planned for one device so far."""
 
-    def __init__(self, device: Device, name: str) -> None:
+    def __init__(self, device: Device, name: str, away: str = "") -> None:
         self.device, self.name = device, name
+        self.away = away
         self.cells = self.runs = self.unknown = 0
         self.seconds = 0.0
 
@@ -162,6 +174,7 @@ class _Load:
             unknown=self.unknown,
             queued=queued,
             bookings=bookings,
+            away=self.away,
         )
 
 

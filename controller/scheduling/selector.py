@@ -236,6 +236,14 @@ def clauses_of(text: str) -> list[Comparison | Membership]:
     return [clause for clause in clauses if isinstance(clause, Comparison | Membership)]
 
 
+def device_named(text: str) -> str | None:
+    """Return the id of the device that a selector names and nothing else; None if it asks more."""
+    found = parse_selector(text)
+    if not isinstance(found, Comparison) or (found.name, found.operator) != ("device", "=="):
+        return None
+    return str(found.value)
+
+
 def _invalid(text: str, seen: str, remedy: str = _EXAMPLE) -> SelectorInvalid:
     return SelectorInvalid(
         f"read device selector {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '…'!r}",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 from typing import Final
 
+from controller.contracts.base import utc_minute
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, DeviceState, RegisteredDevice, shown_names
 from controller.contracts.device_names import Names
@@ -25,12 +26,15 @@ from controller.scheduling.placement import (
     objections,
     place,
 )
+from controller.scheduling.selector import device_named
 
 Expected = Callable[[Cell, Device], float | None]
 """Seconds that a cell takes on a device; None if unknown."""
 SHOWN: Final = 5
 """Excluded devices that a sentence names."""
-_IN_USE: Final = (WaitReason.STARTS, WaitReason.BUSY, WaitReason.COOLING, WaitReason.CORES)
+_IN_USE: Final = (
+    *(WaitReason.STARTS, WaitReason.BUSY, WaitReason.COOLING, WaitReason.LOCKED, WaitReason.CORES),
+)
 _SOONEST: Final = (
     *_IN_USE,
     WaitReason.RESERVED,
@@ -56,15 +60,21 @@ class Queue:
     claims: Claims = NO_CLAIMS
     withheld: Collection[str] = ()
     """Sweeps of which no run is leased now."""
+    held_up: Mapping[str, str] = field(default_factory=dict)
+    """Leased runs that a process of another farm holds up, by id, with what they wait for."""
+    is_up: bool = True
+    """Whether the farm is up; if not, nobody knows since when a device is away."""
 
 
 def waiting(queue: Queue, catalog: Catalog, expected: Expected = unknown) -> dict[str, Waiting]:
-    """Return what each run waits for: all queued ones, and leased ones whose device cools down."""
-    told = {}
+    """Return what each run waits for: all queued ones, and leased ones whose device cools down or
+    whose cores another farm holds."""
+    told: dict[str, Waiting] = {}
     for run in queue.runs:
-        if run.lease and run.lease.cooling:
-            told[run.run_id] = _on(WaitReason.COOLING, run, queue, run.lease.device_id)
-        elif run.lease is None and run.sweep_id in queue.withheld:
+        if run.lease:
+            found = _held(run, queue, run.lease.device_id)
+            told |= {run.run_id: found} if found.reason is not WaitReason.BUSY else {}
+        elif run.sweep_id in queue.withheld:
             told[run.run_id] = Waiting(reason=WaitReason.CHANGING)
     lines = _Lines(queue, catalog, expected)
     queued = [r for r in queue.runs if r.lease is None and r.sweep_id not in queue.withheld]
@@ -93,22 +103,24 @@ def grouped(told: Mapping[str, Waiting], runs: Iterable[Run]) -> tuple[WaitingRu
     return tuple(_group(group) for group in groups.values())
 
 
-def waits_of_sweep(sweep_id: str, queue: Queue, catalog: Catalog) -> tuple[WaitingRuns, ...]:
-    """Return what the runs of a sweep wait for, without estimates."""
-    mine = (run for run in queue.runs if run.sweep_id == sweep_id)
-    return grouped(waiting(queue, catalog), mine)
-
-
 def _group(group: Sequence[Waiting]) -> WaitingRuns:
     first = min(group, key=lambda found: (found.ahead, found.starts_at or 0.0))
     wait = "1 run waits" if len(group) == 1 else f"{len(group)} runs wait"
     return WaitingRuns(runs=len(group), first=first, said=f"{wait}: {first.words}")
 
 
-def _on(reason: WaitReason, holder: Run, queue: Queue, device_id: str) -> Waiting:
+def _held(holder: Run, queue: Queue, on: str) -> Waiting:
     """Return what a run waits for whose device another one, or itself, holds."""
+    why = queue.held_up.get(holder.run_id, "")
+    cools = holder.lease is not None and holder.lease.cooling
+    reason = WaitReason.COOLING if cools else WaitReason.LOCKED if why else WaitReason.BUSY
+    return _on(reason, holder, queue, on, why)
+
+
+def _on(reason: WaitReason, holder: Run, queue: Queue, device_id: str, why: str = "") -> Waiting:
+    """Return what a run waits for because of another run, or of its own lease."""
     user = queue.claims.of(holder).user
-    return Waiting(reason=reason, device=device_id, user=user, run_id=holder.run_id)
+    return Waiting(reason=reason, device=device_id, user=user, run_id=holder.run_id, why=why)
 
 
 _Candidate = tuple[tuple[float, ...], int, Waiting]
@@ -213,7 +225,8 @@ class _Lines:
                 reason=WaitReason.QUARANTINED, device=id_, until=until, why=rest.why, user=rest.who
             )
         if not may_run(known):
-            why = f"{rest.state} ({rest.why})"
+            since = f" since {utc_minute(rest.since)}" if self._queue.is_up else ""
+            why = f"{rest.state}{since} ({rest.why})"
             return Waiting(reason=WaitReason.AWAY, device=id_, why=why)
         booking = booking_at(known.life, self._queue.now)
         if booking and booking.user != user:
@@ -222,8 +235,7 @@ class _Lines:
                 reason=reason, device=id_, user=booking.user, until=booking.ends, why=booking.why
             )
         if holder := self._holders.get(id_):
-            cools = holder.lease is not None and holder.lease.cooling
-            return _on(WaitReason.COOLING if cools else WaitReason.BUSY, holder, self._queue, id_)
+            return _held(holder, self._queue, id_)
         return self._beside(known)
 
     def _beside(self, known: RegisteredDevice) -> Waiting:
@@ -256,6 +268,8 @@ class _Lines:
         """Return the wait of a run that no device fits."""
         if not self._labelled:
             return Waiting(reason=WaitReason.NO_DEVICE)
+        if (id_ := device_named(cell.selector)) and id_ not in self._known:
+            return Waiting(reason=WaitReason.GONE, device=id_)
         if (asks := asked(cell)) not in self._excluded:
             shown = [
                 f"{device.shown} is excluded by {', '.join(found)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from controller.contracts.result import Outcome
 from controller.contracts.run import Run, RunChange
-from controller.contracts.wire import AttemptRef, Exchange, Orders, Report, RunEvent
+from controller.contracts.wire import AttemptRef, Exchange, HeldUp, Orders, Report, RunEvent
 from controller.runtime.farm import Farm, FarmSettings
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
@@ -57,10 +57,20 @@ class FarmBox:
         self.clock.now += seconds
         self.farm.tick()
 
-    def ask(self, *held: AttemptRef, agent: str = "host-1", incarnation: str = "first") -> Orders:
+    def ask(
+        self,
+        *held: AttemptRef,
+        agent: str = "host-1",
+        incarnation: str = "first",
+        held_up: tuple[HeldUp, ...] = (),
+    ) -> Orders:
         """Ask for orders as an agent does."""
         question = Exchange(
-            agent_id=agent, incarnation=incarnation, held=held, asked_at=self.clock.now
+            agent_id=agent,
+            incarnation=incarnation,
+            held=held,
+            asked_at=self.clock.now,
+            held_up=held_up,
         )
         return self.farm.exchange(question)
 

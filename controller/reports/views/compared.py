@@ -8,7 +8,7 @@ from statistics import median
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Validity
+from controller.contracts.result import usable
 from controller.contracts.units import Unit
 from controller.reports.comparison import compare_pairs
 from controller.reports.views.model import Compared, DeviceName, PairPoint
@@ -26,16 +26,11 @@ def compared_of(
     sessions: dict[tuple[str, str, str], list[StoredResult]] = defaultdict(list)
     for result in results:
         sessions[result.sweep_id, result.cell_key, result.device].append(result)
-    usable = [of for results in sessions.values() if (of := _usable(results))]
+    shown = [of for results in sessions.values() if (of := usable(results))]
     return tuple(
         _compared(f"compared-{number}", of, names, catalog)
-        for number, of in enumerate(usable, start=1)
+        for number, of in enumerate(shown, start=1)
     )
-
-
-def _usable(results: Sequence[StoredResult]) -> list[StoredResult]:
-    of = {v: [r for r in results if r.validity is v] for v in Validity}
-    return of[Validity.VALID] or of[Validity.DISTURBED]
 
 
 def _compared(

@@ -35,6 +35,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         f"{name} ({', '.join(f'{knob}={value}' for knob, value in recipe.items())})"
         for name, recipe in sweep.recipes.items()
     ]
+    waits = ", awaiting those that were away" if sweep.awaits else ""
     facts = {
         "Sweep": data.record.sweep_id,
         "Submitted": moment(data.record.submitted_at),
@@ -47,7 +48,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         "Paired": _paired(sweep),
         "Baseline": ", ".join(f"{name}={value}" for name, value in sweep.baseline.items()),
         "Repeats": str(sweep.repeats),
-        "Asked for": f"{' or '.join(sweep.devices)} ({sweep.run_on})",
+        "Asked for": f"{' or '.join(sweep.devices)} ({sweep.run_on}{waits})",
         **measured_facts(data.results, made),
     }
     return view_of(

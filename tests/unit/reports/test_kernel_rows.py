@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from controller.contracts.kernels import KernelDraw, KernelRow
-from controller.contracts.result import Measurement, Validity
+from controller.contracts.result import Measurement, Validity, worst
 from controller.contracts.units import Unit
 from controller.reports.html.report import report_html
 from controller.reports.kernel_rows import (
@@ -24,6 +24,7 @@ from controller.reports.summary import summaries_of, summarise
 from controller.reports.summary_table import summary_lines
 from controller.reports.views.sweep import sweep_view
 from tests.support.sweep_examples import MADE, SweepExample, catalog, result
+from tests.support.validity import CHOICES
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -34,6 +35,7 @@ def measured(
     copy_gbps: float = 10.0,
     changes: dict[str, object] | None = None,
     reasons: tuple[str, ...] = (),
+    validity: Validity | None = None,
 ) -> KernelRow:
     """Return a row of twelve pairs that agree to 1 %, some hours after noon."""
     ratios = tuple(ratio * (1 + (n % 3 - 1) / 100) for n in range(12))
@@ -43,7 +45,7 @@ def measured(
         ratio=ratio,
         copy_gbps=copy_gbps,
         matmul_gflops=80.0,
-        validity=Validity.DISTURBED if reasons else Validity.VALID,
+        validity=validity or (Validity.DISTURBED if reasons else Validity.VALID),
         reasons=reasons,
     )
     own: dict[str, object] = {
@@ -133,18 +135,32 @@ def test_earlier_draws_are_added_and_none_counts_twice() -> None:
     assert with_earlier([now], []) == ([now], 0)
 
 
-def test_a_row_is_as_valid_as_its_worst_draw_and_each_disturbance_is_told() -> None:
+@CHOICES
+def test_a_row_is_from_its_valid_draws_else_the_disturbed_ones(
+    validities: tuple[Validity, ...], taken: tuple[int, ...]
+) -> None:
+    draws = [measured(10.0 + n, n, validity=v) for n, v in enumerate(validities)]
+    (row,), (alone,) = combined(draws), combined(draws[n] for n in taken)
+    assert row.model_dump(exclude={"draws"}) == alone.model_dump(exclude={"draws"})
+    assert [draw.validity for draw in row.draws] == [*validities], "all draws are kept"
+    left_out, of = len(validities) - len(taken), worst(validities[n] for n in taken)
+    more = f", {left_out} of {len(validities)} draws left out" if left_out else ""
+    assert validity_said(row) == f"{of}{more}"
+    assert combined([row]) == [row]
+
+
+def test_each_disturbance_is_told() -> None:
     quiet, loud = measured(31.0, 0), measured(20.0, 5, reasons=("1.67 of 2 cores",))
     assert (validity_said(quiet), disturbances([quiet])) == ("VALID", [])
     assert validity_said(loud) == "DISTURBED"
     (row,) = combined([quiet, loud])
-    assert validity_said(row) == "DISTURBED, 1 of 2 draws"
+    assert validity_said(row) == "VALID, 1 of 2 draws left out"
     assert disturbances([row]) == [
         "focal bf16 avx512, eager, 03-02 17:00: DISTURBED: 1.67 of 2 cores"
     ]
     table = StringIO()
     Console(file=table, width=400).print(kernel_table([row]))
-    assert "DISTURBED, 1 of 2 draws" in table.getvalue()
+    assert "VALID, 1 of 2 draws left out" in table.getvalue()
 
 
 def test_stored_ratios_of_several_runs_are_told_with_their_range() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from controller.contracts.pair import Pair
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Measurement, Validity
+from controller.contracts.result import Measurement, Validity, usable, used, worst
 from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.reports.html.pairs_chart import pairs_chart
@@ -16,6 +16,7 @@ from controller.reports.views.common import moment
 from controller.reports.views.model import ReportView
 from controller.reports.views.sweep import sweep_view
 from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result
+from tests.support.validity import CHOICES
 
 
 def view_of(results: list[StoredResult]) -> ReportView:
@@ -35,6 +36,22 @@ def paired(ratios: tuple[float, ...] = (2.0,) * 12, **changes: object) -> Stored
     }
     found = result(**(own | changes))
     return found.model_copy(update={"pairs": pairs, "knobs": {"precision": "fp32"}})
+
+
+@CHOICES
+def test_repeats_are_chosen_by_the_same_rule_in_compare_and_in_reports(
+    validities: tuple[Validity, ...], taken: tuple[int, ...]
+) -> None:
+    repeats = [
+        paired((2.0 + n,) * 12, validity=validity, run_id=f"run-{n}")
+        for n, validity in enumerate(validities)
+    ]
+    chosen, of = [repeats[n] for n in taken], worst(validities[n] for n in taken)
+    assert used(repeats) == chosen, "`compare`"
+    some = of is not Validity.INVALID
+    assert usable(repeats) == (chosen if some else []), "`results compare`"
+    compared = view_of(repeats).compared
+    assert [(c.validity, c.sessions) for c in compared] == ([(of, len(taken))] if some else [])
 
 
 def test_paired_comparisons_are_told_and_not_ranked() -> None:

@@ -18,17 +18,22 @@ from controller.contracts.administration import (
     NewToken,
     Reason,
     ReleaseRequest,
+    SweepStatus,
     TokenList,
     TokenRequest,
 )
+from controller.contracts.device import Registration
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
+from controller.contracts.waiting import WaitReason
 from controller.runtime.access import Access
-from controller.runtime.api import MAX_STREAMS, ApiOptions, serve_api, url_of
+from controller.runtime.api import BEAT_S, MAX_STREAMS, ApiOptions, serve_api, url_of
 from controller.runtime.client import TOKEN_VARIABLE, FarmClient
 from controller.runtime.feed import Feed
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
+from controller.runtime.shared_waits import KEEP_S
 from controller.runtime.watch import follow_from_elsewhere
+from controller.scheduling.device_life import Quarantined, Released
 from tests.support import builders
 from tests.support.farm import FarmBox
 
@@ -56,12 +61,16 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path, max_streams: int = MAX_STREAMS) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, max_streams: int = MAX_STREAMS, beat_s: float = BEAT_S
+) -> AsyncIterator[Served]:
     feed, box = Feed(), FarmBox(folder / "store.sqlite")
     box.on_event = feed.publish
     box.farm.register(builders.registration())
     access = Access(box.store, ADMIN_TOKEN, box.clock)
-    options = ApiOptions(access=access, metrics_token="4567", port=0, max_streams=max_streams)
+    options = ApiOptions(
+        access=access, metrics_token="4567", port=0, max_streams=max_streams, beat_s=beat_s
+    )
     runner = await serve_api(box.farm, feed, list, options)
     try:
         yield Served(box, access, url_of(runner))
@@ -92,6 +101,32 @@ async def test_a_submitter_submits_watches_cancels_and_resumes_own_sweeps(tmp_pa
             there.box.report(orders.run[0].ref, builders.result())
         shown = await watched
         assert (shown[-1].runs["done"], shown[-1].all_met_rules) == (2, True)
+
+
+async def test_what_runs_wait_for_is_told_again_without_an_event(tmp_path: Path) -> None:
+    async with served(tmp_path, beat_s=0.01) as there:
+        ann, box = await there.new_user("ann"), there.box
+        box.farm.apply_event("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
+        sweep = builders.sweep(**{"await": True})
+        sweep_id = (await asyncio.to_thread(ann.submit, sweep)).sweep_id
+        told: asyncio.Queue[SweepStatus] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def watch() -> None:
+            for status in follow_from_elsewhere(ann, sweep_id):
+                loop.call_soon_threadsafe(told.put_nowait, status)
+
+        watching = asyncio.create_task(asyncio.to_thread(watch))
+        (first,) = (await told.get()).waiting
+        assert first.first.reason is WaitReason.QUARANTINED
+        box.farm.register(Registration(agent=builders.agent(), devices=()))
+        box.farm.apply_event("cpu-1", Released(None), "admin", "it is quiet")
+        box.clock.now += KEEP_S
+        (second,) = (await told.get()).waiting
+        assert second.first.reason is WaitReason.AWAY
+        await asyncio.to_thread(ann.cancel, sweep_id)
+        await watching
+        assert told.qsize() == 1, "equal answers are told once"
 
 
 async def test_a_submitter_listens_to_so_many_sweeps_and_submits_so_much_at_once(

@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from controller.contracts.administration import ADMINISTRATION, HELD_UP
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import StoreUnavailable, UserError
 from controller.contracts.records import SweepRecord
@@ -85,6 +86,12 @@ async def test_it_listens_where_it_is_told_if_that_is_free(tmp_path: Path) -> No
         async with api(tmp_path, taken.getsockname()[1]) as other:
             assert int(other.rpartition(":")[2]) != taken.getsockname()[1]
             assert (await ask(other, TARGETS_PATH, "4567"))[0] == 200
+
+
+async def test_what_is_held_up_is_for_the_administrator(tmp_path: Path) -> None:
+    async with api(tmp_path) as url:
+        assert await ask(url, ADMINISTRATION + HELD_UP, "0123") == (200, {"runs": {}})
+        assert await ask(url, ADMINISTRATION + HELD_UP, "4567") == (401, None)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "x" * 5000, "gzip, gzip"])

@@ -312,6 +312,27 @@ def test_a_sweep_for_each_device_names_those_that_it_leaves_out(box: FarmBox) ->
     assert (again.new_runs, again.known_runs, again.left_out) == (1, 1, ())
 
 
+def test_runs_are_kept_for_a_device_that_is_away_until_it_is_back(box: FarmBox) -> None:
+    there, gone = (builders.cpu(f"cpu-{n}", cores=frozenset({n})) for n in (1, 2))
+    box.farm.register(builders.registration(builders.agent(), there, gone))
+    box.farm.register(builders.registration(builders.agent(), there))
+    each = box.farm.sweeps.submit(builders.sweep(**{"run_on": "each", "await": True}))
+    why = "its state, offline (agent host-1 no longer has it)"
+    assert (each.new_runs, each.left_out, each.awaited) == (2, (), (f"cpu-2 ({why})",))
+    only = {"name": "only", "devices": "device == cpu-2", "await": True}
+    assert box.farm.sweeps.submit(builders.sweep(**only)).awaited == (f"cpu-2 ({why})",)
+    (first,) = box.ask().run
+    assert first.device_id == "cpu-1"
+    (waits,) = box.farm.sweeps.waits(each.sweep_id)()
+    since = "offline since 1970-01-01 00:16+00:00 (agent host-1 no longer has it)"
+    assert waits.said == f"1 run waits: no device that fits is online: cpu-2 is {since}"
+
+    box.farm.register(builders.registration(builders.agent(), there, gone))
+    assert {job.device_id for job in box.ask().run} == {"cpu-1", "cpu-2"}
+    again = box.farm.sweeps.submit(builders.sweep(**{"run_on": "each", "await": True}))
+    assert (again.new_runs, again.known_runs, again.awaited) == (0, 2, ())
+
+
 def test_a_device_cools_while_its_run_waits_for_that(
     box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,7 @@ async def test_who_does_not_listen_misses_what_comes_and_is_told() -> None:
     async with feed.watch("demo-1") as stalled, feed.watch("demo-1") as other:
         for _ in range(MAX_WAITING):
             feed.publish(event())
-        assert len(await other.batch()) == MAX_WAITING
+        assert len(await other.batch(1.0)) == MAX_WAITING
         feed.publish(event())
         assert (stalled.behind, stalled.qsize()) == (True, MAX_WAITING)
         assert (other.behind, other.qsize()) == (False, 1)

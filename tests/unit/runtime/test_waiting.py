@@ -9,18 +9,20 @@ import pytest
 
 from controller.contracts.device import Booking, DeviceState
 from controller.contracts.waiting import Waiting, WaitReason
-from controller.contracts.wire import COOL_DOWN, Progress, RunProgress
+from controller.contracts.wire import COOL_DOWN, HeldUp, Progress, RunProgress
 from controller.runtime import fleet
 from controller.runtime.desk import Desk
 from controller.runtime.home import Home
-from controller.runtime.waiting import waiting_now
+from controller.runtime.shared_waits import KEEP_S
+from controller.runtime.waiting import held_up_now, waiting_now
 from controller.scheduling.device_life import Booked, Quarantined
 from tests.support import builders
 from tests.support.farm import TTL_S, FarmBox
 
 
 def waits_of(box: FarmBox, tmp_path: Path) -> dict[str, Waiting]:
-    return waiting_now(Home(tmp_path), box.store, builders.catalog, box.clock)
+    home, clock = Home(tmp_path), box.clock
+    return waiting_now(home, box.store, builders.catalog, clock, lambda _: box.farm.held_up())
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarmBox]:
 
 async def told(box: FarmBox, tmp_path: Path) -> list[tuple[WaitReason, str]]:
     """Return what the runs of the sweep wait for, which store and interface tell alike."""
+    box.clock.now += KEEP_S  # what was told before is told no more
     found = waits_of(box, tmp_path)
     reasons = [(wait.reason, wait.words) for wait in found.values()]
     (sweep,) = box.store.sweeps()
@@ -72,15 +75,42 @@ async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_p
     assert (listed.queued, listed.state) == (1, DeviceState.COOLING)
 
 
+async def test_cores_that_another_farm_holds(box: FarmBox, tmp_path: Path) -> None:
+    box.farm.sweeps.submit(builders.sweep(repeats=2))
+    (job,) = box.ask().run
+    why = "waiting for core 3, which process 7 of user eve holds"
+    box.ask(job.ref, held_up=(HeldUp(ref=job.ref, why=why),))
+
+    said = f"cpu-1, with run {job.ref.run_id} of admin, is {why}"
+    assert await told(box, tmp_path) == [(WaitReason.LOCKED, said)] * 2
+    (listed,) = fleet.devices_now(Home(tmp_path), box.store, waits_of(box, tmp_path))
+    assert (listed.state, listed.locked, listed.queued) == (DeviceState.BUSY, why, 1)
+
+    box.restart()
+    assert box.farm.held_up() == {}, "kept in memory only"
+    box.ask(job.ref, held_up=(HeldUp(ref=job.ref, why=why),))
+    assert box.farm.held_up() == {job.ref.run_id: why}, "the agent repeats it"
+    box.ask(job.ref)
+    assert box.farm.held_up() == {}
+    box.ask(job.ref, held_up=(HeldUp(ref=job.ref, why=why),))
+    box.report(job.ref, builders.result())
+    assert job.ref.run_id not in box.farm.held_up(), "its lease has ended"
+
+
+def test_nobody_knows_what_is_held_up_while_the_controller_is_away(tmp_path: Path) -> None:
+    assert held_up_now(Home(tmp_path)) == {}
+
+
 async def test_a_silent_agent_and_a_farm_that_is_down(
     box: FarmBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box.farm.sweeps.submit(builders.sweep())
     box.wait(TTL_S)
     ((reason, said),) = await told(box, tmp_path)
-    assert (reason, "cpu-1 is lost (agent host-1 has been silent" in said) == (
-        *(WaitReason.AWAY, True),
-    )
+    assert (
+        reason,
+        "cpu-1 is lost since 1970-01-01 00:16+00:00 (agent host-1 has been" in said,
+    ) == (*(WaitReason.AWAY, True),)
     box.farm.register(builders.registration())
     monkeypatch.setattr(fleet, "why_away", lambda _: "the farm is down")
     box.farm.sweeps.submit(builders.sweep(name="other", repeats=2))

@@ -12,7 +12,7 @@ from controller.contracts.device import Device
 from controller.contracts.errors import NoMatchingDevice, SelectorInvalid, SweepInvalid
 from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell, Sweep
-from controller.scheduling.binding import place_cells, runs_of
+from controller.scheduling.binding import awaited, place_cells, runs_of
 from controller.scheduling.expansion import axis_value, cells_of
 from tests.support import builders
 
@@ -333,6 +333,43 @@ def test_no_match_names_what_excluded_each_device(run_on: str) -> None:
         "cores >= 64 (it has no cores)"
     )
     assert "benchfarm device list" in caught.value.remedy
+
+
+AWAY = [(builders.cpu("cpu-0"), "its state, lost"), (builders.phone(), "its state, offline")]
+
+
+def placed(there: list[Device], **given: object) -> tuple[list[str], list[str]]:
+    """Return the selectors of a sweep's cells, and the devices that they wait for."""
+    sweep = builders.sweep(**given)
+    cells = place_cells(sweep, cells_of(sweep, CATALOG), there, CATALOG, AWAY)
+    return [c.selector for c in cells], awaited(sweep, cells, there, AWAY, CATALOG)
+
+
+def test_a_sweep_that_awaits_keeps_cells_for_devices_that_are_away() -> None:
+    each: dict[str, object] = {"run_on": "each", "await": True}
+    found = [f'device == "cpu-{n}"' for n in (1, 2, 0)]
+    assert placed(SERVERS, **each) == (found, ["cpu-0 (its state, lost)"])
+    assert placed(SERVERS, run_on="each") == (found[:2], [])
+    only: dict[str, object] = {"devices": "device == cpu-0", "await": True}
+    assert placed(SERVERS, **only) == (["device == cpu-0"], ["cpu-0 (its state, lost)"])
+    assert placed(SERVERS, **{"devices": "cores >= 8", "await": True}) == (["cores >= 8"], [])
+
+
+def test_a_number_of_devices_takes_those_that_are_there_first() -> None:
+    found = placed(SERVERS, **{"run_on": 2, "await": True})
+    assert found == (['device == "cpu-1"', 'device == "cpu-2"'], [])
+    selectors, waited = placed(SERVERS, **{"run_on": 3, "await": True})
+    assert (selectors[2], waited) == ('device == "cpu-0"', ["cpu-0 (its state, lost)"])
+
+
+@pytest.mark.parametrize(
+    "given", [{"devices": "device == cpu-9"}, {"run_on": 4}, {"devices": "rack == b"}]
+)
+def test_no_sweep_awaits_a_device_that_the_farm_never_had(given: dict[str, object]) -> None:
+    with pytest.raises(NoMatchingDevice) as caught:
+        placed(SERVERS, **given, **{"await": True})
+    assert "\n" not in str(caught.value)
+    assert "awaits only devices that the farm has had" in caught.value.remedy
 
 
 @pytest.mark.parametrize("absent", [[], [(builders.phone(), "its state, absent")]])

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import median
+
+import pytest
+
 from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
+from controller.scheduling import planning
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import Durations, SweepPlan, plan_sweep
 from tests.support import builders
@@ -61,6 +66,21 @@ def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:
     assert found.shared_cells == 4
 
 
+def test_a_plan_names_devices_that_are_left_out_or_awaited() -> None:
+    without = plan([], run_on="each")
+    assert [d.device for d in without.devices] == ["cpu-1", "cpu-2"]
+    assert without.left_out == ("cpu-3 (its state, quarantined)",)
+
+    awaiting = plan([], **{"run_on": "each", "await": True})
+    away = "its state, quarantined"
+    assert [(d.device, d.away) for d in awaiting.devices] == [
+        *(("cpu-1", ""), ("cpu-2", ""), ("cpu-3", away)),
+    ]
+    assert (awaiting.left_out, awaiting.unmatched) == ((), ())
+    (device,) = plan([], **{"devices": "device == cpu-3", "await": True}).devices
+    assert (device.device, device.runs, device.away) == ("cpu-3", 1, away)
+
+
 def test_a_cell_that_two_selectors_give_a_device_counts_once() -> None:
     found = plan([], devices=["any", 'kind == "cpu_host"'], run_on="each")
     assert [(d.device, d.cells) for d in found.devices] == [("cpu-1", 1), ("cpu-2", 1)]
@@ -76,6 +96,23 @@ def test_a_cell_without_a_device_is_told_with_what_excluded_each() -> None:
     assert "cpu-3 is excluded by its state, quarantined" in absent.why
     (device,) = found.devices
     assert (device.hours, device.unknown) == (None, 1)
+
+
+def test_the_median_of_like_attempts_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked_out: list[int] = []
+
+    def counted(seconds: list[float]) -> float:
+        worked_out.append(len(seconds))
+        return median(seconds)
+
+    monkeypatch.setattr(planning, "median", counted)
+    (cell,) = cells_of(builders.sweep(), CATALOG)
+    here, there = builders.cpu("cpu-1"), builders.cpu("cpu-2")
+    durations = Durations([took(cell, here, 2.0), took(cell, here, 4.0), took(cell, there, 9.0)])
+    assert {durations.of(cell, here) for _ in range(5)} == {3.0}
+    assert worked_out == [2]
+    assert durations.of(cell, there) == 9.0
+    assert worked_out == [2, 1]
 
 
 def test_the_attempts_most_like_a_cell_say_how_long_it_takes() -> None:

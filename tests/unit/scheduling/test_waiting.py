@@ -85,8 +85,10 @@ class Case:
     mine: Run = MINE
     claims: Claims = CLAIMS
     withheld: frozenset[str] = frozenset()
+    held_up: tuple[str, ...] = ()
 
 
+WHY = "waiting for core 3, which process 7 of user eve holds"
 SMALL = builders.cpu("cpu-2", cores=frozenset({1}))
 CASES = {
     "nothing keeps it": Case(WaitReason.STARTS, "cpu-1 is free, and it is next"),
@@ -104,6 +106,18 @@ CASES = {
         WaitReason.COOLING,
         "cpu-1 cools down for run mine of ann",
         mine=leased("mine", cooling=True),
+    ),
+    "another farm holds its cores": Case(
+        WaitReason.LOCKED,
+        f"cpu-1, with run mine of ann, is {WHY}",
+        mine=leased("mine"),
+        held_up=("mine",),
+    ),
+    "another farm holds the cores of the run before it": Case(
+        WaitReason.LOCKED,
+        f"cpu-1, with run first of bob, is {WHY}",
+        others=[of_bob(leased("first"))],
+        held_up=("first",),
     ),
     "another device measures on its cores": Case(
         WaitReason.CORES,
@@ -152,17 +166,19 @@ CASES = {
     ),
     "it is offline": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is offline (unplugged)",
+        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00+00:00 (unplugged)",
         devices=[away(DeviceState.OFFLINE, "unplugged")],
     ),
     "it is unauthorized": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is unauthorized (tap Allow)",
+        "no device that fits is online: cpu-1 is unauthorized since "
+        "1970-01-01 00:00+00:00 (tap Allow)",
         devices=[away(DeviceState.UNAUTHORIZED, "tap Allow")],
     ),
     "its agent is silent": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is lost (agent host is silent)",
+        "no device that fits is online: cpu-1 is lost since "
+        "1970-01-01 00:00+00:00 (agent host is silent)",
         devices=[away(DeviceState.LOST, "agent host is silent")],
     ),
     "no device fits": Case(
@@ -175,6 +191,11 @@ CASES = {
         "no device fits: cpu-1 is excluded by this release, "
         "which has no resnet on stack tensorflow",
         mine=builders.run("mine", of=builders.cell(stack="tensorflow")),
+    ),
+    "its only device was removed": Case(
+        WaitReason.GONE,
+        "the farm no longer knows cpu-9, the only device that it is for",
+        mine=builders.run("mine", of=builders.cell('device == "cpu-9"')),
     ),
     "there is no device": Case(WaitReason.NO_DEVICE, "the farm has no device", devices=[]),
     "its sweep is being changed": Case(
@@ -189,7 +210,8 @@ CASES = {
 def test_each_state_of_a_waiting_run_has_its_reason(case: Case) -> None:
     claims = replace(case.claims, reserved_for=reserved_for(case.devices, NOW))
     runs = [*case.others, case.mine]
-    queue = Queue(NOW, runs, case.devices, claims, case.withheld)
+    held_up = dict.fromkeys(case.held_up, WHY)
+    queue = Queue(NOW, runs, case.devices, claims, case.withheld, held_up)
 
     found = waiting(queue, CATALOG)["mine"]
 
