@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     import torch
 
-Outputs = TypeVar("Outputs")
+OutputsIn = TypeVar("OutputsIn", contravariant=True)
 
 
-class InferenceWorkload(Protocol[Outputs]):
+class InferenceWorkload(Protocol[OutputsIn]):
     """A model and samples for it; one instance serves one run."""
 
     @property
@@ -27,10 +27,10 @@ class InferenceWorkload(Protocol[Outputs]):
         """Return [count, …] fp32 inputs; the same count always gives the same ones."""
         ...
 
-    def predict(self, model: torch.nn.Module, samples: torch.Tensor) -> Outputs:
-        """Run the model in evaluation mode; called inside the backend's precision context."""
+    def arguments(self, samples: torch.Tensor) -> tuple[object, ...]:
+        """Return what the model is called with, in evaluation mode, for samples [B, …]."""
         ...
 
-    def answers(self, outputs: Outputs) -> Sequence[torch.Tensor]:
+    def answers(self, outputs: OutputsIn) -> Sequence[torch.Tensor]:
         """Return the answer for each sample; called outside the precision context, and timed."""
         ...

@@ -135,11 +135,10 @@ class Resnet50Training:
         generator = torch.Generator().manual_seed(self._seed)
         return torch.randn(count, 3, self._image_size, self._image_size, generator=generator)
 
-    def predict(self, model: nn.Module, samples: Tensor) -> Tensor:
-        """Return class logits [B, classes]."""
-        logits: Tensor = model(samples)
-        return logits
+    def arguments(self, samples: Tensor) -> tuple[Tensor]:
+        """Return the images alone."""
+        return (samples,)
 
     def answers(self, outputs: Tensor) -> Sequence[Tensor]:
-        """Return the best class of each image, int64 [1]."""
+        """Return the best class, int64 [1], for the logits of each image."""
         return outputs.argmax(dim=1, keepdim=True).unbind()

@@ -41,8 +41,11 @@ class TrainingBackend(Protocol):
 class InferenceBackend(Protocol):
     """A software stack that runs models without training them; built once a run."""
 
-    def prepare_inference(self, workload: InferenceWorkload[Outputs]) -> Module:
-        """Build the model in this stack's form, in evaluation mode; called once, first."""
+    def prepare_inference(self, workload: InferenceWorkload[Outputs], samples: Tensor) -> Module:
+        """Build the model in this stack's form, in evaluation mode; called once, first.
+
+        samples: as many as are mostly computed at once; a stack may lay weights out for them.
+        """
         ...
 
     def infer(

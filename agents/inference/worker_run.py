@@ -31,7 +31,8 @@ from controller.contracts.mobile import RunLengths
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Result, Validity
 from controller.contracts.wire import Job, Progress, TrainingProgram, WorkerSpec
-from models.inference import InferenceWorkload, Outputs
+from models.inference import InferenceWorkload
+from models.training import Outputs
 
 MODE: Final = "performance"
 """The only mode: a submission, too, is a performance run where no truth is known."""
@@ -42,9 +43,15 @@ NOT_BY_THE_RULES: Final = ("random weights", "made-up samples", "accuracy not kn
 class TorchSystem(Generic[Outputs]):
     """The BatchSystem of a workload's model on a stack."""
 
-    def __init__(self, workload: InferenceWorkload[Outputs], backend: InferenceBackend) -> None:
+    def __init__(
+        self,
+        workload: InferenceWorkload[Outputs],
+        backend: InferenceBackend,
+        samples: torch.Tensor,
+    ) -> None:
+        """Build the model for batches of as many as `samples`."""
         self._workload, self._backend = workload, backend
-        self._model = backend.prepare_inference(workload)
+        self._model = backend.prepare_inference(workload, samples)
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
         """See System.prepare."""
@@ -62,10 +69,7 @@ class TorchSystem(Generic[Outputs]):
         return [np.ascontiguousarray(answer.numpy()) for answer in found]
 
 
-def run(
-    spec: WorkerSpec,
-    on_progress: Callable[[Progress], None],
-) -> Result:
+def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
     """Measure the job's model with LoadGen; raises WorkerFault."""
     job, program = spec.job, spec.job.program
     if not isinstance(program, TrainingProgram):
@@ -107,10 +111,10 @@ def _prepared(
     spec: RunSpec, workload: InferenceWorkload[Outputs], backend: InferenceBackend
 ) -> Prepared:
     """Build the model and warm it up with every batch size that the run has."""
-    system = TorchSystem(workload, backend)
     dataset = Dataset([workload.samples(spec.performance_sample_count).numpy()])
     most = workload.batch_size
     sizes = batch_sizes(queried_at_once(spec), most)
+    system = TorchSystem(workload, backend, workload.samples(sizes[0]))
     used = ThreadUse.now()
     warmth = warm_up_batches(system, system.prepare(dataset[0]), sizes)
     facts = {

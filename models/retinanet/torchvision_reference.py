@@ -83,11 +83,11 @@ class TorchvisionTraining:
         """Return images [count, 3, S, S]."""
         return self._ours.samples(count)
 
-    def predict(self, model: nn.Module, samples: Tensor) -> Found:
-        """Return boxes, labels and scores of each image, which the model's own code selects."""
-        found: Found = model(list(samples))
-        return found
+    def arguments(self, samples: Tensor) -> tuple[list[Tensor]]:
+        """Return the images as a list."""
+        return (list(samples),)
 
     def answers(self, outputs: Found) -> Sequence[Tensor]:
-        """Return the detections in each image as `detection_rows`."""
+        """Return the detections in each image, which the model has selected, as
+        `detection_rows`."""
         return [detection_rows(each["boxes"], each["labels"], each["scores"]) for each in outputs]

@@ -151,10 +151,9 @@ class RetinaNetTraining:
         generator = torch.Generator().manual_seed(self._seed)
         return torch.rand(count, 3, self.image_size, self.image_size, generator=generator)
 
-    def predict(self, model: nn.Module, samples: Tensor) -> HeadOutputs:
-        """Return class logits [B, A, classes] and box regression [B, A, 4]."""
-        outputs: HeadOutputs = model(samples)
-        return outputs
+    def arguments(self, samples: Tensor) -> tuple[Tensor]:
+        """Return the images alone."""
+        return (samples,)
 
     def answers(self, outputs: HeadOutputs) -> Sequence[Tensor]:
         """Return the detections in each image as `detection_rows`."""

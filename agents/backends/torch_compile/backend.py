@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
@@ -33,9 +34,9 @@ class TorchCompile(TorchEager):
         model, optimizer = super().prepare(workload)
         return _compiled(model), optimizer
 
-    def prepare_inference(self, workload: InferenceWorkload[Outputs]) -> Module:
+    def prepare_inference(self, workload: InferenceWorkload[Outputs], samples: Tensor) -> Module:
         """See InferenceBackend.prepare_inference; the first batch of each size compiles."""
-        return _compiled(super().prepare_inference(workload))
+        return _compiled(super().prepare_inference(workload, samples))
 
     def environment(self) -> Environment:
         """See TrainingBackend.environment."""

@@ -47,7 +47,7 @@ class TorchEager:
         optimizer.step()
         return loss.item()
 
-    def prepare_inference(self, workload: InferenceWorkload[Outputs]) -> Module:
+    def prepare_inference(self, workload: InferenceWorkload[Outputs], samples: Tensor) -> Module:
         """See InferenceBackend.prepare_inference."""
         return self._laid_out(workload.build_model()).eval()
 
@@ -57,7 +57,7 @@ class TorchEager:
     ) -> Sequence[Tensor]:
         """See InferenceBackend.infer."""
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16):
-            outputs = workload.predict(model, samples)
+            outputs: Outputs = model(*workload.arguments(samples))
         return workload.answers(outputs)
 
     def environment(self) -> Environment:
