@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import IO, cast
 
 from agents.host.strain import own_cores
+from agents.inference.runner.spec import SCENARIOS
 from agents.scenarios.protocol import BatchedScenario
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
@@ -99,6 +100,9 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
             spec, messages.progress
         )
         return watched
+    if job.scenario in SCENARIOS:
+        queried: Result = import_module("agents.inference.worker_run").run(spec, messages.progress)
+        return in_own_unit(queried, program.rate_unit)
     module = import_module(f"agents.scenarios.{job.scenario}")
     scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
     backend = resolve(program.backend)(job.knobs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -67,6 +69,8 @@ class ResNet50(nn.Sequential):
 class Resnet50Training:
     """MLPerf Training's image classification on synthetic images, from seeded random weights.
 
+    Also an InferenceWorkload.
+
     Args:
         image_size: side of the square images in pixels; MLPerf's is 224.
         batch_size: images in a batch.
@@ -86,6 +90,7 @@ class Resnet50Training:
         seed: int,
     ) -> None:
         self._batch_size, self._num_classes, self._seed = batch_size, num_classes, seed
+        self._image_size = image_size
         self._optimizer, self._fused_optimizer = optimizer, fused_optimizer
         generator = torch.Generator().manual_seed(seed)
         shape = (batch_size, 3, image_size, image_size)
@@ -124,3 +129,16 @@ class Resnet50Training:
     def loss(self, outputs: Tensor, batch: Labelled) -> Tensor:
         """Return the mean cross-entropy, fp32."""
         return functional.cross_entropy(outputs.float(), batch[1])
+
+    def samples(self, count: int) -> Tensor:
+        """Return images [count, 3, H, W]."""
+        generator = torch.Generator().manual_seed(self._seed)
+        return torch.randn(count, 3, self._image_size, self._image_size, generator=generator)
+
+    def arguments(self, samples: Tensor) -> tuple[Tensor]:
+        """Return the images alone."""
+        return (samples,)
+
+    def answers(self, outputs: Tensor) -> Sequence[Tensor]:
+        """Return the best class, int64 [1], for the logits of each image."""
+        return outputs.argmax(dim=1, keepdim=True).unbind()

@@ -18,6 +18,7 @@ from agents.attempts.protocol import AttemptRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.energy.meter import Meter
 from agents.inference.content import Content
+from agents.inference.runner.spec import SCENARIOS
 from agents.phones.discovery import Phones
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import Remote
@@ -30,17 +31,23 @@ from controller.contracts.wire import Progress, TrainingProgram, WorkerSpec
 
 @dataclass(frozen=True, slots=True)
 class RunnerByProgram:
-    """Chooses a runner by the kind of the job's program."""
+    """Chooses a runner by the kind of the job's program, and by its scenario."""
 
     training: AttemptRunner
+    queried: AttemptRunner
+    """Of workers in which LoadGen issues queries."""
     on_device: AttemptRunner
     remote: Remote
     """Cleaned by `clean`, in place of `on_device`."""
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
         """See AttemptRunner.run."""
-        training = isinstance(spec.job.program, TrainingProgram)
-        return await (self.training if training else self.on_device).run(spec, on_progress)
+        return await self._runner(spec).run(spec, on_progress)
+
+    def _runner(self, spec: WorkerSpec) -> AttemptRunner:
+        if not isinstance(spec.job.program, TrainingProgram):
+            return self.on_device
+        return self.queried if spec.job.scenario in SCENARIOS else self.training
 
     async def clean(self) -> int:
         """See AttemptRunner.clean."""
@@ -65,12 +72,13 @@ def attempt_runners(
     host = LocalRemote.of(folder / "device", owner)
     workers = WorkerProcess(owner, partial(stack_worker, stacks))
     timed = metered(paired_workers(workers), meter, lambda _: host)
+    queried = metered(paired_runs(workers), meter, lambda _: host)
     training = ProfiledRunner(timed, workers, KeptPeaks(folder / "peaks"))
     on_host = metered(DeviceRunner(lambda _: host, content), meter, lambda _: host)
     on_phone = metered(DeviceRunner(phones.remote_of, content), meter, phones.remote_of)
     return {
         DeviceKind.CPU_HOST: ExclusiveHostRunner(
-            RunnerByProgram(training, paired_runs(on_host), host)
+            RunnerByProgram(training, queried, paired_runs(on_host), host)
         ),
         DeviceKind.ANDROID: PhoneRunner(paired_runs(on_phone), phones, on_conditions),
     }

@@ -172,7 +172,7 @@ def by_meter(log: MeterLog, timed: Timed, clocks: _Clocks, rest: Span | None) ->
 def timed_of(result: Result, spec: WorkerSpec) -> Timed | None:
     """Return when a result was measured; None without times, such as an accuracy run's."""
     facts = result.environment
-    if isinstance(spec.job.program, TrainingProgram):
+    if spec.job.scenario == "training":
         began, ended = (_number(facts, f"timed_{end}_uptime_s") for end in ("from", "until"))
         if began is None or ended is None:
             return None

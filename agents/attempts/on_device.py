@@ -26,7 +26,7 @@ from agents.inference.on_device_result import (
 from agents.inference.quality import delegated, judged, rules_missed
 from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
-from agents.inference.run_length import run_length
+from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
 from agents.remotes.remote import (
     NOT_STARTED,
     RUNS,
@@ -53,10 +53,6 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "submission": ("performance", "accuracy"),
 }
 ANSWERS = "mlperf_log_accuracy.json"
-SAMPLING_S = 2.0
-"""Seconds between samples of a device's conditions during a measurement."""
-MADE_UP_SAMPLES = 64
-"""Random samples generated when there is no data set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,28 +201,20 @@ def runner_spec(
 ) -> dict[str, object]:
     """Return the spec for the runner on the device: see agents/inference/runner/spec.py."""
     workload = ready.workload
-    length = run_length(job.scenario, str(job.knobs["length"]), workload.run_lengths)
     held = min(workload.performance_samples, ready.samples or MADE_UP_SAMPLES)
-    told = {
+    told: dict[str, object] = {
         "model": str(files / MODEL),
         "dataset": str(files) if ready.samples else "",
         "log_dir": str(logs),
-        "scenario": job.scenario,
-        "mode": mode,
-        "min_query_count": length.queries,
-        "min_duration_ms": round(length.seconds * 1000),
         "performance_sample_count": held,
         "threads": job.knobs["threads"],
         "delegate": job.knobs["delegate"],
         "answer": workload.output.kind,
-        "sampling_s": SAMPLING_S,
-        "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
         "die_with_stdin": True,
     }
     if isinstance(workload.input, ImageInput):
         told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
-    names = ("samples_per_query", "target_qps", "target_latency_ms")
-    return told | {name: job.knobs[name] for name in names if name in job.knobs}
+    return told | loadgen_spec(job, mode, workload.run_lengths)
 
 
 def not_started(ended: Ended, reader: MessageReader) -> Failure | None:

@@ -1,4 +1,4 @@
-"""The required length of a run: a task's length classes as LoadGen settings. Pure."""
+"""What a job asks of LoadGen: scenario, mode, and the length of its run. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller.contracts.mobile import RunLength, RunLengths
+from controller.contracts.policy import load_policy
+from controller.contracts.wire import Job
 
 OFFLINE: Final[Mapping[str, RunLength]] = {
     "normal": RunLength(queries=24_576, seconds=0),
@@ -16,6 +18,26 @@ OFFLINE: Final[Mapping[str, RunLength]] = {
 ESTIMABLE: Final = 662
 """Fewest queries from which LoadGen can estimate the 99th percentile, the metric of these
 scenarios."""
+
+MADE_UP_SAMPLES: Final = 64
+"""Random samples generated when there is no data set."""
+SAMPLING_S: Final = 2.0
+"""Seconds between samples of a device's conditions during a measurement."""
+
+
+def loadgen_spec(job: Job, mode: str, lengths: RunLengths) -> dict[str, object]:
+    """Return the part of a runner's spec that its system has no say in."""
+    length = run_length(job.scenario, str(job.knobs["length"]), lengths)
+    names = ("samples_per_query", "target_qps", "target_latency_ms")
+    return {
+        "scenario": job.scenario,
+        "mode": mode,
+        "min_query_count": length.queries,
+        "min_duration_ms": round(length.seconds * 1000),
+        "sampling_s": SAMPLING_S,
+        "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
+        **{name: job.knobs[name] for name in names if name in job.knobs},
+    }
 
 
 def run_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:

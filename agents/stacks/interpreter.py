@@ -14,7 +14,7 @@ from controller.platform.programs import python_file, python_module
 
 WORKER_MODULE = "agents.worker"
 OUR_PACKAGES = ("controller", "kernels", "models", "agents")
-NEEDED_IN_A_STACK = frozenset({"numpy", "pydantic", "scipy", "torch", "yaml"})
+NEEDED_IN_A_STACK = frozenset({"mlperf_loadgen", "numpy", "pydantic", "scipy", "torch", "yaml"})
 """Packages that a worker imports besides ours and the standard library; every stack has them."""
 _ENTRY = Path(__file__).with_name("entry.py")
 

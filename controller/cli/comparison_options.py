@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from pydantic import ValidationError
@@ -15,13 +15,19 @@ from controller.contracts.sweep import Side, knob_of
 from controller.contracts.wording import faults_of
 from controller.reports.result_selection import Wanted
 
+TRAINING: Final = "training"
+"""The scenario that is compared unless another is asked for, of a workload that has it."""
+
 SideA = Annotated[
     str, typer.Argument(metavar="A", help="Side A: STACK, or STACK:KNOB=VALUE,KNOB=VALUE.")
 ]
 SideB = Annotated[str, typer.Argument(metavar="B", help="Side B, in the same form.")]
 Workload = Annotated[str, typer.Option("--workload", help="Workload that both sides run.")]
 Scenario = Annotated[
-    str | None, typer.Option("--scenario", help="Scenario; required if the workload has several.")
+    str | None,
+    typer.Option(
+        "--scenario", help="Scenario; training by default, else required if there are several."
+    ),
 ]
 Knobs = Annotated[
     list[str] | None,
@@ -75,6 +81,8 @@ def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
         names = ", ".join(sorted(catalog.workloads))
         none = "there is no such workload"
         raise UserError(f"use --workload {workload}", none, f"Known: {names}.")
+    if scenario is None and TRAINING in known.scenarios:
+        return TRAINING
     if scenario is None and len(known.scenarios) > 1:
         names = ", ".join(known.scenarios)
         tried, seen = f"choose a scenario of {workload}", "it has several"

@@ -43,6 +43,8 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
     _check_scenarios(cells, catalog, source)
     for cell in cells:
         candidate_of(cell, catalog, source)
+        for side in cell.sides():
+            _check_accuracy(side, catalog, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
     _check_baseline(sweep, cells, source)
@@ -117,6 +119,21 @@ def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
             f"read {source}",
             f"key knobs.quality_target: workload {cell.workload} has no quality target to override",
             "Remove the key.",
+        )
+
+
+def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:
+    """Raise SweepInvalid for an accuracy asked of a model with random weights."""
+    if program_of(cell, catalog, source).type != "training":
+        return
+    asked = {"mode": cell.knobs.get("mode") == "accuracy"}
+    asked["quality_target"] = bool(cell.knobs.get("quality_target"))
+    if keys := [name for name, is_so in asked.items() if is_so]:
+        raise SweepInvalid(
+            f"read {source}",
+            f"key knobs.{keys[0]}: workload {cell.workload} has random weights on stack "
+            f"{cell.stack}, so its accuracy means nothing",
+            "Remove the key: only speed is measured.",
         )
 
 

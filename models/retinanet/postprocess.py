@@ -30,6 +30,12 @@ class Detections:
     """[N] int64."""
 
 
+def detection_rows(boxes: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
+    """Return [N, 6] fp32: top, left, bottom, right, class, score of each detection."""
+    edges = boxes[:, (1, 0, 3, 2)].float()
+    return torch.cat((edges, labels[:, None].float(), scores[:, None].float()), dim=1)
+
+
 @torch.no_grad()
 def detect(
     outputs: HeadOutputs, level_anchors: Sequence[Tensor], image_shape: tuple[int, int]

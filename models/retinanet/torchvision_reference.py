@@ -6,6 +6,8 @@ matching and losses are torchvision's, as in MLPerf's reference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torchvision.models.detection import RetinaNet as TorchvisionRetinaNet
@@ -16,9 +18,11 @@ from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 from models.retinanet.anchors import ASPECT_RATIOS, SIZES
 from models.retinanet.data import DetectionBatch
 from models.retinanet.fpn import CHANNELS
+from models.retinanet.postprocess import detection_rows
 from models.retinanet.workload import RetinaNetTraining
 
 Losses = dict[str, Tensor]
+Found = list[dict[str, Tensor]]
 
 
 class TorchvisionTraining:
@@ -74,3 +78,16 @@ class TorchvisionTraining:
     def loss(self, outputs: Losses, batch: DetectionBatch) -> Tensor:
         """Return the sum of the losses."""
         return torch.stack([loss.float() for loss in outputs.values()]).sum()
+
+    def samples(self, count: int) -> Tensor:
+        """Return images [count, 3, S, S]."""
+        return self._ours.samples(count)
+
+    def arguments(self, samples: Tensor) -> tuple[list[Tensor]]:
+        """Return the images as a list."""
+        return (list(samples),)
+
+    def answers(self, outputs: Found) -> Sequence[Tensor]:
+        """Return the detections in each image, which the model has selected, as
+        `detection_rows`."""
+        return [detection_rows(each["boxes"], each["labels"], each["scores"]) for each in outputs]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +17,7 @@ from models.retinanet.loss import FOCAL_LOSSES, MATCHINGS, detection_loss
 from models.retinanet.model import RetinaNet
 from models.retinanet.packing import PackedHead
 from models.retinanet.pointwise import use_matmul
+from models.retinanet.postprocess import detect, detection_rows
 from models.retinanet.unfolded import UnfoldedHead
 from models.seeding import seeded
 
@@ -23,6 +26,8 @@ LEARNING_RATE = 1e-4
 
 class RetinaNetTraining:
     """MLPerf Training's single-stage detector on synthetic data, from seeded random weights.
+
+    Also an InferenceWorkload.
 
     MLPerf starts from ImageNet weights and warms the learning rate up; neither changes what a
     step computes, and nothing has to be downloaded without them.
@@ -86,7 +91,8 @@ class RetinaNetTraining:
         self._fused_optimizer = fused_optimizer
         self._seed = seed
         self._data = SyntheticDetectionData(image_size, batch_size, num_classes, seed)
-        self._anchors = torch.cat(anchors_by_level(image_size, image_size))
+        self._level_anchors = anchors_by_level(image_size, image_size)
+        self._anchors = torch.cat(self._level_anchors)
 
     @property
     def batch_size(self) -> int:
@@ -139,6 +145,20 @@ class RetinaNetTraining:
         return detection_loss(
             outputs, batch.targets, self._anchors, self._focal_loss, self._matching
         )
+
+    def samples(self, count: int) -> Tensor:
+        """Return images [count, 3, S, S] with values in 0..1."""
+        generator = torch.Generator().manual_seed(self._seed)
+        return torch.rand(count, 3, self.image_size, self.image_size, generator=generator)
+
+    def arguments(self, samples: Tensor) -> tuple[Tensor]:
+        """Return the images alone."""
+        return (samples,)
+
+    def answers(self, outputs: HeadOutputs) -> Sequence[Tensor]:
+        """Return the detections in each image as `detection_rows`."""
+        found = detect(outputs, self._level_anchors, (self.image_size, self.image_size))
+        return [detection_rows(each.boxes, each.labels, each.scores) for each in found]
 
 
 def _drop_gradient(parameter: Tensor) -> None:

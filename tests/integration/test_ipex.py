@@ -56,6 +56,19 @@ async def test_trains_in_its_own_interpreter(ipex: EnvironmentFolder, tmp_path: 
     assert "intel_extension_for_pytorch==2.8.0" in packages
 
 
+async def test_answers_queries_in_its_own_interpreter(
+    ipex: EnvironmentFolder, tmp_path: Path
+) -> None:
+    knobs = {"image_size": 32, "num_classes": 8, "threads": 1, "precision": "bf16"}
+    sweep = builders.sweep(workload="resnet50", stack="ipex", scenario="offline", knobs=knobs)
+    (cell,) = cells_of(sweep, CATALOG)
+    outcome = await run_cell(cell, tmp_path, ipex.path.parent, 250, scenario="offline")
+    assert isinstance(outcome, Result), outcome
+    assert outcome.validity in MET_RULES
+    assert str(outcome.environment["torch"]).startswith("2.8.0")
+    assert outcome.metrics["throughput"].value > 0
+
+
 async def test_norms_that_are_not_there_cannot_be_swapped(
     ipex: EnvironmentFolder, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from agents.inference.batched_session import BatchedSession
 from agents.inference.runner import logs
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.model import Sample
@@ -82,6 +83,33 @@ def test_multi_stream_has_queries_of_several_samples(tmp_path: Path) -> None:
     assert session.done == model.calls == 4 * 700
     assert logs.objections(detail(tmp_path)) == ()
     assert set(logs.latency_metrics(detail(tmp_path), "multi_stream")) >= {"latency_p99"}
+
+
+def test_offline_can_be_answered_in_batches(tmp_path: Path) -> None:
+    sizes: list[int] = []
+
+    class Batching(Echo):
+        def answers(self, samples: Sequence[Sample]) -> Sequence[NDArray[Any]]:
+            sizes.append(len(samples))
+            return [self.answer(sample) for sample in samples]
+
+    session = BatchedSession(Batching(), DATA, spec(tmp_path, scenario="offline"), 24)
+    session.run(1e-6)
+    assert sizes == [24, 24, 16]
+    assert session.done == len(session.latencies_ns) == 64
+    assert logs.objections(detail(tmp_path)) == ()
+
+
+def test_a_batch_that_fails_ends_the_test_with_its_error(tmp_path: Path) -> None:
+    class Failing(Echo):
+        def answers(self, samples: Sequence[Sample]) -> Sequence[NDArray[Any]]:
+            self.calls += 1
+            raise ValueError("can't answer together")
+
+    model = Failing()
+    with pytest.raises(ValueError, match="together"):
+        BatchedSession(model, DATA, spec(tmp_path, scenario="offline"), 24).run(1e-6)
+    assert model.calls == 1
 
 
 def test_server_s_queries_come_by_a_clock_and_not_by_the_answers(tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
     named = [w.builder for w in catalog.workloads.values()]
     named += [s.backend for s in catalog.stacks.values()]
     start = {"agents.worker", "agents.scenarios.training", "agents.profiling.profile_pass"}
-    start |= {"agents.profiling.replay", "agents.profiling.peaks"}
+    start |= {"agents.profiling.replay", "agents.profiling.peaks", "agents.inference.worker_run"}
     start |= {name.partition(":")[0] for name in named if name}
     behind = _modules_behind(start)
     assert "models.retinanet.frozen_norm" in behind
@@ -210,7 +210,8 @@ def test_a_worker_needs_no_more_than_a_stack_s_environment_has() -> None:
     for stack in catalog.stacks.values():
         if stack.environment:
             pinned = {pin.partition("==")[0] for pin in stack.environment.packages}
-            assert {"pyyaml" if n == "yaml" else n for n in NEEDED_IN_A_STACK} <= pinned
+            names = {"yaml": "pyyaml", "mlperf_loadgen": "mlcommons-loadgen"}
+            assert {names.get(n, n) for n in NEEDED_IN_A_STACK} <= pinned
 
 
 def test_the_command_line_loads_neither_ray_nor_torch() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 from torch.optim import Optimizer
 
@@ -13,11 +14,12 @@ from agents.backends.environment import torch_environment
 from agents.backends.torch_eager.config import TorchConfig
 from controller.contracts.base import Scalar
 from controller.contracts.result import Environment
+from models.inference import InferenceWorkload
 from models.training import Batch, Outputs, TrainingWorkload
 
 
 class TorchEager:
-    """A TrainingBackend."""
+    """A TrainingBackend and an InferenceBackend."""
 
     def __init__(self, knobs: Mapping[str, Scalar]) -> None:
         self._config = TorchConfig.from_knobs(knobs)
@@ -44,6 +46,19 @@ class TorchEager:
         torch.autograd.backward(loss)
         optimizer.step()
         return loss.item()
+
+    def prepare_inference(self, workload: InferenceWorkload[Outputs], samples: Tensor) -> Module:
+        """See InferenceBackend.prepare_inference."""
+        return self._laid_out(workload.build_model()).eval()
+
+    @torch.inference_mode()
+    def infer(
+        self, workload: InferenceWorkload[Outputs], model: Module, samples: Tensor
+    ) -> Sequence[Tensor]:
+        """See InferenceBackend.infer."""
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._config.bf16):
+            outputs: Outputs = model(*workload.arguments(samples))
+        return workload.answers(outputs)
 
     def environment(self) -> Environment:
         """See TrainingBackend.environment."""

@@ -33,7 +33,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
             (*COMPARE, "--workload", "retinanet"),
             "cannot use --workload retinanet: there is no such workload. Known: ",
         ),
-        ((*COMPARE, *RETINANET, "--scenario", "offline"), "does not run under 'offline'"),
+        ((*COMPARE, *RETINANET, "--scenario", "kernel"), "does not run under 'kernel'"),
         (
             (*COMPARE, "--workload", "shapes_classifier"),
             "Add `--scenario` with one of these: single_stream, multi_stream, offline, server",

@@ -27,7 +27,7 @@ BAD_FILES = {
         "key workload: there is no workload 'retinanet'. Did you mean retinanet_resnext50?",
     ),
     "unknown stack": (GOOD.replace(b"torch", b"jax"), "key stack: there is no stack 'jax'. Known:"),
-    "unknown scenario": (GOOD.replace(b"training", b"offline"), "key scenario"),
+    "unknown scenario": (GOOD.replace(b"training", b"kernel"), "key scenario"),
     "unknown knob": (GOOD + b"knobs: {batchsize: 2}\n", "no knob 'batchsize'. Did you mean batch"),
     "knob of wrong type": (GOOD + b"knobs: {steps: '3'}\n", "key knobs.steps: '3' is not allowed"),
     "knob out of bounds": (GOOD + b"knobs: {steps: 0}\n", "key knobs.steps: 0 is not allowed"),

@@ -412,6 +412,18 @@ def test_cells_that_need_the_same_model_on_the_device_come_together() -> None:
     assert [cell.knobs["numerics"] for cell in placed] == ["int8", "int8", "fp32", "fp32"]
 
 
+@pytest.mark.parametrize(("knob", "value"), [("mode", "accuracy"), ("quality_target", 0.7)])
+@pytest.mark.parametrize("paired", [False, True])
+def test_no_accuracy_is_asked_of_random_weights(knob: str, value: object, paired: bool) -> None:
+    given: dict[str, object] = {"workload": "resnet50", "scenario": "offline", "stack": "torch"}
+    given["knobs"] = {knob: value}
+    if paired:
+        sides = {"a": "torch", "b": [{"stack": "torch-compile", "knobs": {knob: value}}]}
+        given |= {"knobs": {}, "stack": [], "paired": sides, "deadline_s": 10_000}
+    with pytest.raises(SweepInvalid, match=rf"key knobs.{knob}: .* has random weights on stack"):
+        cells_of(builders.sweep(**given), load_catalog())
+
+
 def test_only_steps_of_training_are_profiled() -> None:
     given = {"workload": "kernels", "stack": "torch", "scenario": "kernel", "profile": True}
     with pytest.raises(SweepInvalid, match="kernels does not train under scenario kernel"):

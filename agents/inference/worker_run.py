@@ -1,0 +1,152 @@
+"""LoadGen in a worker process: the model of a training workload answers queries on its stack.
+
+LoadGen, its run lengths, its verdict, the gate for quiet and the files are those of a device's
+runner. Weights are random and samples made up, so that speed is measured and accuracy is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Generic
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.backends.protocol import InferenceBackend
+from agents.inference.batched_session import BatchedSession, batch_sizes, warm_up_batches
+from agents.inference.on_device_result import with_facts, with_files, with_host_use
+from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
+from agents.inference.runner.dataset import Dataset
+from agents.inference.runner.faults import RunnerFault
+from agents.inference.runner.measuring import Prepared, measured
+from agents.inference.runner.model import Sample
+from agents.inference.runner.session import Session
+from agents.inference.runner.spec import RunSpec
+from agents.inference.runner.thread_use import ThreadUse
+from agents.stacks.resolving import resolve
+from controller.contracts.errors import WorkerFault
+from controller.contracts.mobile import RunLengths
+from controller.contracts.policy import load_policy
+from controller.contracts.result import Blame, Failure, Result, Validity
+from controller.contracts.wire import Job, Progress, TrainingProgram, WorkerSpec
+from models.inference import InferenceWorkload
+from models.training import Outputs
+
+MODE: Final = "performance"
+"""The only mode: a submission, too, is a performance run where no truth is known."""
+NOT_BY_THE_RULES: Final = ("random weights", "made-up samples", "accuracy not known")
+"""The run rules of MLPerf Inference that no run meets here."""
+
+
+class TorchSystem(Generic[Outputs]):
+    """The BatchSystem of a workload's model on a stack."""
+
+    def __init__(
+        self,
+        workload: InferenceWorkload[Outputs],
+        backend: InferenceBackend,
+        samples: torch.Tensor,
+    ) -> None:
+        """Build the model for batches of as many as `samples`."""
+        self._workload, self._backend = workload, backend
+        self._model = backend.prepare_inference(workload, samples)
+
+    def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
+        """See System.prepare."""
+        return tuple(arrays)
+
+    def answer(self, sample: Sample) -> NDArray[Any]:
+        """See System.answer."""
+        return self.answers([sample])[0]
+
+    def answers(self, samples: Sequence[Sample]) -> Sequence[NDArray[Any]]:
+        """See BatchSystem.answers."""
+        tensors = [torch.from_numpy(sample[0]) for sample in samples]
+        batch = torch.stack(tensors) if len(tensors) > 1 else tensors[0].unsqueeze(0)
+        found = self._backend.infer(self._workload, self._model, batch)
+        return [np.ascontiguousarray(answer.numpy()) for answer in found]
+
+
+def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
+    """Measure the job's model with LoadGen; raises WorkerFault."""
+    job, program = spec.job, spec.job.program
+    if not isinstance(program, TrainingProgram):
+        raise TypeError(f"{job.workload} runs in a device's own runtime")
+    backend = resolve(program.backend)(job.knobs)
+    if not isinstance(backend, InferenceBackend):
+        message = f"stack {job.stack} trains only. Use another stack, or scenario training."
+        raise WorkerFault(Failure(blame=Blame.USER, kind="no_inference", message=message))
+    workload = resolve(program.builder)(**program.arguments)
+    folder = Path(spec.artefact_dir) / MODE
+
+    def tell(phase: str, done: int, total: int, values: Mapping[str, float]) -> None:
+        total = max(done, total)
+        on_progress(Progress(phase=phase, done=done, total=total, values=dict(values)))
+
+    told = _spec_of(job, folder)
+    try:
+        found = measured(told, tell, lambda: _prepared(told, workload, backend))
+    except RunnerFault as fault:
+        blame = Blame(fault.blame)
+        raise WorkerFault(Failure(blame=blame, kind=fault.kind, message=fault.message)) from fault
+    return _judged(Result.model_validate(found), job, folder)
+
+
+def _spec_of(job: Job, folder: Path) -> RunSpec:
+    own = {
+        "model": job.workload,
+        "dataset": "",
+        "log_dir": str(folder),
+        "performance_sample_count": MADE_UP_SAMPLES,
+        "threads": torch.get_num_threads(),
+        "delegate": "none",
+        "watch_host": True,
+    }
+    return RunSpec.of(own | loadgen_spec(job, MODE, RunLengths()))
+
+
+def _prepared(
+    spec: RunSpec, workload: InferenceWorkload[Outputs], backend: InferenceBackend
+) -> Prepared:
+    """Build the model and warm it up with every batch size that the run has."""
+    dataset = Dataset([workload.samples(spec.performance_sample_count).numpy()])
+    most = workload.batch_size
+    sizes = batch_sizes(queried_at_once(spec), most)
+    system = TorchSystem(workload, backend, workload.samples(sizes[0]))
+    used = ThreadUse.now()
+    warmth = warm_up_batches(system, system.prepare(dataset[0]), sizes)
+    facts = {
+        **backend.environment(),
+        "threads_used": used.threads_since(),
+        "samples_at_once": sizes[0],
+        "weights": "random",
+    }
+    several = sizes[0] > 1
+    session = BatchedSession(system, dataset, spec, most) if several else None
+    return Prepared(session or Session(system, dataset, spec), warmth, len(dataset), facts)
+
+
+def queried_at_once(spec: RunSpec) -> int:
+    """Return the number of samples in a query."""
+    if spec.scenario == "offline":
+        return spec.min_query_count
+    return spec.samples_per_query if spec.scenario == "multi_stream" else 1
+
+
+def _judged(result: Result, job: Job, folder: Path) -> Result:
+    """Add what the run's files say, and judge it by its policy."""
+    result = with_files(result, job, MODE, folder)
+    result = with_host_use(result, load_policy(str(job.knobs["policy"])), folder)
+    return with_facts(result, rules_missed(job, result))
+
+
+def rules_missed(job: Job, result: Result) -> tuple[str, ...]:
+    """Return the run rules of MLPerf Inference that a result breaks."""
+    length = str(job.knobs["length"])
+    others = {
+        f"length {length}": length != "normal",
+        str(result.validity): result.validity is not Validity.VALID,
+    }
+    return (*NOT_BY_THE_RULES, *(reason for reason, is_so in others.items() if is_so))

@@ -1,0 +1,36 @@
+"""The interface of training workloads whose models can also be run under LoadGen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import torch
+
+OutputsIn = TypeVar("OutputsIn", contravariant=True)
+
+
+class InferenceWorkload(Protocol[OutputsIn]):
+    """A model and samples for it; one instance serves one run."""
+
+    @property
+    def batch_size(self) -> int:
+        """Most samples that are computed at once in scenarios whose queries have several."""
+        ...
+
+    def build_model(self) -> torch.nn.Module:
+        """Return the model with seeded weights, fp32, in any mode; called once."""
+        ...
+
+    def samples(self, count: int) -> torch.Tensor:
+        """Return [count, …] fp32 inputs; the same count always gives the same ones."""
+        ...
+
+    def arguments(self, samples: torch.Tensor) -> tuple[object, ...]:
+        """Return what the model is called with, in evaluation mode, for samples [B, …]."""
+        ...
+
+    def answers(self, outputs: OutputsIn) -> Sequence[torch.Tensor]:
+        """Return the answer for each sample; called outside the precision context, and timed."""
+        ...
