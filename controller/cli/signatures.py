@@ -39,7 +39,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "device forget": "device=device --why=",
     "sweep new": "file=",
     "sweep validate": "file= --json",
-    "sweep submit": "file= --wait --again",
+    "sweep submit": "file= --wait --again --json",
     "sweep watch": "sweep_id=sweep",
     "sweep status": "sweep_id=sweep --json --csv",
     "sweep cancel": "sweep_id=sweep",

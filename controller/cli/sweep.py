@@ -30,6 +30,7 @@ from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid, UserError
+from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
@@ -100,15 +101,22 @@ def submit(
     again: Annotated[
         bool, typer.Option("--again", help="Measure again if it was submitted before.")
     ] = False,
+    json: Json = False,
 ) -> None:
     """Queue a sweep's runs on the farm.
 
     Submitting the same sweep twice adds nothing; see --again.
     """
+    if json and wait:
+        why = "--wait prints lines while the sweep runs"
+        raise UserError("print JSON", why, "Run `benchfarm sweep status SWEEP --json` at its end.")
     sweep = read_sweep(file)
     cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
     _warn_of_manifests()
     submission = FarmClient(home()).submit(sweep, again=again)
+    if json:
+        show_json(submission)
+        return
     say(f"sweep {submission.sweep_id}: {submission.new_runs} runs queued", end="")
     if submission.known_runs:
         say(f", {submission.known_runs} known already (--again measures them again)", end="")
@@ -117,8 +125,18 @@ def submit(
         say(f"left out, because they are away: {'; '.join(submission.left_out)}")
     if submission.awaited:
         say(f"runs wait for devices that are away: {'; '.join(submission.awaited)}")
+    if not submission.new_runs:
+        _tell_ended(submission.sweep_id)
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
+
+
+def _tell_ended(sweep_id: str) -> None:
+    """Say how runs of a sweep that was submitted before are queued again, if any have failed."""
+    runs = FarmClient(home()).sweep_status(sweep_id).runs
+    if ended := runs.get(RunState.FAILED, 0) + runs.get(RunState.CANCELLED, 0):
+        again = f"to queue them again: benchfarm sweep resume {sweep_id}"
+        say(f"{ended} of them have failed or were cancelled; {again}")
 
 
 @app.command()

@@ -139,7 +139,8 @@ def _troubles(found: Summary) -> Iterator[str]:
     """Yield what went wrong, and what can't be shown."""
     for ranking in found.rankings:
         for row in ranking.rows:
-            yield from (f"{row.device.shown} {ranking.workload}: {why}" for why in row.reasons)
+            of = f"{ranking.workload}, {ranking.scenario}, {row.label}"
+            yield from (f"{of}: {why}" for why in row.reasons)
     for group in found.unranked:
         origin = group.origin
         yield (

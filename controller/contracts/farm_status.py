@@ -52,6 +52,8 @@ class RunNow(Contract):
     sweep_id: str
     user: str
     device: str
+    device_name: str
+    """Its name for people."""
     since: Timestamp
     """When its attempt was leased."""
     cooling: bool

@@ -91,6 +91,7 @@ def _agent(stored: StoredFacts, known: RegisteredAgent) -> AgentNow:
 
 
 def _running(stored: StoredFacts) -> Iterator[RunNow]:
+    names = {known.device.id: known.name for known in stored.devices}
     for run in stored.runs:
         if run.lease:
             yield RunNow(
@@ -98,6 +99,7 @@ def _running(stored: StoredFacts) -> Iterator[RunNow]:
                 sweep_id=run.sweep_id,
                 user=_user(stored, run),
                 device=run.lease.device_id,
+                device_name=names.get(run.lease.device_id, run.lease.device_id),
                 since=run.lease.leased_at,
                 cooling=run.lease.cooling is True,
             )
@@ -181,9 +183,9 @@ def _devices(facts: FarmFacts) -> Iterator[Check]:
         id_ = status.device.id
         if status.state is DeviceState.QUARANTINED and status.who == CONTROLLER:
             remedy = f"Mend it; a probe lets it out, or: benchfarm device release {id_}."
-            yield _mend("devices", f"{id_} is in quarantine: {status.why}", remedy)
+            yield _mend("devices", f"{status.name} is in quarantine: {status.why}", remedy)
         elif status.state in AWAY and status.agent_id in online:
-            seen = f"{id_} is {status.state}: {status.why}"
+            seen = f"{status.name} is {status.state}: {status.why}"
             yield Check(what="devices", health=Health.HINT, seen=seen, remedy=_back(status))
 
 

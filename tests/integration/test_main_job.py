@@ -115,6 +115,11 @@ def test_cancel_stops_what_runs(farm: TestFarm) -> None:
     worker.wait(timeout=PATIENCE_S)
     assert [run.state for run in farm.runs(sweep_id)] == [RunState.CANCELLED]
     assert farm.cli("sweep", "watch", sweep_id).status == 1
+    again = farm.cli("sweep", "submit", "-", stdin=json.dumps(sweep))
+    assert "1 of them have failed or were cancelled; to queue them again: " in again.out
+    assert f"benchfarm sweep resume {sweep_id}" in again.out
+    told = farm.cli("sweep", "submit", "-", "--json", stdin=json.dumps(sweep)).json
+    assert (told["sweep_id"], told["new_runs"], told["known_runs"]) == (sweep_id, 0, 1)
 
 
 @pytest.mark.long

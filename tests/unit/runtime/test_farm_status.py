@@ -27,6 +27,7 @@ CLUSTER = Cluster(
 AGENT = RegisteredAgent(agent=builders.agent(), online=True, since=100.0)
 READY = DeviceOverview(
     device=builders.cpu(),
+    name="xeon-3",
     agent_id="host-1",
     state=DeviceState.READY,
     since=100.0,
@@ -163,7 +164,7 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (agent(clock_ahead_s=-7.0), "clock", "7.0 s behind", "NTP"),
         (
             device(DeviceState.QUARANTINED, "controller", "3 failures in a row"),
-            *("devices", "cpu-1 is in quarantine: 3 failures", "device release cpu-1"),
+            *("devices", "xeon-3 is in quarantine: 3 failures", "device release cpu-1"),
         ),
         (
             queued(Waiting(reason=WaitReason.AWAY, device="cpu-1", why="lost (silent)")),
