@@ -131,7 +131,7 @@ def test_a_word_of_a_signature_is_a_parameter() -> None:
         ("sw", ["sweep"]),
         ("sweep st", ["status"]),
         ("sweep cancel ''", [SWEEP]),
-        ("sweep submit --", ["--wait", "--again", "--help"]),
+        ("sweep submit --", ["--wait", "--again", "--json", "--help"]),
         ("sweep submit ''", []),
         ("results list --sweep ''", [SWEEP]),
         ("results list --sweep=de", [SWEEP]),
