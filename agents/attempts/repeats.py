@@ -41,5 +41,5 @@ def repeats_told(**runs: int) -> Iterator[str]:
     """Yield a note for each pass that ran more than once."""
     for name, count in runs.items():
         if count > 1:
-            why = "since its times were uneven; the last counts"
-            yield f"the {name} run was done {count} times, {why}"
+            uneven = "it took longer than the step" if name == "replay" else "its times were uneven"
+            yield f"the {name} run was done {count} times, since {uneven}; the last counts"

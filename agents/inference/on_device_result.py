@@ -74,12 +74,26 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
         latencies = tuple(float(ns) / 1e9 for ns in np.load(folder / LATENCIES))
         if job.scenario == "single_stream":
             metrics["latency"] = Measurement.of_samples(latencies, Unit.SECONDS)
+        if job.scenario == "offline":
+            latencies = of_full_batches(latencies, int(str(result.environment.get(AT_ONCE, 1))))
         if job.knobs["length"] != "normal":
             metrics |= predictions(job.scenario, latencies)
         policy = load_policy(str(job.knobs["policy"]))
         result = sampled(result, policy, latencies, folder, queries_of(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
+
+
+AT_ONCE = "samples_at_once"
+"""The fact of how many samples of a query are computed together."""
+
+
+def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:
+    """Return one latency a batch, since those of a batch are one measurement.
+
+    A smaller last batch is left out: it may be slower with nothing throttled.
+    """
+    return latencies_s[: len(latencies_s) // size * size : size]
 
 
 def sampled(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agents.backends.protocol import InferenceBackend
 from agents.inference.batched_session import BatchedSession, batch_sizes, warm_up_batches
-from agents.inference.on_device_result import with_facts, with_files, with_host_use
+from agents.inference.on_device_result import AT_ONCE, with_facts, with_files, with_host_use
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault
@@ -36,6 +36,8 @@ from models.training import Outputs
 
 MODE: Final = "performance"
 """The only mode: a submission, too, is a performance run where no truth is known."""
+LEAST_S: Final = 600.0
+"""Least duration of a run of MLPerf Inference."""
 NOT_BY_THE_RULES: Final = ("random weights", "made-up samples", "accuracy not known")
 """The run rules of MLPerf Inference that no run meets here."""
 
@@ -120,7 +122,7 @@ def _prepared(
     facts = {
         **backend.environment(),
         "threads_used": used.threads_since(),
-        "samples_at_once": sizes[0],
+        AT_ONCE: sizes[0],
         "weights": "random",
     }
     several = sizes[0] > 1
@@ -144,9 +146,13 @@ def _judged(result: Result, job: Job, folder: Path) -> Result:
 
 def rules_missed(job: Job, result: Result) -> tuple[str, ...]:
     """Return the run rules of MLPerf Inference that a result breaks."""
-    length = str(job.knobs["length"])
+    length, policy = str(job.knobs["length"]), str(job.knobs["policy"])
+    duration = result.metrics.get("duration")
     others = {
         f"length {length}": length != "normal",
+        f"shorter than {LEAST_S:.0f} s": duration is None or duration.value < LEAST_S,
+        f"policy {policy}": policy != "lab",
+        f"scenario {job.scenario}": job.scenario == "server",  # its latency bound is the sweep's
         str(result.validity): result.validity is not Validity.VALID,
     }
     return (*NOT_BY_THE_RULES, *(reason for reason, is_so in others.items() if is_so))

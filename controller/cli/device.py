@@ -133,7 +133,7 @@ def history(device: DeviceId, json: Json = False) -> None:
     Includes its runs.
     """
     with reading() as store:
-        events = store.history(device_of(store, device).device.id)
+        events = store.history(device_of(store, device, or_forgotten=True).device.id)
     if json:
         show_json(events)
         return

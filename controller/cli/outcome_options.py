@@ -69,7 +69,8 @@ def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -
     Called if nothing was found: a result may be of a workload that is gone.
     """
     cell = wanted.cell
-    devices = [registered.device.id for registered in store.fleet()[1]]
+    ever = (*store.fleet()[1], *store.forgotten())
+    devices = [registered.device.id for registered in ever]
     named: list[tuple[str, str | None, Collection[str], str]] = [
         ("device", wanted.device, devices, "device list"),
         ("workload", cell.workload, catalog.workloads, "workload list"),

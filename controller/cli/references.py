@@ -12,9 +12,10 @@ from controller.scheduling.references import SweepReferent, find_device, find_sw
 from controller.store.protocol import StoreReader
 
 
-def device_of(store: StoreReader, given: str) -> RegisteredDevice:
+def device_of(store: StoreReader, given: str, *, or_forgotten: bool = False) -> RegisteredDevice:
     """Return the device that is meant; raises NotFound, UserError if several may be."""
-    known = {registered.device.id: registered for registered in store.fleet()[1]}
+    ever = store.fleet()[1] + (store.forgotten() if or_forgotten else [])
+    known = {registered.device.id: registered for registered in ever}
     return known[find_device(given, known.values())]
 
 

@@ -175,7 +175,9 @@ def _meant(store: StoreReader, sweep: str | None, device: str | None) -> dict[st
     """
     sweep_id = None if sweep is None else record_of(store, sweep).sweep_id
     try:
-        device_id = None if device is None else device_of(store, device).device.id
+        device_id = (
+            None if device is None else device_of(store, device, or_forgotten=True).device.id
+        )
     except NotFound:
         device_id = device
     return {"sweep": sweep_id, "device": device_id}

@@ -37,8 +37,10 @@ def status(json: Json = False) -> None:
 
 
 def _stored() -> StoredFacts:
-    if not home().store.is_file():
-        return StoredFacts()  # this host has joined another's farm, or there was none yet
+    cluster = home().cluster()
+    joined = cluster is not None and not cluster.dashboard_url
+    if joined or not home().store.is_file():
+        return StoredFacts()  # a store that is there is of an earlier farm
     lines: list[str] = []
     store = SqliteStore.open_reader(home().store, lines.append)
     try:

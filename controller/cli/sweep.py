@@ -30,7 +30,6 @@ from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid, UserError
-from controller.contracts.run import RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
 from controller.platform.terminal import say
@@ -125,18 +124,11 @@ def submit(
         say(f"left out, because they are away: {'; '.join(submission.left_out)}")
     if submission.awaited:
         say(f"runs wait for devices that are away: {'; '.join(submission.awaited)}")
-    if not submission.new_runs:
-        _tell_ended(submission.sweep_id)
+    if ended := submission.ended_runs:
+        remedy = f"to queue them again: benchfarm sweep resume {submission.sweep_id}"
+        say(f"{ended} of them have failed or were cancelled; {remedy}")
     if wait:
         sys.exit(watch_to_end(submission.sweep_id))
-
-
-def _tell_ended(sweep_id: str) -> None:
-    """Say how runs of a sweep that was submitted before are queued again, if any have failed."""
-    runs = FarmClient(home()).sweep_status(sweep_id).runs
-    if ended := runs.get(RunState.FAILED, 0) + runs.get(RunState.CANCELLED, 0):
-        again = f"to queue them again: benchfarm sweep resume {sweep_id}"
-        say(f"{ended} of them have failed or were cancelled; {again}")
 
 
 @app.command()

@@ -230,6 +230,8 @@ class Submission(Contract):
     sweep_id: str
     new_runs: int
     known_runs: int
+    ended_runs: int = 0
+    """Known runs that have failed or were cancelled."""
     left_out: tuple[str, ...] = ()
     """Devices that fit but are away, and so get no run of a sweep for each device; with why."""
     awaited: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ _SHOWN: Mapping[Unit, Callable[[float], str]] = {
     Unit.RATIO: lambda v: f"{v:.3f}×",
     Unit.DECIBELS: lambda v: f"{v:.2f} dB",
 }
+WEIGHTS, RANDOM = "weights", "random"
+"""The fact, and its value, of a result whose model has learnt nothing."""
 RULES = "rules"
 """The fact of a result that names its rules, if they are not this project's."""
 HEADINGS = {

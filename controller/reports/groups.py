@@ -9,6 +9,7 @@ from enum import StrEnum
 from controller.contracts.base import Scalar
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.result import Measurement, Validity, usable
+from controller.reports.figures import RANDOM, WEIGHTS
 
 ENERGY = "energy"
 """The metric of energy above idle; its value may be unknown, see docs/energy.md."""
@@ -58,6 +59,11 @@ class Group:
     def measurements(self) -> dict[str, Measurement]:
         """Return each metric of the results shown, as in the last one that has it."""
         return {n: m for result in self.shown for n, m in result.metrics.items()}
+
+    @property
+    def random_weights(self) -> bool:
+        """Whether a model with random weights was measured: its speed is all that is told."""
+        return any(result.environment.get(WEIGHTS) == RANDOM for result in self.results)
 
     @property
     def energy_unknown(self) -> str:

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from controller.contracts.base import Scalar, utc_minute
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.sweep import side_labels
-from controller.reports.figures import HEADINGS, RULES, shown
+from controller.reports.figures import HEADINGS, RANDOM, RULES, WEIGHTS, shown
 from controller.reports.folding import RowName, mark_of, name_columns, shared_lines
 from controller.reports.layout import GAP, HARD_SPACE, Column, Kind, draw, wrapped
 from controller.reports.sides import sides_of
@@ -123,4 +123,5 @@ def _figure(result: StoredResult, name: str) -> str:
 
 def _validity(result: StoredResult) -> str:
     own = ", by the program's own rules" if RULES in result.environment else ""
+    own += ", random weights" if result.environment.get(WEIGHTS) == RANDOM else ""
     return f"{result.validity}{own}{'' if result.counted else ' (late, not counted)'}"

@@ -159,6 +159,9 @@ def _notes(table: ScenarioTable, left_out: Sequence[str], how_to_see_all: str) -
     elsewhere = dict.fromkeys(str(row.other_device) for _, row in table.rows if row.other_device)
     if elsewhere:
         yield f"{ELSEWHERE} against the baseline on another device: {', '.join(elsewhere)}"
+    random = dict.fromkeys(of.workload for of, row in table.rows if row.random_weights)
+    if random:
+        yield f"random weights, so speed alone is told, and no accuracy: {', '.join(random)}"
     reasons: dict[str, list[str]] = {}
     for _, row in table.rows:
         if row.energy_unknown:

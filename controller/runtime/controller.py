@@ -64,6 +64,7 @@ class Controller:
         quarantine = QuarantinePolicy(after=options.quarantine_after)
         self._settings = FarmSettings(quarantine=quarantine, quota=options.quota)
         self._feed = Feed()
+        load_catalog()  # refuses what can't be read, by name
         self._manifests = manifests_digest()  # before they are read: a later change is noticed
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
         self._access = Access(store, self._home.read_token(self._home.api_token), time.time)

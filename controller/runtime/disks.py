@@ -43,10 +43,17 @@ def disk_facts(folder: Path) -> DiskFacts:
 def disks_of(home: Path) -> Iterator[Path]:
     """Yield one folder for each file system that a farm of this home writes to."""
     seen = set[int]()
-    for each in (nearest_folder(home), Path(tempfile.gettempdir())):
+    for each in (nearest_folder(home), *_temporary_folder()):
         if (device := each.stat().st_dev) not in seen:
             seen.add(device)
             yield each
+
+
+def _temporary_folder() -> Iterator[Path]:
+    try:
+        yield Path(tempfile.gettempdir())
+    except OSError:  # no file can be written in any, such as on a full disk: named by the first
+        yield nearest_folder(Path(os.environ.get("TMPDIR", "/tmp")))
 
 
 def nearest_folder(path: Path) -> Path:

@@ -25,7 +25,7 @@ from controller.runtime.health import CONTROLLER_AWAY, RESTARTED
 from controller.scheduling.waiting import grouped
 
 AWAY: Final = (DeviceState.LOST, DeviceState.OFFLINE, DeviceState.UNAUTHORIZED)
-STUCK: Final = (WaitReason.AWAY, WaitReason.NO_MATCH, WaitReason.NO_DEVICE)
+STUCK: Final = (WaitReason.NO_MATCH, WaitReason.NO_DEVICE, WaitReason.GONE)
 """What runs wait for that does not end by itself."""
 UP: Final = "Run `benchfarm up`."
 
@@ -197,9 +197,11 @@ def _back(status: DeviceOverview) -> str:
 
 def _queue(facts: FarmFacts) -> Iterator[Check]:
     for group in _waiting(facts.stored):
+        remedy = "Bring a device that fits, or cancel them: benchfarm sweep cancel SWEEP."
         if group.first.reason in STUCK:
-            remedy = "Bring a device that fits, or cancel them: benchfarm sweep cancel SWEEP."
             yield _mend("runs", group.said, remedy)
+        elif group.first.reason is WaitReason.AWAY:  # as a sweep with `await` may want
+            yield Check(what="runs", health=Health.HINT, seen=group.said, remedy=remedy)
 
 
 def _clocks(facts: FarmFacts) -> Iterator[Check]:

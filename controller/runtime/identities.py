@@ -15,6 +15,7 @@ from controller.contracts.device import (
     RefusedDevice,
     RegisteredDevice,
 )
+from controller.contracts.device_names import HOSTNAME, host_of
 
 _ANOTHER_SERIAL = "Give the phone another serial number."
 
@@ -44,9 +45,14 @@ def objection_to(
 
 
 def named_alike(device: Device, known: Iterable[RegisteredDevice]) -> RefusedDevice | None:
-    """Return the refusal of a device whose id is the name that a person gave to another."""
+    """Return the refusal of a device whose id is another's name, or the host of another host's."""
     for other in known:
-        if other.life.name == device.id and other.device.id != device.id:
+        if other.device.id == device.id:
+            continue
+        if device.id in (other.device.facts.get(HOSTNAME), host_of(other.device.facts)):
+            seen = f"{device.id} is the host of device {other.device.id}"
+            return RefusedDevice(device_id=device.id, seen=seen, remedy=_ANOTHER_SERIAL)
+        if (other.life.name or "").casefold() == device.id.casefold():
             seen = f"{device.id} is the name of device {other.device.id}"
             remedy = f"Run `benchfarm device rename {other.device.id} --clear`."
             return RefusedDevice(device_id=device.id, seen=seen, remedy=remedy)

@@ -121,7 +121,12 @@ class Sweeps:
         if again or not mine or not isinstance(sweep.run_on, int):
             return None
         sweep_id = sweep.sweep_id(max(mine))  # its devices were chosen then; others may be there
-        return Submission(sweep_id=sweep_id, new_runs=0, known_runs=self._stored_runs(sweep_id))
+        return Submission(
+            sweep_id=sweep_id,
+            new_runs=0,
+            known_runs=self._stored_runs(sweep_id),
+            ended_runs=self._ended_runs(sweep_id),
+        )
 
     def record(self, sweep: Sweep, cells: Sequence[Cell], user: str, *, again: bool) -> SweepRecord:
         """Return the record to store for a sweep; raises OverQuota."""
@@ -173,6 +178,7 @@ class Sweeps:
             sweep_id=record.sweep_id,
             new_runs=len(new),
             known_runs=known,
+            ended_runs=self._ended_runs(record.sweep_id) if known else 0,
             left_out=tuple(left_out(sweep, cells, out, self._catalog)),
             awaited=tuple(awaited(sweep, cells, devices, out, self._catalog)),
         )
@@ -313,6 +319,10 @@ class Sweeps:
 
     def _stored_runs(self, sweep_id: str) -> int:
         return sum(self._store.tally(sweep_id).runs.values())
+
+    def _ended_runs(self, sweep_id: str) -> int:
+        runs = self._store.tally(sweep_id).runs
+        return sum(runs.get(state, 0) for state in RESUMABLE)
 
     def _owner(self, sweep_id: str, user: str) -> str:
         owner = self._runs.user_of(sweep_id)

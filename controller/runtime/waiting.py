@@ -60,7 +60,8 @@ def waiting_now(
     ]
     spent_s = Shares(store.spent(now - REMEMBERED_S)).now(now, leased)
     claims = Claims(of_sweep, spent_s, reserved_for(devices, now))
-    emulated = {known.device.id for known in devices if known.device.emulated}
+    ever = (*devices, *store.forgotten())
+    emulated = {known.device.id for known in ever if known.device.emulated}
     durations = Durations(store.took(), emulated)
     up = is_up(home)
     locked = held_up(home) if up and leased else {}

@@ -109,7 +109,7 @@ def _find(noun: str, given: str, known: Sequence[Referent], names: Sequence[str]
     tried = f"find {noun} {given[:LONGEST_TYPED]}"
     if not given:
         raise NotFound(f"find the {noun}", "its id is empty", f"Run `{_LISTS[noun]}`.")
-    start = given.removesuffix(CUT)
+    start = given.removesuffix(CUT) or given
     tiers = (
         [one for one in known if one.id == given],
         [one for one in known if given in one.words],

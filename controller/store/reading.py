@@ -25,6 +25,7 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import transaction
+from controller.store.naming import with_device_names
 from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
 from controller.store.outcome_reading import OutcomeReader
 from controller.store.packing import counted, unpack
@@ -233,6 +234,7 @@ class SqliteReader(OutcomeReader):
             with self._snapshot() as (snapshot, connection):
                 numbers = connection.scalars(newest_asked(kind)).all()
                 rows = snapshot.outcomes(kind, numbers=numbers) if numbers else []
+                rows = with_device_names(rows, connection)
         except StoreDamaged:
             return self._outcomes(kind, None)
         return self._outcomes(kind, None) if len(self._told) > before else rows

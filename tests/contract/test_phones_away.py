@@ -18,7 +18,7 @@ from controller.contracts.device import DeviceState
 from controller.contracts.phone_addresses import FOLDER, PhoneAddresses
 from controller.runtime.home import Home
 from tests.contract.test_phones import complaint_about, serving
-from tests.support.phone_farm import LoopAgent, LoopFarm
+from tests.support.phone_farm import NO_CLUSTER, LoopAgent, LoopFarm
 from tests.support.virtual_phone import RunningPhone, running_phone
 from tests.support.waiting import until
 
@@ -54,7 +54,7 @@ async def told_of(farm: LoopFarm, agent: LoopAgent, address: str, state: DeviceS
 async def named_once(agent: LoopAgent) -> None:
     """See that `device list` has a phone in its row and nowhere else, `phone list` beside it."""
     status, out, err = await agent.cli("device", "list", "--json")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, NO_CLUSTER)
     assert [one["device"]["id"] for one in json.loads(out)] == [SERIAL]
     (row,) = json.loads((await agent.cli("phone", "list", "--json"))[1])
     assert (row["device_id"], row["last_device_id"]) == (None, SERIAL)

@@ -125,6 +125,10 @@ async def end_server(agent: LoopAgent) -> None:
     await (await PrivateServer.start(agent.folder / ADB_FOLDER)).stop()
 
 
+NO_CLUSTER = "benchfarm: the farm is down; run: benchfarm up\n"
+"""What the command line says of a farm whose controller is in the tests' own process."""
+
+
 @asynccontextmanager
 async def serving_phones(
     farm: LoopFarm,

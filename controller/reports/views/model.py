@@ -98,6 +98,8 @@ class Row:
     distribution: Distribution | None
     energy_unknown: str
     """Why its energy is unknown; empty if it is known, or not mentioned."""
+    random_weights: bool
+    """It is of a model that has learnt nothing."""
     valid: int
     disturbed: int
     invalid: int

@@ -128,6 +128,7 @@ def _row(
         ranges=tuple(_range(group, metric) for metric in columns.details),
         distribution=_distribution(group, columns),
         energy_unknown=group.energy_unknown,
+        random_weights=group.random_weights,
         valid=len(group.valid),
         disturbed=group.count(Validity.DISTURBED),
         invalid=group.count(Validity.INVALID),
