@@ -32,7 +32,8 @@ async def test_a_batched_offline_run_has_loadgen_s_verdict_and_its_files(
     duration_s = outcome.metrics["duration"].value
     # LoadGen rounds samples a second to six digits.
     assert throughput.value == pytest.approx(64 / duration_s, rel=1e-4)
-    assert {"predicted_throughput_low", "predicted_throughput_high"} < outcome.metrics.keys()
+    # Three batches are three measurements, which predict nothing.
+    assert not any(name.startswith("predicted") for name in outcome.metrics)
     assert (facts["samples"], facts["samples_at_once"], facts["weights"]) == (64, 24, "random")
     assert facts["meets_run_rules"] is False
     assert {"timed_other_cores", "loadgen", "torch"} < facts.keys()

@@ -13,7 +13,8 @@ from agents.backends.torch_eager.backend import TorchEager
 from agents.inference.worker_run import TorchSystem, _spec_of, queried_at_once, rules_missed, run
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
-from controller.contracts.result import Blame, Result, Validity
+from controller.contracts.result import Blame, Measurement, Result, Validity
+from controller.contracts.units import Unit
 from controller.contracts.wire import Job, TrainingProgram, WorkerSpec
 from tests.support import builders
 from tests.support.knobs import launch_knobs, scenario_knobs
@@ -108,16 +109,25 @@ def test_loadgen_is_asked_for_what_it_is_on_a_device(
 
 
 @pytest.mark.parametrize(
-    ("length", "validity", "more"),
+    ("scenario", "knobs", "seconds", "validity", "more"),
     [
-        ("normal", Validity.VALID, ()),
-        ("rapid", Validity.VALID, ("length rapid",)),
-        ("normal", Validity.DISTURBED, ("DISTURBED",)),
+        ("offline", {}, 600.0, Validity.VALID, ()),
+        ("offline", {"length": "rapid"}, 600.0, Validity.VALID, ("length rapid",)),
+        ("offline", {}, 599.0, Validity.VALID, ("shorter than 600 s",)),
+        ("offline", {"policy": "ci"}, 600.0, Validity.VALID, ("policy ci",)),
+        ("server", {}, 600.0, Validity.VALID, ("scenario server",)),
+        ("offline", {}, 600.0, Validity.DISTURBED, ("DISTURBED",)),
     ],
 )
 def test_no_result_meets_the_run_rules_and_says_why(
-    length: str, validity: Validity, more: tuple[str, ...]
+    scenario: str,
+    knobs: dict[str, str],
+    seconds: float,
+    validity: Validity,
+    more: tuple[str, ...],
 ) -> None:
-    result = Result(validity=validity, reasons=("x",), metrics={}, environment={})
-    missed = rules_missed(job_of("offline", length=length), result)
+    took = {"duration": Measurement(value=seconds, unit=Unit.SECONDS)}
+    result = Result(validity=validity, reasons=("x",), metrics=took, environment={})
+    wanted = {"length": "normal", "policy": "lab", **knobs}
+    missed = rules_missed(job_of(scenario, **wanted), result)
     assert missed == ("random weights", "made-up samples", "accuracy not known", *more)

@@ -88,10 +88,11 @@ def test_no_agent_names_its_devices_and_no_phone_takes_a_given_name_as_its_id(
     box.farm.register(builders.registration(builders.agent("host-2"), vain))
     assert box.farm.find_device("cpu-9") == "cpu-9"
     rename(box, LEFT, "left")
-    thief = builders.phone("left")
-    answer = box.farm.register(builders.registration(builders.agent("host-2"), thief, vain))
+    thieves = [builders.phone(id_) for id_ in ("Left", "xeon-3")]
+    answer = box.farm.register(builders.registration(builders.agent("host-2"), *thieves, vain))
     assert [(one.device_id, one.seen) for one in answer.refused] == [
-        ("left", "left is the name of device cpu-67b5a1c3")
+        ("Left", "Left is the name of device cpu-67b5a1c3"),
+        ("xeon-3", "xeon-3 is the host of device cpu-67b5a1c3"),
     ]
     assert box.farm.find_device("left") == LEFT.id
 

@@ -167,8 +167,8 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
             *("devices", "xeon-3 is in quarantine: 3 failures", "device release cpu-1"),
         ),
         (
-            queued(Waiting(reason=WaitReason.AWAY, device="cpu-1", why="lost (silent)")),
-            *("runs", "1 run waits: no device that fits is online", "sweep cancel"),
+            queued(Waiting(reason=WaitReason.GONE, device="cpu-9")),
+            *("runs", "1 run waits: the farm no longer knows cpu-9", "sweep cancel"),
         ),
         (queued(Waiting(reason=WaitReason.NO_DEVICE)), "runs", "the farm has no device", "Bring"),
         (
@@ -203,6 +203,7 @@ def test_what_is_wrong_is_named_with_a_remedy(
         device(DeviceState.OFFLINE, "host-1", "unplugged"),
         device(DeviceState.UNAUTHORIZED, "host-1", "it has not authorised this host"),
         replace(WELL, disks=(DiskFacts(HOME, GIB, None),)),
+        queued(Waiting(reason=WaitReason.AWAY, device="cpu-1", why="lost (silent)")),
     ],
 )
 def test_what_can_wait_is_a_hint(facts: FarmFacts) -> None:
