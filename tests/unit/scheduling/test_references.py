@@ -87,7 +87,7 @@ def test_a_device_is_found_by_id_name_host_or_beginning(given: str, id_: str) ->
         ("cpu-67b5a1d3", NotFound, "Did you mean cpu-67b5a1c3? Known: xeon-3 · cpu-67b5…"),
         ("lefft", NotFound, "Did you mean left?"),
         ("", NotFound, "its id is empty"),
-        ("…", UserError, "it could be"),
+        ("…", NotFound, "there is no such device"),
         ("zzz", NotFound, "there is no such device. Known: "),
     ],
 )
