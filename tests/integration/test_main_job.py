@@ -145,7 +145,7 @@ def test_selector_that_matches_nothing_names_what_excluded_each_device(farm: Tes
     assert said.status == 2
     assert said.out == ""
     assert said.err.count("\n") == 1
-    assert f"{farm.server()['device']['id']} is excluded by cores >= 9999 (it has " in said.err
+    assert f"{farm.server()['name']} is excluded by cores >= 9999 (it has " in said.err
     assert "benchfarm device list" in said.err
 
 
