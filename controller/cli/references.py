@@ -8,6 +8,7 @@ from controller.contracts.errors import NotFound
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
+from controller.runtime.health import is_hopeless
 from controller.scheduling.references import SweepReferent, find_device, find_sweep
 from controller.store.protocol import StoreReader
 
@@ -58,9 +59,9 @@ def sweep_id_of(given: str) -> str:
         try:
             return record_of(store, given).sweep_id
         except NotFound:
-            if not store.damage():
+            if not (store.damage() or is_hopeless(home())):
                 raise
-            return given  # the controller may still know what can't be read
+            return given  # the client says that the farm has ended, or the controller knows more
 
 
 class DeviceNames:
