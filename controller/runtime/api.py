@@ -209,7 +209,7 @@ def _guard(options: ApiOptions) -> Middleware:
             return _refusal(error, 400)
         except StoreUnavailable as error:
             log.error("%s %s is refused: %s", request.method, request.path[:100], error)
-            return _refusal(_not_stored(error), 507)
+            return _refusal(_store_failed(request.method, error), 507)
 
     return guard
 
@@ -218,15 +218,19 @@ class Unauthenticated(UserError):
     """A request without a valid token."""
 
 
-def _not_stored(error: StoreUnavailable) -> FarmUnavailable:
+def _store_failed(method: str, error: StoreUnavailable) -> FarmUnavailable:
     """Return what the caller is told of a store that could not be read or written."""
+    if method in ("GET", "HEAD"):
+        tried, lost = "read the head's store", ""
+    else:
+        tried, lost = "store it on the head", "; nothing was stored"
     damaged = isinstance(error, StoreDamaged)
     remedy = (
         "On the head, run `benchfarm store check`."
         if damaged
         else "Make room on the head's disk (`benchfarm status` there), then repeat the command."
     )
-    return FarmUnavailable("store it on the head", f"{error.reason}; nothing was stored", remedy)
+    return FarmUnavailable(tried, f"{error.reason}{lost}", remedy)
 
 
 def _for_metrics(request: web.Request, token: str) -> bool:

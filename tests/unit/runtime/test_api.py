@@ -13,7 +13,7 @@ import pytest
 from controller.contracts.administration import ADMINISTRATION, HELD_UP
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import StoreUnavailable, UserError
-from controller.contracts.records import SweepRecord
+from controller.contracts.records import SweepRecord, SweepTally
 from controller.contracts.run import Run
 from controller.metrics.discovery import TARGETS_PATH
 from controller.metrics.exporter import LOOPBACK, listening
@@ -143,3 +143,22 @@ async def test_a_full_disk_is_one_line_for_who_submits_and_nothing_is_lost(tmp_p
         _FullDisk.full = False
         submission = await asyncio.to_thread(client.submit, builders.sweep())
         assert (submission.new_runs > 0, submission.known_runs) == (True, 0)
+
+
+class _Unreadable(SqliteStore):
+    def tally(self, sweep_id: str) -> SweepTally:
+        raise StoreUnavailable("store.sqlite", f"disk I/O error at {sweep_id}")
+
+
+async def test_a_store_that_cannot_be_read_is_not_said_to_have_stored_nothing(
+    tmp_path: Path,
+) -> None:
+    async with api(tmp_path, store=_Unreadable) as url:
+        client = FarmClient(Home(tmp_path), {URL_VARIABLE: url, TOKEN_VARIABLE: "0123"})
+        sweep_id = (await asyncio.to_thread(client.submit, builders.sweep())).sweep_id
+        with pytest.raises(UserError) as raised:
+            await asyncio.to_thread(client.sweep_status, sweep_id)
+    assert str(raised.value) == (
+        f"cannot read the head's store: disk I/O error at {sweep_id}. "
+        "Make room on the head's disk (`benchfarm status` there), then repeat the command."
+    )
