@@ -20,7 +20,7 @@ from controller.contracts.run import Run, RunState
 from controller.contracts.waiting import Waiting, WaitingRuns
 from controller.platform.terminal import say
 from controller.reports.disturbed import rerun_line
-from controller.reports.summary import CellSummary, Summary, as_csv, summaries_of, summarise
+from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise, troubles_of
 from controller.reports.summary_table import compared_lines, summary_lines
 from controller.store.protocol import StoreReader
 
@@ -130,23 +130,9 @@ def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> Non
         say(group.line)
     if disturbed := rerun_line(results, lab_limits()):
         say(disturbed)
-    for trouble in dict.fromkeys([*_troubles(found), *_paired_troubles(results, failures)]):
+    for trouble in dict.fromkeys([*troubles_of(found), *_paired_troubles(results, failures)]):
         say(f"  {trouble}")
     return None
-
-
-def _troubles(found: Summary) -> Iterator[str]:
-    """Yield what went wrong, and what can't be shown."""
-    for ranking in found.rankings:
-        for row in ranking.rows:
-            of = f"{ranking.workload}, {ranking.scenario}, {row.label}"
-            yield from (f"{of}: {why}" for why in row.reasons)
-    for group in found.unranked:
-        origin = group.origin
-        yield (
-            f"{origin.shown_device} {origin.workload}: this release has no scenario "
-            f"{origin.scenario}; use the release that measured it"
-        )
 
 
 def _paired_troubles(

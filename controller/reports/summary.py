@@ -96,6 +96,21 @@ def summaries_of(rankings: Sequence[Ranking]) -> list[CellSummary]:
     return [_cell(ranking, row) for ranking in rankings for row in ranking.rows]
 
 
+def troubles_of(found: Summary) -> Iterator[str]:
+    """Yield what went wrong, and what can't be shown."""
+    for ranking in found.rankings:
+        for row in ranking.rows:
+            task = (ranking.workload, ranking.scenario, ranking.problem)
+            of = ", ".join(filter(None, (*task, row.label)))
+            yield from (f"{of}: {why}" for why in row.reasons)
+    for group in found.unranked:
+        origin = group.origin
+        yield (
+            f"{origin.shown_device} {origin.workload}: this release has no scenario "
+            f"{origin.scenario}; use the release that measured it"
+        )
+
+
 def as_csv(rankings: Sequence[Ranking]) -> str:
     """Return one line for each cell, device and metric; a cell without figures has one line."""
     buffer = io.StringIO()

@@ -20,7 +20,7 @@ from controller.reports.figures import shown
 from controller.reports.groups import NoRatio
 from controller.reports.html.report import report_html
 from controller.reports.layout import Column, Kind, draw, shortened
-from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise
+from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise, troubles_of
 from controller.reports.summary_table import summary_lines
 from controller.reports.views.sweep import sweep_view
 from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result, trained
@@ -268,6 +268,13 @@ def test_a_scenario_that_this_release_has_not_is_set_apart() -> None:
     summary = summarise([result(scenario="gone"), result()], [], {}, catalog())
     assert [group.origin.scenario for group in summary.unranked] == ["gone"]
     assert len(summary.rankings) == 1
+
+
+def test_what_went_wrong_names_the_size_that_it_is_of() -> None:
+    found = [result(knobs={"size": n}, validity="DISTURBED", reasons=("noise",)) for n in (1, 2)]
+    assert list(troubles_of(summarise(found, [], {}, catalog()))) == [
+        f"w0, training, size={n}, device-00: noise" for n in (1, 2)
+    ]
 
 
 def test_a_single_run_has_no_interval_and_several_have_the_reports() -> None:
