@@ -10,14 +10,20 @@ POST /v1/admin/devices/{id}/forget       Reason → ChangedDevice
 GET  /v1/admin/held-up                   → HeldUpList
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
+POST /v1/admin/agents/{id}/drain         Reason → ChangedDrain
+POST /v1/admin/agents/{id}/undrain       Reason → ChangedDrain
+GET  /v1/admin/agents/{id}/drain         → AgentDrain
 POST /v1/admin/tokens                    TokenRequest → NewToken
 POST /v1/admin/tokens/revoke             TokenRequest → TokenList
 GET  /v1/admin/tokens                    → TokenList
 
-A device's id may be its name or the beginning of one of them, as `references` reads it.
+A device's id may be its name or the beginning of one of them, as `references` reads it; so may an
+agent's that is to be drained, or its host's.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from aiohttp import web
 
@@ -68,6 +74,9 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.get(f"{ADMINISTRATION}{HELD_UP}", routes.held_up),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
+        web.post(f"{agent}drain", routes.drain_agent),
+        web.post(f"{agent}undrain", routes.undrain_agent),
+        web.get(f"{agent}drain", routes.agent_drain),
         web.post(f"{ADMINISTRATION}tokens", routes.create_token),
         web.post(f"{ADMINISTRATION}tokens/revoke", routes.revoke_token),
         web.get(f"{ADMINISTRATION}tokens", routes.tokens),
@@ -132,6 +141,20 @@ class _Administration:
         self._farm.admit(_id(request))
         return answer(Count(runs=0))
 
+    async def drain_agent(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "drain an agent")).why
+        drains, agent_id = self._farm.drains, self._agent(request)
+        found = drains.begin(agent_id, ADMIN, why)
+        waiting = await asyncio.to_thread(drains.waiting(agent_id))
+        return answer(found.model_copy(update={"waiting": waiting}))
+
+    async def undrain_agent(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "end an agent's drain")).why
+        return answer(self._farm.drains.end(self._agent(request), ADMIN, why))
+
+    async def agent_drain(self, request: web.Request) -> web.StreamResponse:
+        return answer(self._farm.drains.now(self._agent(request)))
+
     async def create_token(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(TokenRequest, request, "create a token")
         return answer(self._access.create(asked.name))
@@ -149,6 +172,9 @@ class _Administration:
 
     def _changed(self, request: web.Request, event: DeviceEvent, why: str) -> ChangedDevice:
         return self._farm.apply_event(self._device(request), event, ADMIN, why)
+
+    def _agent(self, request: web.Request) -> str:
+        return self._farm.drains.find(_id(request))
 
     def _device(self, request: web.Request) -> str:
         return self._farm.find_device(_id(request))

@@ -36,6 +36,7 @@ from controller.contracts.wire import (
 )
 from controller.metrics.collector import FarmState
 from controller.runtime.clock import Clock
+from controller.runtime.drains import Drains
 from controller.runtime.objections import require_no_run
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
@@ -104,6 +105,7 @@ class Farm:
             settings.quota,
             settings.max_attempts,
         )
+        self.drains = Drains(self._roster, self._runs, catalog, clock)
         self._seen = {a.agent.id: clock.steady() for a in self._roster.agents.values() if a.online}
         """When each agent was heard last (steady clock); a restart gives each a full term."""
         self._spoken: set[str] = set()
