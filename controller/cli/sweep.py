@@ -191,6 +191,7 @@ def plan(file: File, json: Json = False) -> None:
             *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()),
             queued={d.device.id: d.queued for d in devices},
             bookings={d.device.id: d.bookings for d in devices},
+            draining={d.device.id: d.draining for d in devices if d.draining},
         )
     if json:
         show_json(found)

@@ -38,6 +38,7 @@ from controller.scheduling.device_life import (
     Probed,
     Vanished,
     apply,
+    booking_ends,
     current,
     idle_status,
     may_run,
@@ -249,7 +250,8 @@ class Roster:
             if (life := current(d.life, now)) != d.life
         ]
         if ended:
-            self._save_devices(ended, [_booking_ended(d, now) for d in ended], CONTROLLER)
+            events = [e for d in ended for e in booking_ends(self.device(d.device.id), d, now)]
+            self._save_devices(ended, events, CONTROLLER)
             self.devices.update((d.device.id, d) for d in ended)
 
     def next_end(self) -> float | None:
@@ -342,14 +344,6 @@ class Roster:
         return DeviceHistoryEntry(
             device_id=device_id, at=now, state=rest.state, who=rest.who, why=rest.why
         )
-
-
-def _booking_ended(device: RegisteredDevice, now: float) -> DeviceHistoryEntry:
-    state = idle_status(device, now).state
-    id_ = device.device.id
-    return DeviceHistoryEntry(
-        device_id=id_, at=now, state=state, who=CONTROLLER, why="its booking ended"
-    )
 
 
 def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:

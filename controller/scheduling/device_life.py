@@ -9,12 +9,13 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.contracts.device import (
     CONTROLLER,
     Booking,
+    DeviceHistoryEntry,
     DeviceLife,
     DeviceState,
     DeviceStatus,
@@ -200,6 +201,17 @@ def current(life: DeviceLife, now: float) -> DeviceLife:
     """Return the device's life without expired bookings."""
     left = tuple(booking for booking in life.bookings if booking.ends > now)
     return life if left == life.bookings else life.model_copy(update={"bookings": left})
+
+
+def booking_ends(
+    before: RegisteredDevice, after: RegisteredDevice, now: float
+) -> Iterator[DeviceHistoryEntry]:
+    """Yield a history entry for each booking that is over."""
+    state, id_ = idle_status(after, now).state, after.device.id
+    for booking in before.life.bookings:
+        if booking not in after.life.bookings:
+            why = f"the booking {booking.words} has ended: {booking.why}"
+            yield DeviceHistoryEntry(device_id=id_, at=now, state=state, who=CONTROLLER, why=why)
 
 
 def booking_at(life: DeviceLife, now: float) -> Booking | None:
