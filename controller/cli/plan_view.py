@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from rich.table import Table
 
@@ -10,6 +10,7 @@ from controller.cli.common import show_table
 from controller.contracts.base import utc_minute
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
+from controller.scheduling.model_files import hosts_without
 from controller.scheduling.planning import DevicePlan, SweepPlan
 
 
@@ -25,6 +26,8 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
     for each in plan.devices:
         for line in _notes(each):
             say(line)
+    for host in plan.without_files:
+        say(host.line)
     if plan.left_out:
         say(f"left out, because they are away: {'; '.join(plan.left_out)}")
     for line in without_runtime:
@@ -39,6 +42,23 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
         f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
         f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; {hours}"
     )
+
+
+def with_host_files(
+    plan: SweepPlan,
+    owners: Mapping[str, str],
+    hosts: Mapping[str, str],
+    stored: Callable[[], Mapping[str, Collection[str]]],
+) -> SweepPlan:
+    """Return a plan with the hosts that lack files.
+
+    owners: device → agent; hosts: agent → host; stored: called if the plan needs any files.
+    """
+    needs = [(owners[each.device], each.files) for each in plan.devices if each.files]
+    if not needs:
+        return plan
+    lacking = tuple(hosts_without(needs, hosts, stored()))
+    return plan.model_copy(update={"without_files": lacking})
 
 
 def _notes(planned: DevicePlan) -> Iterator[str]:

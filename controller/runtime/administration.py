@@ -8,6 +8,7 @@ POST /v1/admin/devices/{id}/label        LabelRequest → ChangedDevice
 POST /v1/admin/devices/{id}/rename       RenameRequest → ChangedDevice
 POST /v1/admin/devices/{id}/forget       Reason → ChangedDevice
 GET  /v1/admin/held-up                   → HeldUpList
+GET  /v1/admin/files                     → StoredFiles
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
 POST /v1/admin/agents/{id}/drain         Reason → ChangedDrain
@@ -29,6 +30,7 @@ from aiohttp import web
 
 from controller.contracts.administration import (
     ADMINISTRATION,
+    FILES,
     HELD_UP,
     BookRequest,
     ChangedDevice,
@@ -39,6 +41,7 @@ from controller.contracts.administration import (
     Reason,
     ReleaseRequest,
     RenameRequest,
+    StoredFiles,
     TokenList,
     TokenRequest,
 )
@@ -72,6 +75,7 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.post(f"{device}rename", routes.rename),
         web.post(f"{device}forget", routes.forget),
         web.get(f"{ADMINISTRATION}{HELD_UP}", routes.held_up),
+        web.get(f"{ADMINISTRATION}{FILES}", routes.files),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
         web.post(f"{agent}drain", routes.drain_agent),
@@ -131,6 +135,9 @@ class _Administration:
 
     async def held_up(self, _: web.Request) -> web.StreamResponse:
         return answer(HeldUpList(runs=self._farm.held_up()))
+
+    async def files(self, _: web.Request) -> web.StreamResponse:
+        return answer(StoredFiles(files=self._farm.stored_files()))
 
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoke an agent")).why

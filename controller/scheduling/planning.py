@@ -22,6 +22,7 @@ from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
 from controller.scheduling.binding import bind, left_out
+from controller.scheduling.model_files import HostFiles, needed_files
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
@@ -50,6 +51,8 @@ class DevicePlan(Contract):
     """Why it is away or in quarantine, if the sweep awaits it; else empty."""
     draining: Hold | None = None
     """Set if its agent is drained: its runs wait for the end of that, which `hours` leaves out."""
+    files: dict[str, str | None] = {}
+    """Files of the model store that its cells need: key → published checksum, if any."""
 
 
 class Unmatched(Contract):
@@ -71,6 +74,8 @@ class SweepPlan(Contract):
     unmatched: tuple[Unmatched, ...]
     left_out: tuple[str, ...] = ()
     """Devices that fit but are away or in quarantine, if the sweep is for each; with why."""
+    without_files: tuple[HostFiles, ...] = ()
+    """Hosts that lack files that their devices' cells need, or of which that is unknown."""
 
 
 def plan_sweep(
@@ -113,6 +118,7 @@ def plan_sweep(
                 fitting, key=lambda load: (load.device.id in draining, load.seconds, load.cells)
             )
             least.add(sweep.repeats, durations.of(each, least.device))
+            least.files |= needed_files(each, catalog)
     return SweepPlan(
         devices=tuple(
             load.plan(queued.get(id_, 0), bookings.get(id_, ()), draining.get(id_))
@@ -169,6 +175,7 @@ class _Load:
         self.away = away
         self.cells = self.runs = self.unknown = 0
         self.seconds = 0.0
+        self.files: dict[str, str | None] = {}
 
     def add(self, repeats: int, expected: float | None) -> None:
         self.cells += 1
@@ -189,6 +196,7 @@ class _Load:
             bookings=bookings,
             away=self.away,
             draining=draining,
+            files=self.files,
         )
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.administration import (
+    FILES,
     BookRequest,
     ChangedDevice,
     NewBooking,
     NewToken,
     Reason,
     ReleaseRequest,
+    StoredFiles,
     SweepStatus,
     TokenList,
     TokenRequest,
@@ -211,6 +213,9 @@ async def test_only_the_administrator_drains_an_agent_and_a_submitter_is_told_wh
         for path, body in (("drain", WHY), ("undrain", WHY), ("drain", None)):
             with pytest.raises(NotAllowed):
                 await asyncio.to_thread(ann.administer, ChangedDrain, f"agents/host-1/{path}", body)
+        with pytest.raises(NotAllowed):
+            await asyncio.to_thread(ann.administer, StoredFiles, FILES)
+        assert (await asyncio.to_thread(admin.administer, StoredFiles, FILES)).files == {}
         assert there.box.farm.drains.now("host-1").draining is None
         begun = await asyncio.to_thread(admin.administer, ChangedDrain, "agents/host/drain", WHY)
         assert (begun.changed, begun.waiting, begun.now.agent_id) == (True, 1, "host-1")
