@@ -176,8 +176,8 @@ def _state_line(known: RegisteredAgent, runs: Sequence[Run]) -> str:
         return f"revoked by {known.revoked.who}: {known.revoked.why}"
     state = agent_state(known, runs) if known.online else "offline"
     if drain := known.draining:
-        begun = f"draining since {utc_minute(drain.since)}, by {drain.who}: {drain.why}"
-        return f"{state}, {begun}" if state != "draining" else begun
+        since = f"since {utc_minute(drain.since)}, by {drain.who}: {drain.why}"
+        return f"{state} {since}" if known.online else f"offline, drained {since}"
     return state
 
 

@@ -15,6 +15,7 @@ from controller.contracts.administration import Reason
 from controller.contracts.base import utc_minute
 from controller.contracts.draining import AgentDrain, ChangedDrain
 from controller.contracts.errors import FarmUnavailable, UserError
+from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
 
@@ -92,7 +93,7 @@ def wait_until_drained(now: AgentDrain, again: Callable[[AgentDrain], AgentDrain
     except KeyboardInterrupt:
         say(err=True)
         say(f"the drain goes on; end it with: benchfarm agent undrain {now.agent_id}", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     say(f"{_named(now)} is drained: nothing runs on it")
 
 
