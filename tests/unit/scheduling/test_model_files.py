@@ -13,7 +13,7 @@ from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import DeviceState
 from controller.contracts.sweep import Sweep
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.model_files import HostFiles, hosts_without, needed_files
+from controller.scheduling.model_files import HostFiles, Needed, hosts_without, needed_files
 from controller.scheduling.planning import plan_sweep
 from models.mobile.store import Store
 from tests.support import builders
@@ -89,8 +89,9 @@ def test_what_is_said_of_a_host(stored: dict[str, list[str]], said: str | None) 
 
 
 def test_a_host_of_many_phones_has_one_line_which_is_short() -> None:
-    many = {f"edsr/models/n{number}": None for number in range(6)}
-    needs = [("host-1", many), ("host-1", {**many, INT8: MODEL_MD5}), ("host-2", {INT8: MODEL_MD5})]
+    many: Needed = {f"edsr/models/n{number}": None for number in range(6)}
+    more: Needed = {**many, INT8: MODEL_MD5}
+    needs = [("host-1", many), ("host-1", more), ("host-2", {INT8: MODEL_MD5})]
     found = hosts_without(needs, {}, {"host-1": (), "host-2": [MODEL_MD5]})
     assert [(host.agent_id, len(host.lacking)) for host in found] == [("host-1", 7)]
     assert found[0].line.startswith("host-1: lacks edsr/models/n0, edsr/models/n1, ")
