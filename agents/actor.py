@@ -26,6 +26,7 @@ from agents.host.disk import shortage
 from agents.host.facts import agent_id, boot_id, cpu_device, machine_id
 from agents.inference.content import Content, cache_folder
 from agents.inference.quality import in_room_of
+from agents.inference.stored_files import StoredFiles
 from agents.metrics import AgentMetrics
 from agents.phones.discovery import Phones
 from agents.phones.idle import IdleReading
@@ -132,6 +133,7 @@ class AgentActor:
             on_refused=self._phones.leave,
             absent=self._phones.absent,
             shortage=partial(shortage, home),
+            files=StoredFiles(models_folder(home)),
             probers={
                 DeviceKind.CPU_HOST: HostProbe(LocalRemote.of(folder / "device", owner)),
                 DeviceKind.ANDROID: PhoneProbe(self._phones, content),

@@ -83,6 +83,8 @@ class AgentParts:
     """Called at each registration; returns the devices that are seen but can't be used."""
     shortage: Callable[[], str] = str
     """Called at each exchange; returns why this host can't measure anything now, else ""."""
+    files: Callable[[], tuple[str, ...] | None] = lambda: None
+    """Called at each exchange; returns what is in this host's store of models, None if unknown."""
     probers: Mapping[DeviceKind, Prober] = field(default_factory=dict)
     pauses: AgentPauses = field(default_factory=AgentPauses)
 
@@ -249,6 +251,7 @@ class HostAgent:
             probing=self._probing.under_way(),
             probed=self._probing.ended(),
             held_up=self._held_up.now(),
+            files=self._parts.files(),
         )
 
     def _obey(self, orders: Orders) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from urllib.parse import quote
 import typer
 from rich.table import Table
 
+from controller.cli.agent_drain import drain, undrain
 from controller.cli.common import (
     Json,
     Labels,
@@ -28,14 +30,17 @@ from controller.cli.common import (
     warn_of_clocks,
 )
 from controller.contracts.administration import Count, Reason
+from controller.contracts.base import utc_minute
+from controller.contracts.device import RegisteredAgent
 from controller.contracts.errors import UserError
+from controller.contracts.run import Run
 from controller.metrics.exporter import LOOPBACK, listening
 from controller.platform.processes import FARM_MARKER
 from controller.platform.programs import this_program
 from controller.platform.terminal import say
 from controller.runtime.addresses import Address, adb_server_address
 from controller.runtime.client import FarmClient
-from controller.runtime.fleet import agents_now
+from controller.runtime.fleet import agent_state, agents_now
 from controller.runtime.joining import Joining, instance_of, sole_supervisor, supervise
 from controller.runtime.lifetime import start_agent
 from controller.runtime.options import RECONNECT_TIMEOUT_S
@@ -152,19 +157,28 @@ def list_agents(json: Json = False) -> None:
     with reading() as store:
         warn_if_away()
         agents = agents_now(home(), store)
+        runs = store.runs(open_only=True) if any(known.draining for known in agents) else []
     warn_of_clocks(agents)
     if json:
         show_json(agents)
         return
     table = Table("agent", "host", "version", "state", "clock ahead")
     for known in agents:
-        state = "online" if known.online else "offline"
-        if known.revoked:
-            state = f"revoked by {known.revoked.who}: {known.revoked.why}"
+        state = _state_line(known, runs)
         ahead_s = known.clock_ahead_s
         clock = "" if ahead_s is None else f"{ahead_s:.1f} s"
         table.add_row(known.agent.id, known.agent.host, known.agent.version, state, clock)
     show_table(table)
+
+
+def _state_line(known: RegisteredAgent, runs: Sequence[Run]) -> str:
+    if known.revoked:
+        return f"revoked by {known.revoked.who}: {known.revoked.why}"
+    state = agent_state(known, runs) if known.online else "offline"
+    if drain := known.draining:
+        since = f"since {utc_minute(drain.since)}, by {drain.who}: {drain.why}"
+        return f"{state} {since}" if known.online else f"offline, drained {since}"
+    return state
 
 
 @app.command()
@@ -185,6 +199,10 @@ def admit(agent: AgentId) -> None:
     """
     _do(agent, "admit", "by hand")
     say(f"agent {agent} may register again")
+
+
+app.command()(drain)
+app.command()(undrain)
 
 
 def _do(agent: str, verb: str, why: str) -> int:

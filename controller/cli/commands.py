@@ -44,6 +44,8 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "list": "List all agents that ever registered.",
             "revoke": "Revoke an agent; its runs are queued again at once.",
             "admit": "Let a revoked agent register again.",
+            "drain": "Give a host's devices no new runs; current ones finish.",
+            "undrain": "Let a drained host take runs again.",
         },
     ),
     "device": Group(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from rich.table import Table
 
 from controller.cli.common import show_table
+from controller.contracts.base import utc_minute
 from controller.contracts.sweep import Sweep
 from controller.platform.terminal import say
-from controller.scheduling.planning import SweepPlan
+from controller.scheduling.model_files import hosts_without
+from controller.scheduling.planning import DevicePlan, SweepPlan
 
 
 def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> None:
@@ -22,12 +24,10 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
         table.add_row(each.device_name, str(each.cells), str(each.runs), hours, *counts)
     show_table(table)
     for each in plan.devices:
-        for booking in each.bookings:
-            say(f"{each.device_name} is booked {booking.words}: {booking.why}")
-    for each in plan.devices:
-        if each.away:
-            what = f"{each.runs} runs wait until it is back ({each.away})"
-            say(f"{each.device_name} is awaited: {what}")
+        for line in _notes(each):
+            say(line)
+    for host in plan.without_files:
+        say(host.line)
     if plan.left_out:
         say(f"left out, because they are away: {'; '.join(plan.left_out)}")
     for line in without_runtime:
@@ -42,3 +42,32 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
         f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
         f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; {hours}"
     )
+
+
+def with_host_files(
+    plan: SweepPlan,
+    owners: Mapping[str, str],
+    hosts: Mapping[str, str],
+    stored: Callable[[], Mapping[str, Collection[str]]],
+) -> SweepPlan:
+    """Return a plan with the hosts that lack files.
+
+    owners: device → agent; hosts: agent → host; stored: called if the plan needs any files.
+    """
+    needs = [(owners[each.device], each.files) for each in plan.devices if each.files]
+    if not needs:
+        return plan
+    lacking = tuple(hosts_without(needs, hosts, stored()))
+    return plan.model_copy(update={"without_files": lacking})
+
+
+def _notes(planned: DevicePlan) -> Iterator[str]:
+    """Return what keeps a device from taking its runs."""
+    name = planned.device_name
+    for booking in planned.bookings:
+        yield f"{name} is booked {booking.words}: {booking.why}"
+    if drain := planned.draining:
+        since = f"since {utc_minute(drain.since)}, by {drain.who}: {drain.why}"
+        yield f"{name} takes no runs: its host is draining {since}"
+    if planned.away:
+        yield f"{name} is awaited: {planned.runs} runs wait until it is back ({planned.away})"

@@ -40,6 +40,13 @@ def agents(_: Given, __: str) -> list[str]:
         return [known.agent.id for known in store.fleet()[0]]
 
 
+def hosts(_: Given, __: str) -> list[str]:
+    """Return the hosts of all agents, and the agents."""
+    with _reading() as store:
+        known = [registered.agent for registered in store.fleet()[0]]
+    return [*dict.fromkeys(word for agent in known for word in (agent.host, agent.id))]
+
+
 def sweeps(_: Given, __: str) -> list[str]:
     """Return all sweeps, newest first."""
     with _reading() as store:

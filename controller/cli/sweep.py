@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +23,7 @@ from controller.cli.common import (
     warn_if_away,
     write_file,
 )
-from controller.cli.plan_view import show_plan
+from controller.cli.plan_view import show_plan, with_host_files
 from controller.cli.progress import show_sweep
 from controller.cli.references import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
@@ -36,6 +37,7 @@ from controller.platform.terminal import say
 from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
+from controller.runtime.stored_files import stored_files_now
 from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
@@ -191,7 +193,11 @@ def plan(file: File, json: Json = False) -> None:
             *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()),
             queued={d.device.id: d.queued for d in devices},
             bookings={d.device.id: d.bookings for d in devices},
+            draining={d.device.id: d.draining for d in devices if d.draining},
         )
+        hosts = {known.agent.id: known.agent.host for known in store.fleet()[0]}
+    owners = {d.device.id: d.agent_id for d in devices}
+    found = with_host_files(found, owners, hosts, partial(stored_files_now, home()))
     if json:
         show_json(found)
         return

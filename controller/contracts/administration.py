@@ -16,6 +16,8 @@ ADMINISTRATION: Final = "/v1/admin/"
 """Prefix of the paths that require the farm's own token."""
 HELD_UP: Final = "held-up"
 """Path below it of the runs that processes of other farms hold up."""
+FILES: Final = "files"
+"""Path below it of what is in the hosts' stores of models."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 LONGEST_S = 366 * 86400.0
 
@@ -85,6 +87,13 @@ class HeldUpList(Contract):
 
     runs: dict[str, str]
     """Run id → what it waits for."""
+
+
+class StoredFiles(Contract):
+    """What is in the stores of models of online hosts."""
+
+    files: dict[str, tuple[str, ...]]
+    """Agent → checksums of its files, and keys of those without a published one."""
 
 
 class NewBooking(Contract):

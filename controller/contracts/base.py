@@ -7,7 +7,7 @@ import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 Scalar = bool | int | float | str
 """A knob's value: the types that YAML, JSON and a command line share."""
@@ -15,15 +15,28 @@ Scalar = bool | int | float | str
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 """A name that is safe as a part of a path."""
 
+
+def _seconds(said: object) -> object:
+    """Return the seconds of an ISO 8601 time with an offset, and all else unchanged."""
+    if not isinstance(said, str):
+        return said
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        return said
+    return said if moment.tzinfo is None else moment.timestamp()
+
+
 Timestamp = Annotated[
     float,
+    BeforeValidator(_seconds),
     PlainSerializer(
         lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds"),
         return_type=str,
         when_used="json",
     ),
 ]
-"""Seconds since the epoch; ISO 8601 in UTC when shown as JSON."""
+"""Seconds since the epoch; ISO 8601 in UTC, to milliseconds, as JSON."""
 
 
 def utc_minute(seconds: float) -> str:

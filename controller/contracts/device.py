@@ -66,6 +66,8 @@ class DeviceState(StrEnum):
     """Excluded until a person releases it, or a probe if no person quarantined it."""
     RESERVED = "reserved"
     """Kept for one user, or for nobody during maintenance."""
+    DRAINED = "drained"
+    """Idle, and takes no new runs: a person drains its agent."""
     LOST = "lost"
     """The device's agent is silent or revoked."""
 
@@ -82,7 +84,7 @@ class DeviceStatus(Contract):
 
 
 class Hold(Contract):
-    """A quarantine or revocation by a person, which lasts until it is released."""
+    """A quarantine, revocation or drain, which lasts until it is ended."""
 
     since: float
     who: str
@@ -271,6 +273,8 @@ class RegisteredDevice(Contract):
     since: float
     """Seconds since the epoch at which `online` last changed."""
     life: DeviceLife = DeviceLife()
+    draining: Hold | None = None
+    """That of its agent, with which it is stored."""
 
     @property
     def labelled(self) -> Device:
@@ -287,5 +291,7 @@ class RegisteredAgent(Contract):
     since: float
     revoked: Hold | None = None
     """Set if the agent is revoked: the controller refuses all its requests."""
+    draining: Hold | None = None
+    """Set if the agent is drained: its devices take no new runs, also those that come later."""
     clock_ahead_s: float | None = None
     """Seconds by which its clock is ahead of the controller's; None until measured."""

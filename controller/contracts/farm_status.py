@@ -40,7 +40,7 @@ class AgentNow(Contract):
     agent_id: str
     host: str
     state: str
-    """`online`, `lost` or `revoked`."""
+    """`online`, `draining`, `drained`, `lost` or `revoked`."""
     since: Timestamp
     devices: int
 

@@ -27,6 +27,8 @@ class WaitReason(StrEnum):
     """Its device is kept for another user."""
     MAINTENANCE = "maintenance"
     """Its device is kept for nobody."""
+    DRAINING = "draining"
+    """The agent of its device is drained."""
     QUARANTINED = "quarantined"
     """Its device is in quarantine."""
     AWAY = "away"
@@ -52,16 +54,18 @@ class Waiting(Contract):
     more_devices: int = 0
     """Other devices that fit."""
     user: str | None = None
-    """Whose run is on the device or goes next, or for whom it is reserved."""
+    """Whose run is on the device or goes next, for whom it is reserved, or who drains its agent."""
     run_id: str | None = None
     """The run on the device, or the one that goes next."""
     ahead: int = 0
     """Runs that go first on the device, without the one that is on it."""
+    since: Timestamp | None = None
+    """When a drain began."""
     until: Timestamp | None = None
     """When a booking ends, or a device in quarantine is probed."""
     why: str = ""
-    """Why the device is booked, in quarantine or away, which core it waits for, or what excludes
-    each device."""
+    """Why the device is booked, drained, in quarantine or away, which core it waits for, or what
+    excludes each device."""
     starts_at: Timestamp | None = None
     """When it will most likely start; None if unknown."""
 
@@ -71,6 +75,7 @@ class Waiting(Contract):
         return _SENTENCES[self.reason].format(
             **dict(self) | {"device": self.device_name or self.device},
             runs="1 run goes" if self.ahead == 1 else f"{self.ahead} runs go",
+            begun=utc_minute(self.since) if self.since is not None else "",
             when=utc_minute(self.until) if self.until is not None else "",
             ends=self._ends,
         ) + (f" ({self.more_devices} more fit)" if self.more_devices else "")
@@ -91,6 +96,8 @@ _SENTENCES = {
     WaitReason.TURN: "{runs} first on {device}, next run {run_id} of {user}",
     WaitReason.RESERVED: "{device} is reserved for {user} until {when}: {why}",
     WaitReason.MAINTENANCE: "{device} is in maintenance until {when}: {why}",
+    WaitReason.DRAINING: "{device} takes no runs: its host is draining since {begun}, by {user}: "
+    "{why}",
     WaitReason.QUARANTINED: "{device} is in quarantine {ends}: {why}",
     WaitReason.AWAY: "no device that fits is online: {device} is {why}",
     WaitReason.NO_MATCH: "no device fits: {why}",

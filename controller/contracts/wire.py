@@ -125,6 +125,10 @@ class Orders(Contract):
     probe: tuple[ProbeOrder, ...] = ()
 
 
+MOST_FILES: Final = 4096
+"""Files of a store that an agent tells of; of a larger store it tells nothing."""
+
+
 class HeldUp(Contract):
     """A held attempt that waits for a process of another farm."""
 
@@ -145,6 +149,8 @@ class Exchange(Contract):
     """Probes that are under way."""
     probed: Annotated[tuple[ProbeReport, ...], Field(max_length=4096)] = ()
     held_up: Annotated[tuple[HeldUp, ...], Field(max_length=4096)] = ()
+    files: Annotated[tuple[Word, ...], Field(max_length=MOST_FILES)] | None = None
+    """Checksums and keys in its host's store of models; None if it can't tell."""
 
 
 class Report(Contract):

@@ -47,7 +47,10 @@ def facts() -> dashboard.Panel:
 def state() -> dashboard.Panel:
     """Return the panel of the device's state over time."""
     now = promql.being(names.DEVICE_STATE, 1, device=THIS)
-    about = "Ready, busy, cooling, away (offline, unauthorized, lost), quarantined or reserved."
+    about = (
+        "Ready, busy, cooling, away (offline, unauthorized, lost), quarantined, reserved or "
+        "drained."
+    )
     return panels.states(
         "State", about, Query(now, "{{state}}"), words=thresholds.YES, size=Size(24, 6)
     )

@@ -8,21 +8,29 @@ POST /v1/admin/devices/{id}/label        LabelRequest → ChangedDevice
 POST /v1/admin/devices/{id}/rename       RenameRequest → ChangedDevice
 POST /v1/admin/devices/{id}/forget       Reason → ChangedDevice
 GET  /v1/admin/held-up                   → HeldUpList
+GET  /v1/admin/files                     → StoredFiles
 POST /v1/admin/agents/{id}/revoke        Reason → Count
 POST /v1/admin/agents/{id}/admit         Reason → Count
+POST /v1/admin/agents/{id}/drain         Reason → ChangedDrain
+POST /v1/admin/agents/{id}/undrain       Reason → ChangedDrain
+GET  /v1/admin/agents/{id}/drain         → AgentDrain
 POST /v1/admin/tokens                    TokenRequest → NewToken
 POST /v1/admin/tokens/revoke             TokenRequest → TokenList
 GET  /v1/admin/tokens                    → TokenList
 
-A device's id may be its name or the beginning of one of them, as `references` reads it.
+A device's id may be its name or the beginning of one of them, as `references` reads it; so may an
+agent's that is to be drained, or its host's.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from aiohttp import web
 
 from controller.contracts.administration import (
     ADMINISTRATION,
+    FILES,
     HELD_UP,
     BookRequest,
     ChangedDevice,
@@ -33,6 +41,7 @@ from controller.contracts.administration import (
     Reason,
     ReleaseRequest,
     RenameRequest,
+    StoredFiles,
     TokenList,
     TokenRequest,
 )
@@ -66,8 +75,12 @@ def administration_routes(farm: Farm, access: Access) -> list[web.RouteDef]:
         web.post(f"{device}rename", routes.rename),
         web.post(f"{device}forget", routes.forget),
         web.get(f"{ADMINISTRATION}{HELD_UP}", routes.held_up),
+        web.get(f"{ADMINISTRATION}{FILES}", routes.files),
         web.post(f"{agent}revoke", routes.revoke_agent),
         web.post(f"{agent}admit", routes.admit_agent),
+        web.post(f"{agent}drain", routes.drain_agent),
+        web.post(f"{agent}undrain", routes.undrain_agent),
+        web.get(f"{agent}drain", routes.agent_drain),
         web.post(f"{ADMINISTRATION}tokens", routes.create_token),
         web.post(f"{ADMINISTRATION}tokens/revoke", routes.revoke_token),
         web.get(f"{ADMINISTRATION}tokens", routes.tokens),
@@ -123,6 +136,9 @@ class _Administration:
     async def held_up(self, _: web.Request) -> web.StreamResponse:
         return answer(HeldUpList(runs=self._farm.held_up()))
 
+    async def files(self, _: web.Request) -> web.StreamResponse:
+        return answer(StoredFiles(files=self._farm.stored_files()))
+
     async def revoke_agent(self, request: web.Request) -> web.StreamResponse:
         why = (await read_body(Reason, request, "revoke an agent")).why
         return answer(Count(runs=self._farm.revoke(_id(request), ADMIN, why)))
@@ -131,6 +147,20 @@ class _Administration:
         await read_body(Reason, request, "admit an agent")
         self._farm.admit(_id(request))
         return answer(Count(runs=0))
+
+    async def drain_agent(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "drain an agent")).why
+        drains, agent_id = self._farm.drains, self._agent(request)
+        found = drains.begin(agent_id, ADMIN, why)
+        waiting = await asyncio.to_thread(drains.waiting(agent_id))
+        return answer(found.model_copy(update={"waiting": waiting}))
+
+    async def undrain_agent(self, request: web.Request) -> web.StreamResponse:
+        why = (await read_body(Reason, request, "end an agent's drain")).why
+        return answer(self._farm.drains.end(self._agent(request), ADMIN, why))
+
+    async def agent_drain(self, request: web.Request) -> web.StreamResponse:
+        return answer(self._farm.drains.now(self._agent(request)))
 
     async def create_token(self, request: web.Request) -> web.StreamResponse:
         asked = await read_body(TokenRequest, request, "create a token")
@@ -149,6 +179,9 @@ class _Administration:
 
     def _changed(self, request: web.Request, event: DeviceEvent, why: str) -> ChangedDevice:
         return self._farm.apply_event(self._device(request), event, ADMIN, why)
+
+    def _agent(self, request: web.Request) -> str:
+        return self._farm.drains.find(_id(request))
 
     def _device(self, request: web.Request) -> str:
         return self._farm.find_device(_id(request))

@@ -36,6 +36,8 @@ from controller.contracts.wire import (
 )
 from controller.metrics.collector import FarmState
 from controller.runtime.clock import Clock
+from controller.runtime.drains import Drains
+from controller.runtime.host_files import HostStores
 from controller.runtime.objections import require_no_run
 from controller.runtime.open_runs import Listeners, OpenRuns, RunSettings
 from controller.runtime.roster import Roster
@@ -104,6 +106,8 @@ class Farm:
             settings.quota,
             settings.max_attempts,
         )
+        self.drains = Drains(self._roster, self._runs, catalog, clock)
+        self._stores = HostStores()
         self._seen = {a.agent.id: clock.steady() for a in self._roster.agents.values() if a.online}
         """When each agent was heard last (steady clock); a restart gives each a full term."""
         self._spoken: set[str] = set()
@@ -157,6 +161,7 @@ class Farm:
         self._hear(agent_id)
         self._roster.asked(agent_id, question.asked_at)
         self._runs.held_up.heard(agent_id, question.held_up)
+        self._stores.heard(agent_id, question.files)
         self._take_probes(question)
         leased = {
             AttemptRef(run_id=run.run_id, attempt=run.lease.number): run
@@ -358,6 +363,10 @@ class Farm:
     def held_up(self) -> dict[str, str]:
         """Return what holds up each leased run that a process of another farm holds up."""
         return self._runs.held_up.among(self._runs.leased())
+
+    def stored_files(self) -> dict[str, tuple[str, ...]]:
+        """Return what is in the store of models of each online host that has said it."""
+        return self._stores.among([id_ for id_, a in self._roster.agents.items() if a.online])
 
     def _statuses(self, now: float) -> dict[str, DeviceStatus]:
         on = {run.lease.device_id: run for run in self._runs.leased() if run.lease}

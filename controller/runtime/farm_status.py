@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from controller.contracts.base import utc_minute
 from controller.contracts.checks import Check, Health, worst_first
 from controller.contracts.device import CONTROLLER, DeviceState, RegisteredAgent
 from controller.contracts.farm_status import (
@@ -20,7 +21,7 @@ from controller.contracts.waiting import WaitingRuns, WaitReason
 from controller.runtime import manifests
 from controller.runtime.disks import disk_checks
 from controller.runtime.farm_facts import FarmFacts, StoredFacts
-from controller.runtime.fleet import DeviceOverview, wrong_clocks
+from controller.runtime.fleet import DeviceOverview, agent_state, wrong_clocks
 from controller.runtime.health import CONTROLLER_AWAY, RESTARTED
 from controller.scheduling.waiting import grouped
 
@@ -80,11 +81,10 @@ def _addresses(facts: FarmFacts) -> FarmAddresses:
 
 
 def _agent(stored: StoredFacts, known: RegisteredAgent) -> AgentNow:
-    state = "online" if known.online else "lost"
     return AgentNow(
         agent_id=known.agent.id,
         host=known.agent.host,
-        state="revoked" if known.revoked else state,
+        state=agent_state(known, stored.runs),
         since=known.since,
         devices=sum(device.agent_id == known.agent.id for device in stored.devices),
     )
@@ -174,7 +174,19 @@ def _agents(facts: FarmFacts) -> Iterator[Check]:
         if not (known.online or known.revoked):
             seen = f"agent {known.agent.id} on host {known.agent.host} is not heard"
             remedy = f"See that host; if it is gone: benchfarm agent revoke {known.agent.id}."
-            yield _mend("agents", seen, remedy)
+            if not known.draining:  # else a person is at work there
+                yield _mend("agents", seen, remedy)
+
+
+def _drains(facts: FarmFacts) -> Iterator[Check]:
+    for known in facts.stored.agents:
+        if drain := known.draining:
+            seen = (
+                f"host {known.agent.host} takes no runs since {utc_minute(drain.since)}, by "
+                f"{drain.who}: {drain.why}{'' if known.online else '; it is not heard'}"
+            )
+            remedy = f"When it is to measure again: benchfarm agent undrain {known.agent.id}."
+            yield Check(what="agents", health=Health.HINT, seen=seen, remedy=remedy)
 
 
 def _devices(facts: FarmFacts) -> Iterator[Check]:
@@ -230,5 +242,5 @@ def _manifests(facts: FarmFacts) -> Iterator[Check]:
 
 _ALWAYS: Final[tuple[Callable[[FarmFacts], Iterator[Check]], ...]] = (_disks, _store, _outbox)
 _WHILE_UP: Final[tuple[Callable[[FarmFacts], Iterator[Check]], ...]] = (
-    *(_agents, _devices, _queue, _clocks, _phones, _prometheus, _manifests),
+    *(_agents, _drains, _devices, _queue, _clocks, _phones, _prometheus, _manifests),
 )

@@ -14,6 +14,7 @@ from controller.contracts.device import (
     Device,
     DeviceState,
     DeviceStatus,
+    Hold,
     RegisteredAgent,
     RegisteredDevice,
     shown_names,
@@ -50,6 +51,8 @@ class DeviceOverview(Contract):
     """What its run waits for if a process of another farm holds a core that it measures on."""
     bookings: tuple[Booking, ...] = ()
     """Bookings that have not ended, sorted by their beginning."""
+    draining: Hold | None = None
+    """Set if its agent is drained, so that it takes no new runs."""
 
 
 def is_up(home: Home) -> bool:
@@ -98,6 +101,16 @@ def _locked(run_id: str | None, waits: Mapping[str, Waiting]) -> str:
     return found.why if found and found.reason is WaitReason.LOCKED else ""
 
 
+def agent_state(known: RegisteredAgent, runs: Iterable[Run]) -> str:
+    """Return an agent's state in a word; runs: the open ones."""
+    if known.revoked or not known.online:
+        return "revoked" if known.revoked else "lost"
+    if known.draining is None:
+        return "online"
+    holds = any(run.lease and run.lease.agent_id == known.agent.id for run in runs)
+    return "draining" if holds else "drained"
+
+
 def wrong_clocks(agents: Iterable[RegisteredAgent]) -> list[str]:
     """Return a line for each online agent whose clock is far off."""
     return [
@@ -128,6 +141,7 @@ def _status(
         clock_ahead_s=clock_ahead_s,
         queued=queued,
         bookings=current(device.life, now).bookings,
+        draining=device.draining,
     )
 
 

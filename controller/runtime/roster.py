@@ -38,12 +38,14 @@ from controller.scheduling.device_life import (
     Probed,
     Vanished,
     apply,
+    booking_ends,
     current,
     idle_status,
     may_run,
     next_probe,
     reserved_for,
 )
+from controller.scheduling.draining import drain_change
 from controller.scheduling.policy import QuarantinePolicy
 from controller.scheduling.references import find_device
 from controller.store.protocol import Store
@@ -92,7 +94,8 @@ class Roster:
         return [(device, f"its state, {rest.state} ({rest.why})") for device, rest in resting]
 
     def reserved_for(self) -> Mapping[str, str | None]:
-        """Return the devices that are booked now, and the user of each booking."""
+        """Return the devices that are booked or drained, and who may run on each; see
+        device_life."""
         return reserved_for(self.devices.values(), self._clock.wall())
 
     def probes_due(self, agent_id: str) -> list[ProbeOrder]:
@@ -194,6 +197,17 @@ class Roster:
         self._store.save_agent(admitted, [])
         self.agents[agent_id] = admitted
 
+    def drain(self, agent_id: str, draining: Hold | None, who: str, why: str) -> None:
+        """Begin or end an agent's drain, with an entry in its devices' histories.
+
+        Raises NotFound.
+        """
+        known, now = _found("agent", agent_id, self.agents), self._clock.wall()
+        change = drain_change(known, self.devices.values(), draining, now, who, why)
+        self._store.save_agent(change.agent, change.devices, change.events)
+        self.agents[agent_id] = change.agent
+        self.devices.update((d.device.id, d) for d in change.devices)
+
     def apply_event(
         self, device_id: str, event: DeviceEvent, who: str = CONTROLLER, why: str = ""
     ) -> RegisteredDevice:
@@ -236,7 +250,8 @@ class Roster:
             if (life := current(d.life, now)) != d.life
         ]
         if ended:
-            self._save_devices(ended, [_booking_ended(d, now) for d in ended], CONTROLLER)
+            events = [e for d in ended for e in booking_ends(self.device(d.device.id), d, now)]
+            self._save_devices(ended, events, CONTROLLER)
             self.devices.update((d.device.id, d) for d in ended)
 
     def next_end(self) -> float | None:
@@ -269,12 +284,14 @@ class Roster:
         known = self.devices.get(device.id)
         life = known.life if known else DeviceLife()
         stayed = known and known.online and known.agent_id == agent.id
+        host = self.agents.get(agent.id)
         return RegisteredDevice(
             device=device.model_copy(update={"name": None}),  # only a person gives one
             agent_id=agent.id,
             online=True,
             since=known.since if known and stayed else now,
             life=apply(life, Appeared(), now, self._policy),
+            draining=host.draining if host else None,
         )
 
     def _gone(self, device: RegisteredDevice, event: Vanished, now: float) -> RegisteredDevice:
@@ -297,6 +314,7 @@ class Roster:
             online=online,
             since=since,
             revoked=revoked,
+            draining=known.draining if known else None,
             clock_ahead_s=known.clock_ahead_s if known else None,
         )
         events = [e for id_, d in devices.items() if (e := self._told(id_, d, now))]
@@ -326,14 +344,6 @@ class Roster:
         return DeviceHistoryEntry(
             device_id=device_id, at=now, state=rest.state, who=rest.who, why=rest.why
         )
-
-
-def _booking_ended(device: RegisteredDevice, now: float) -> DeviceHistoryEntry:
-    state = idle_status(device, now).state
-    id_ = device.device.id
-    return DeviceHistoryEntry(
-        device_id=id_, at=now, state=state, who=CONTROLLER, why="its booking ended"
-    )
 
 
 def _away(seen: AbsentDevice | None, agent: Agent) -> Vanished:

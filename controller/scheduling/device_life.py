@@ -9,12 +9,13 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.contracts.device import (
     CONTROLLER,
     Booking,
+    DeviceHistoryEntry,
     DeviceLife,
     DeviceState,
     DeviceStatus,
@@ -202,6 +203,17 @@ def current(life: DeviceLife, now: float) -> DeviceLife:
     return life if left == life.bookings else life.model_copy(update={"bookings": left})
 
 
+def booking_ends(
+    before: RegisteredDevice, after: RegisteredDevice, now: float
+) -> Iterator[DeviceHistoryEntry]:
+    """Yield a history entry for each booking that is over."""
+    state, id_ = idle_status(after, now).state, after.device.id
+    for booking in before.life.bookings:
+        if booking not in after.life.bookings:
+            why = f"the booking {booking.words} has ended: {booking.why}"
+            yield DeviceHistoryEntry(device_id=id_, at=now, state=state, who=CONTROLLER, why=why)
+
+
 def booking_at(life: DeviceLife, now: float) -> Booking | None:
     """Return the current booking: maintenance, else the one that began first."""
     now_on = [b for b in life.bookings if b.begins <= now < b.ends]
@@ -209,9 +221,14 @@ def booking_at(life: DeviceLife, now: float) -> Booking | None:
 
 
 def reserved_for(devices: Iterable[RegisteredDevice], now: float) -> dict[str, str | None]:
-    """Return the devices that are booked now, and the user of each booking."""
-    booked = {device.device.id: booking_at(device.life, now) for device in devices}
-    return {id_: booking.user for id_, booking in booked.items() if booking}
+    """Return the devices that are booked or drained now, and who may run on each: a user, or None
+    for nobody."""
+    found: dict[str, str | None] = {}
+    for device in devices:
+        booking = booking_at(device.life, now)
+        if booking or device.draining:
+            found[device.device.id] = booking.user if booking and not device.draining else None
+    return found
 
 
 def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
@@ -226,7 +243,7 @@ def conflict(life: DeviceLife, booking: Booking) -> Booking | None:
 
 
 def may_run(device: RegisteredDevice) -> bool:
-    """Return whether a device may run anything, ignoring reservations."""
+    """Return whether a device may run anything, ignoring reservations and drains."""
     return device.online and device.life.quarantine is None
 
 
@@ -242,6 +259,10 @@ def idle_status(device: RegisteredDevice, now: float) -> DeviceStatus:
             state=DeviceState.OFFLINE, since=device.since, who=device.agent_id, why=unknown
         )
         return life.away or gone
+    if drain := device.draining:
+        state, since = DeviceState.DRAINED, max(drain.since, device.since)
+        why = f"its host takes no runs: {drain.why}"
+        return DeviceStatus(state=state, since=since, who=drain.who, why=why)
     if kept := booking_at(life, now):
         return DeviceStatus(
             state=DeviceState.RESERVED,
@@ -265,5 +286,6 @@ def device_status(device: RegisteredDevice, now: float, run: Run | None) -> Devi
         state=DeviceState.COOLING if run.lease.cooling else DeviceState.BUSY,
         since=run.lease.leased_at,
         who=run.lease.agent_id,
-        why=f"run {run.run_id}, attempt {run.lease.number}",
+        why=f"run {run.run_id}, attempt {run.lease.number}"
+        + ("; then its host takes no runs" if device.draining else ""),
     )

@@ -10,11 +10,19 @@ from typing import Any, Final
 
 from controller.contracts.base import Contract, canonical_json
 from controller.contracts.catalog import Catalog
-from controller.contracts.device import Booking, Device, DeviceKind, DeviceState, shown_names
+from controller.contracts.device import (
+    Booking,
+    Device,
+    DeviceKind,
+    DeviceState,
+    Hold,
+    shown_names,
+)
 from controller.contracts.errors import NoMatchingDevice
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell, Sweep
 from controller.scheduling.binding import bind, left_out
+from controller.scheduling.model_files import HostFiles, needed_files
 from controller.scheduling.placement import objections
 
 ABSENT = (DeviceState.OFFLINE, DeviceState.UNAUTHORIZED, DeviceState.LOST, DeviceState.QUARANTINED)
@@ -41,6 +49,10 @@ class DevicePlan(Contract):
     """Its bookings that have not ended, which `hours` leaves out."""
     away: str = ""
     """Why it is away or in quarantine, if the sweep awaits it; else empty."""
+    draining: Hold | None = None
+    """Set if its agent is drained: its runs wait for the end of that, which `hours` leaves out."""
+    files: dict[str, str | None] = {}
+    """Files of the model store that its cells need: key → published checksum, if any."""
 
 
 class Unmatched(Contract):
@@ -62,6 +74,8 @@ class SweepPlan(Contract):
     unmatched: tuple[Unmatched, ...]
     left_out: tuple[str, ...] = ()
     """Devices that fit but are away or in quarantine, if the sweep is for each; with why."""
+    without_files: tuple[HostFiles, ...] = ()
+    """Hosts that lack files that their devices' cells need, or of which that is unknown."""
 
 
 def plan_sweep(
@@ -72,10 +86,12 @@ def plan_sweep(
     history: Sequence[Took],
     queued: Mapping[str, int] = NOTHING,
     bookings: Mapping[str, tuple[Booking, ...]] = NOTHING,
+    draining: Mapping[str, Hold] = NOTHING,
 ) -> SweepPlan:
     """Spread a sweep's cells as placement would, and add up the durations of earlier attempts.
 
-    queued: device → runs that are queued for it; bookings: device → its bookings.
+    queued: device → runs that are queued for it; bookings: device → its bookings; draining: device
+    → the drain of its agent, if any.
     """
     devices = list(devices)
     there = [device for device, state in devices if state not in ABSENT]
@@ -98,11 +114,14 @@ def plan_sweep(
             planned.add(each.key)
             fitting = _fitting(each, loads, catalog) or _fitting(each, absent, catalog)
             shared += len(fitting) > 1
-            least = min(fitting, key=lambda load: (load.seconds, load.cells))
+            least = min(
+                fitting, key=lambda load: (load.device.id in draining, load.seconds, load.cells)
+            )
             least.add(sweep.repeats, durations.of(each, least.device))
+            least.files |= needed_files(each, catalog)
     return SweepPlan(
         devices=tuple(
-            load.plan(queued.get(id_, 0), bookings.get(id_, ()))
+            load.plan(queued.get(id_, 0), bookings.get(id_, ()), draining.get(id_))
             for id_, load in {**loads, **absent}.items()
             if load.cells
         ),
@@ -156,6 +175,7 @@ class _Load:
         self.away = away
         self.cells = self.runs = self.unknown = 0
         self.seconds = 0.0
+        self.files: dict[str, str | None] = {}
 
     def add(self, repeats: int, expected: float | None) -> None:
         self.cells += 1
@@ -163,7 +183,7 @@ class _Load:
         self.unknown += expected is None
         self.seconds += repeats * (expected or 0.0)
 
-    def plan(self, queued: int, bookings: tuple[Booking, ...]) -> DevicePlan:
+    def plan(self, queued: int, bookings: tuple[Booking, ...], draining: Hold | None) -> DevicePlan:
         known = self.unknown < self.cells
         return DevicePlan(
             device=self.device.id,
@@ -175,6 +195,8 @@ class _Load:
             queued=queued,
             bookings=bookings,
             away=self.away,
+            draining=draining,
+            files=self.files,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.contracts.device import RegisteredDevice, shown_names
+from controller.contracts.device import RegisteredAgent, RegisteredDevice, shown_names
 from controller.contracts.device_names import HOSTNAME, host_of
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.records import ADMIN, SweepRecord
@@ -20,6 +20,7 @@ CUT: Final = "…"
 
 
 _LISTS: Final = {
+    "agent": "benchfarm agent list",
     "device": "benchfarm device list",
     "sweep": "benchfarm sweep status",
     "run": "benchfarm results list",
@@ -56,6 +57,23 @@ class FoundSweep:
 
     id: str
     note: str = ""
+
+
+def find_agent(
+    given: str, agents: Iterable[RegisteredAgent], devices: Iterable[RegisteredDevice]
+) -> str:
+    """Return the id of the agent that is meant, by its id or its host.
+
+    Raises NotFound, also for the name of a device, and UserError if several may be meant.
+    """
+    known = [
+        Referent(one.id, (one.host, host_of({HOSTNAME: one.host})), f"{one.id} on {one.host}")
+        for one in (registered.agent for registered in agents)
+    ]
+    try:
+        return _find("agent", given, known)
+    except NotFound as unknown:
+        raise _device_instead(given, list(devices)) or unknown from None
 
 
 def find_device(given: str, devices: Iterable[RegisteredDevice]) -> str:
@@ -96,6 +114,18 @@ def find_sweep(given: str, sweeps: Iterable[SweepReferent], user: str) -> FoundS
 def find_run(given: str, run_ids: Iterable[str]) -> str:
     """Return the id of the run that is meant; raises NotFound, UserError if several may be."""
     return _find("run", given, [Referent(id_) for id_ in run_ids])
+
+
+def _device_instead(given: str, devices: Sequence[RegisteredDevice]) -> UserError | None:
+    """Return the error for a device that is named where an agent is asked for."""
+    try:
+        id_ = find_device(given, devices)
+    except UserError:
+        return None
+    owner = next(d.agent_id for d in devices if d.device.id == id_)
+    remedy = f"Name {owner}; for the device alone, run `benchfarm device maintain {id_} --for 2h`."
+    tried = f"find agent {given[:LONGEST_TYPED]}"
+    return UserError(tried, f"it is a device of agent {owner}", remedy)
 
 
 def _said(given: str, newest: SweepReferent, named: Sequence[SweepReferent], user: str) -> str:

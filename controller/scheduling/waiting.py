@@ -39,6 +39,7 @@ _SOONEST: Final = (
     *_IN_USE,
     WaitReason.RESERVED,
     WaitReason.MAINTENANCE,
+    WaitReason.DRAINING,
     WaitReason.QUARANTINED,
     WaitReason.AWAY,
 )
@@ -228,6 +229,9 @@ class _Lines:
             since = f" since {utc_minute(rest.since)}" if self._queue.is_up else ""
             why = f"{rest.state}{since} ({rest.why})"
             return Waiting(reason=WaitReason.AWAY, device=id_, why=why)
+        if drain := known.draining:
+            said = {"since": drain.since, "user": drain.who, "why": drain.why}
+            return Waiting(reason=WaitReason.DRAINING, device=id_, **said)
         booking = booking_at(known.life, self._queue.now)
         if booking and booking.user != user:
             reason = WaitReason.RESERVED if booking.user else WaitReason.MAINTENANCE
@@ -249,7 +253,7 @@ class _Lines:
 
     def _starts(self, user: str, found: Waiting) -> float | None:
         """Return when a device is free for a user after all who are in line; None if unknown."""
-        if found.reason in (WaitReason.QUARANTINED, WaitReason.AWAY):
+        if found.reason in (WaitReason.DRAINING, WaitReason.QUARANTINED, WaitReason.AWAY):
             return None
         at, known = self._free_at.get(str(found.device), self._queue.now), self._known
         while at is not None:

@@ -145,7 +145,12 @@ class SqliteReader(OutcomeReader):
             hosts = snapshot.records(tables.agents, "agent", "agent_id")
             found = snapshot.records(tables.devices, "device", "device_id")
         agents = self._made(hosts, agent_of, "agent", "agent_id")
-        devices = [d for d in self._devices(found) if not d.life.forgotten]
+        drains = {known.agent.id: known.draining for known in agents if known.draining}
+        devices = [
+            known.model_copy(update={"draining": drains.get(known.agent_id)})
+            for known in self._devices(found)
+            if not known.life.forgotten
+        ]
         return sorted(agents, key=lambda a: a.agent.id), devices
 
     def forgotten(self) -> list[RegisteredDevice]:

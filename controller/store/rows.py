@@ -153,12 +153,11 @@ def failure_of(measured: tuple[Row, list[Row]]) -> StoredFailure:
 def agent_row(registered: RegisteredAgent) -> Row:
     """Return the row of `agents`."""
     agent = registered.agent.model_dump(mode="json", exclude={"id"})
-    revoked = registered.revoked.model_dump() if registered.revoked else None
     row = {
         "agent_id": registered.agent.id,
         **agent,
         **_presence(registered),
-        "revoked": revoked,
+        "revoked": _holds(registered),
         "clock_ahead_s": registered.clock_ahead_s,
     }
     return _sealed(tables.agents, row)
@@ -167,7 +166,16 @@ def agent_row(registered: RegisteredAgent) -> Row:
 def agent_of(row: Row) -> RegisteredAgent:
     """Return the agent of a row of `agents`."""
     agent = Agent.model_validate({"id": row["agent_id"], **_only(row, Agent.model_fields)})
-    return RegisteredAgent(agent=agent, **_only(row, RegisteredAgent.model_fields))
+    holds = dict(row["revoked"] or {})
+    held = {"draining": holds.pop("draining", None), "revoked": holds or None}
+    return RegisteredAgent(agent=agent, **{**_only(row, RegisteredAgent.model_fields), **held})
+
+
+def _holds(registered: RegisteredAgent) -> dict[str, Any] | None:
+    """Return the holds of an agent as one document; None without any."""
+    revoked, draining = registered.revoked, registered.draining
+    holds = revoked.model_dump() if revoked else {}
+    return (holds | ({"draining": draining.model_dump()} if draining else {})) or None
 
 
 def device_row(registered: RegisteredDevice) -> Row:

@@ -58,7 +58,7 @@ agents = Table(
     Column("online", Boolean, nullable=False),
     Column("since", Float, nullable=False),
     Column("exporter", String),
-    # Who revoked it, when and why.
+    # Who revoked it, when and why; `draining` has the same of a drain.
     Column("revoked", JSON(none_as_null=True)),
     # Seconds by which its clock is ahead of the controller's.
     Column("clock_ahead_s", Float),

@@ -87,6 +87,18 @@ class Store:
         named = checksum.startswith("sha256:") or self._name_of(checksum).exists()
         return named and self._object(self._sha256_of(checksum)).exists()
 
+    def contents(self) -> list[str]:
+        """Return the checksums of all files and folders, and the keys of pinned parts.
+
+        Opens none of them; raises OSError.
+        """
+        objects = (f"sha256-{path.name}" for path in _listed(self.folder / "objects"))
+        names = (path.name for path in _listed(self.folder / "names"))
+        found = [name.replace("-", ":", 1) for name in (*objects, *names)]
+        pins = self.folder / "pins"
+        keys = [path.relative_to(pins).as_posix() for path in _files(pins)]
+        return sorted(word for word in found if _CHECKSUM.fullmatch(word.encode())) + keys
+
     def find(self, checksum: str) -> Path | None:
         """Return the file or folder with a checksum, or None if it was not added."""
         if not self.has(checksum):
@@ -238,6 +250,10 @@ def _checksum_in(path: Path) -> str:
     if not _CHECKSUM.fullmatch(found):
         raise OSError(errno.EIO, "it holds no checksum", str(path))
     return found.decode()
+
+
+def _listed(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
 
 
 def _files(folder: Path) -> list[Path]:

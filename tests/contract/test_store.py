@@ -696,6 +696,21 @@ def test_a_revoked_agent_stays_so(store: Store) -> None:
     assert store.fleet()[0] == [AGENT]
 
 
+@pytest.mark.parametrize("revoked", [None, Hold(since=2.0, who="admin", why="stolen")])
+def test_a_drained_agent_stays_so_with_its_devices(store: Store, revoked: Hold | None) -> None:
+    drain = Hold(since=3.0, who="admin", why="new fans")
+    held = AGENT.model_copy(update={"draining": drain, "revoked": revoked})
+    store.save_agent(held, [])
+    agents, devices = store.fleet()
+    assert agents == [held]
+    own = [known for known in devices if known.agent_id == AGENT.agent.id]
+    assert own
+    assert all((known.draining == drain) is (known in own) for known in devices)
+    store.save_agent(AGENT.model_copy(update={"revoked": revoked}), [])
+    assert store.fleet()[0] == [AGENT.model_copy(update={"revoked": revoked})]
+    assert not any(known.draining for known in store.fleet()[1])
+
+
 def test_device_time_by_user_and_how_long_results_took(store: Store) -> None:
     for user in ("ann", "ben"):
         record = sweep_record(name=user).model_copy(update={"user": user})

@@ -63,6 +63,7 @@ class FarmBox:
         agent: str = "host-1",
         incarnation: str = "first",
         held_up: tuple[HeldUp, ...] = (),
+        files: tuple[str, ...] | None = None,
     ) -> Orders:
         """Ask for orders as an agent does."""
         question = Exchange(
@@ -71,6 +72,7 @@ class FarmBox:
             held=held,
             asked_at=self.clock.now,
             held_up=held_up,
+            files=files,
         )
         return self.farm.exchange(question)
 

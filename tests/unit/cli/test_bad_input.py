@@ -168,6 +168,7 @@ def test_bad_call(arguments: tuple[str, ...], expected: str, tmp_path: Path) -> 
         ("device", "quarantine", NOT_UTF_8, "--why", "y"),
         ("sweep", "cancel", NOT_UTF_8),
         ("agent", "revoke", NOT_UTF_8),
+        ("agent", "drain", NOT_UTF_8),
         ("results", "list", f"--sweep={NOT_UTF_8}"),
         ("up", "--label", f"rack={NOT_UTF_8}"),
     ],

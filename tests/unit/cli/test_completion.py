@@ -143,6 +143,7 @@ def test_a_word_of_a_signature_is_a_parameter() -> None:
         ("phone doctor x --policy ''", ["ci", "lab", "mlperf"]),
         ("phone virtual --profile fl", ["flagship", "flagship-arm64"]),
         ("agent revoke ''", ["host-1"]),
+        ("agent drain ''", ["host-1"]),
         ("token revoke ''", ["ann"]),
         ("stacks show torch", ["torch", "torch-compile"]),
         ("workload show resnet", ["resnet50"]),

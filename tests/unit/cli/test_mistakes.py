@@ -86,6 +86,8 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     ((*AGENT, "--reconnect-timeout"), ("long", "-1")),
     ((*AGENT, "--phone-power-cycle"), ("", "no-such-hub")),
     ((*AGENT, "--meter"), ("'", "no-such-meter")),
+    (("agent", "drain", "x", "--why"), ("", "x" * 201)),
+    (("agent", "undrain", "x", "--why"), ("", "x\ty")),
     (COMPARE, ("retinanet", "")),
     ((*RETINANET, "--scenario"), ("kernel", "")),
     ((*RETINANET, "--knob"), ("steps", "a=[1")),

@@ -12,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from controller.contracts.administration import (
+    FILES,
     BookRequest,
     ChangedDevice,
     NewBooking,
     NewToken,
     Reason,
     ReleaseRequest,
+    StoredFiles,
     SweepStatus,
     TokenList,
     TokenRequest,
 )
 from controller.contracts.device import Registration
+from controller.contracts.draining import AgentDrain, ChangedDrain
 from controller.contracts.errors import NotAllowed, OverQuota, SweepInvalid, UserError
 from controller.contracts.waiting import WaitReason
 from controller.runtime.access import Access
@@ -198,6 +201,35 @@ async def test_bookings_are_for_known_users_and_a_release_ends_one_s_own(tmp_pat
         (kept,) = there.box.farm.state().devices[0].life.bookings
         assert kept.user == "ann"
         assert (await asyncio.to_thread(partial(release, everyone=True))).state == "ready"
+
+
+async def test_only_the_administrator_drains_an_agent_and_a_submitter_is_told_why(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as there:
+        ann, admin = await there.new_user("ann"), there.client(ADMIN_TOKEN)
+        sweep_id = (await asyncio.to_thread(ann.submit, builders.sweep(repeats=2))).sweep_id
+        (job,) = there.box.ask().run
+        for path, body in (("drain", WHY), ("undrain", WHY), ("drain", None)):
+            with pytest.raises(NotAllowed):
+                await asyncio.to_thread(ann.administer, ChangedDrain, f"agents/host-1/{path}", body)
+        with pytest.raises(NotAllowed):
+            await asyncio.to_thread(ann.administer, StoredFiles, FILES)
+        assert (await asyncio.to_thread(admin.administer, StoredFiles, FILES)).files == {}
+        assert there.box.farm.drains.now("host-1").draining is None
+        begun = await asyncio.to_thread(admin.administer, ChangedDrain, "agents/host/drain", WHY)
+        assert (begun.changed, begun.waiting, begun.now.agent_id) == (True, 1, "host-1")
+        assert [(run.run_id, run.user) for run in begun.now.running] == [(job.ref.run_id, "ann")]
+        (told,) = (await asyncio.to_thread(ann.sweep_status, sweep_id)).waiting
+        assert (told.first.reason, told.first.user) == (WaitReason.DRAINING, "admin")
+        assert told.said.endswith(", by admin: it is loud")
+        there.box.report(job.ref, builders.result())
+        now = await asyncio.to_thread(admin.administer, AgentDrain, "agents/host-1/drain")
+        assert now.running == ()
+        ended = await asyncio.to_thread(
+            admin.administer, ChangedDrain, "agents/host-1/undrain", WHY
+        )
+        assert (ended.changed, len(there.box.ask().run)) == (True, 1)
 
 
 async def test_a_revoked_token_opens_nothing_from_that_moment_on(tmp_path: Path) -> None:

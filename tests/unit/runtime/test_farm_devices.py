@@ -534,3 +534,18 @@ def test_users_take_turns_and_a_priority_goes_first(box: FarmBox) -> None:
         box.farm.register(builders.registration())
     assert order[:3] == ["anns", "urgent", "urgent"]
     assert order[3:] == (["bens", "anns"] * 4)[:7]
+
+
+def test_the_history_says_which_booking_has_ended(box: FarmBox) -> None:
+    begins = box.clock.now
+    book(box, "ann", begins, begins + HOUR_S)
+    book(box, None, begins + HOUR_S / 2, begins + HOUR_S)
+    box.wait(HOUR_S)
+    told = [(event.who, event.why) for event in box.store.history("cpu-1")][-2:]
+    assert told == [
+        ("controller", f"the booking {whose} 01:16+00:00 has ended: a paper")
+        for whose in (
+            "for ann from 1970-01-01 00:16+00:00 to 1970-01-01",
+            "for maintenance from 1970-01-01 00:46+00:00 to 1970-01-01",
+        )
+    ]

@@ -54,6 +54,9 @@ WELL = FarmFacts(
     phones=(),
     stored=STORED,
 )
+DRAIN = Hold(since=3600.0, who="admin", why="new fans")
+LEASE = builders.attempt("cpu-1", 1, AttemptState.LEASED).model_copy(update={"agent_id": "host-1"})
+LEASED = builders.run(attempts=(LEASE,))
 DEAD_RAY = "the farm is down: gcs_server, raylet ended"
 
 
@@ -204,11 +207,34 @@ def test_what_is_wrong_is_named_with_a_remedy(
         device(DeviceState.UNAUTHORIZED, "host-1", "it has not authorised this host"),
         replace(WELL, disks=(DiskFacts(HOME, GIB, None),)),
         queued(Waiting(reason=WaitReason.AWAY, device="cpu-1", why="lost (silent)")),
+        agent(draining=DRAIN),
+        agent(draining=DRAIN, online=False),
     ],
 )
 def test_what_can_wait_is_a_hint(facts: FarmFacts) -> None:
     found = farm_status(facts)
     assert ([check.health for check in found.checks], found.well) == ([Health.HINT], True)
+
+
+@pytest.mark.parametrize(
+    ("online", "runs", "state", "seen"),
+    [
+        (True, (), "drained", ""),
+        (True, (LEASED,), "draining", ""),
+        (False, (), "lost", "; it is not heard"),
+    ],
+)
+def test_a_drained_host_is_named_with_who_and_why(
+    online: bool, runs: tuple[Run, ...], state: str, seen: str
+) -> None:
+    known = AGENT.model_copy(update={"draining": DRAIN, "online": online})
+    found = farm_status(replace(WELL, stored=replace(STORED, agents=(known,), runs=runs)))
+    (check,) = found.checks
+    assert check.seen == (
+        f"host host-1 takes no runs since 1970-01-01 01:00+00:00, by admin: new fans{seen}"
+    )
+    assert check.remedy.endswith("benchfarm agent undrain host-1.")
+    assert [one.state for one in found.agents] == [state]
 
 
 @pytest.mark.parametrize(

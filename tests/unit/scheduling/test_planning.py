@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from controller.contracts.device import Booking, Device, DeviceKind, DeviceState
+from controller.contracts.device import Booking, Device, DeviceKind, DeviceState, Hold
 from controller.contracts.records import Took
 from controller.contracts.sweep import Cell
 from controller.scheduling import planning
@@ -53,6 +53,16 @@ def test_a_plan_names_the_bookings_and_the_queue_of_its_devices() -> None:
     queued, bookings = {"cpu-1": 3, "cpu-2": 4}, {"cpu-1": (booking,)}
     found = plan_sweep(builders.sweep(), cells, FLEET, CATALOG, [], queued, bookings)
     assert [(d.device, d.queued, d.bookings) for d in found.devices] == [("cpu-1", 3, (booking,))]
+
+
+def test_a_plan_names_drains_and_takes_other_devices_first() -> None:
+    drain = Hold(since=1.0, who="admin", why="new fans")
+    cells = cells_of(builders.sweep(), CATALOG)
+    asked = (builders.sweep(), cells, FLEET, CATALOG, ())
+    found = plan_sweep(*asked, draining={"cpu-1": drain})
+    assert [(d.device, d.draining) for d in found.devices] == [("cpu-2", None)]
+    found = plan_sweep(*asked, draining={"cpu-1": drain, "cpu-2": drain})
+    assert [(d.device, d.draining) for d in found.devices] == [("cpu-1", drain)]
 
 
 def test_cells_for_any_device_go_where_least_is_to_be_done() -> None:

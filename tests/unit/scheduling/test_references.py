@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from controller.contracts.device import DeviceLife, RegisteredDevice, shown_names
+from controller.contracts.device import (
+    DeviceLife,
+    RegisteredAgent,
+    RegisteredDevice,
+    shown_names,
+)
 from controller.contracts.device_names import shown_name
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.records import ADMIN
-from controller.scheduling.references import SweepReferent, find_device, find_run, find_sweep
+from controller.scheduling.references import (
+    SweepReferent,
+    find_agent,
+    find_device,
+    find_run,
+    find_sweep,
+)
 from tests.support import builders
 
 PHONE = "R5CT30ABC"
@@ -98,6 +111,51 @@ def test_what_is_ambiguous_or_unknown_says_what_it_could_be(
         find_device(given, FLEET)
     assert type(caught.value) is kind
     assert words in str(caught.value)
+
+
+def hosted(id_: str, host: str) -> RegisteredAgent:
+    agent = builders.agent(id_).model_copy(update={"host": host})
+    return RegisteredAgent(agent=agent, online=True, since=0.0)
+
+
+AGENTS = (
+    hosted("host-052de4e3", "xeon-3.lab.example"),
+    hosted("host-06000000", "xeon-4"),
+    hosted("host-07000000", "xeon-40"),
+    hosted("a", "clone"),
+    hosted("host-09000000", "clone"),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "id_"),
+    [
+        ("host-05", "host-052de4e3"),
+        ("xeon-3", "host-052de4e3"),
+        ("xeon-3.lab.example", "host-052de4e3"),
+        ("xeon-4", "host-06000000"),
+        ("a", "a"),
+    ],
+)
+def test_an_agent_is_found_by_id_or_host(given: str, id_: str) -> None:
+    assert find_agent(given, AGENTS, FLEET) == id_
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("xeon", "could be host-052de4e3 on xeon-3.lab.example, host-06000000 on xeon-4"),
+        ("clone", "could be a on clone, host-09000000 on clone. Type more of its id."),
+        ("xeon-5", "there is no such agent. Did you mean xeon-"),
+        ("left", "it is a device of agent a. Name a; for the device alone, run `benchfarm device"),
+        (PHONE, f"benchfarm device maintain {PHONE} --for 2h"),
+        ("", "its id is empty. Run `benchfarm agent list`"),
+        ("cpu-6", "there is no such agent. Known: host-052de4e3 on xeon-3.lab.example"),
+    ],
+)
+def test_what_names_no_agent_or_several_is_refused(given: str, words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        find_agent(given, AGENTS, FLEET)
 
 
 def test_an_error_names_few_of_many() -> None:

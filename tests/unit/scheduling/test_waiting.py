@@ -71,6 +71,14 @@ def held(who: str, probe_at: float | None = None) -> RegisteredDevice:
     return known(life=DeviceLife(quarantine=hold, probe_at=probe_at))
 
 
+def drained(device: RegisteredDevice) -> RegisteredDevice:
+    drain = Hold(since=NOW, who="admin", why="new fans")
+    return device.model_copy(update={"draining": drain})
+
+
+DRAINED = (
+    "cpu-1 takes no runs: its host is draining since 1970-01-02 00:00+00:00, by admin: new fans"
+)
 MINE = builders.run("mine")
 
 
@@ -152,6 +160,32 @@ CASES = {
         WaitReason.MAINTENANCE,
         "cpu-1 is in maintenance until 1970-01-02 02:00+00:00: a paper",
         devices=[booked(None)],
+    ),
+    "its agent is drained": Case(
+        WaitReason.DRAINING,
+        DRAINED,
+        devices=[drained(known())],
+    ),
+    "its agent is drained, and another user has it reserved": Case(
+        WaitReason.DRAINING,
+        DRAINED,
+        devices=[drained(booked("bob"))],
+    ),
+    "its agent is drained, and the user has it reserved": Case(
+        WaitReason.DRAINING,
+        DRAINED,
+        devices=[drained(booked("ann"))],
+    ),
+    "its agent is drained, and it is offline": Case(
+        WaitReason.AWAY,
+        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00+00:00 (unplugged)",
+        devices=[drained(away(DeviceState.OFFLINE, "unplugged"))],
+    ),
+    "its agent is drained, and another user's run measures on it": Case(
+        WaitReason.DRAINING,
+        DRAINED,
+        devices=[drained(known())],
+        others=[of_bob(leased("first"))],
     ),
     "failures put it in quarantine": Case(
         WaitReason.QUARANTINED,

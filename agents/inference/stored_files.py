@@ -1,0 +1,40 @@
+"""What is in this host's store of models, told to the controller for plans of sweeps."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.contracts.device import LABEL_CHARACTERS
+from controller.contracts.wire import MOST_FILES
+from models.mobile.store import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StoredFiles:
+    """The checksums and keys in a store; looked at again at each call."""
+
+    folder: Path
+    told: str = ""
+    """The last trouble that was logged."""
+
+    def __call__(self) -> tuple[str, ...] | None:
+        """Return them; None if they can't be read or are too many, so that nothing is claimed."""
+        try:
+            found = tuple(Store(self.folder).contents())
+        except OSError as error:
+            self._log(f"the store of models can't be read: {error}")
+            return None
+        if len(found) > MOST_FILES or any(len(word) > LABEL_CHARACTERS for word in found):
+            self._log(f"the store of models has too much to tell of: {len(found)} names")
+            return None
+        self.told = ""
+        return found
+
+    def _log(self, trouble: str) -> None:
+        if trouble != self.told:
+            log.warning("%s", trouble)
+        self.told = trouble

@@ -1,0 +1,147 @@
+"""What a plan says of hosts that lack models or data sets; of no host more than it has said."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from agents.inference.stored_files import StoredFiles
+from controller.cli.plan_view import with_host_files
+from controller.contracts.catalog import Catalog, load_catalog
+from controller.contracts.device import DeviceState
+from controller.contracts.sweep import Sweep
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.model_files import HostFiles, Needed, hosts_without, needed_files
+from controller.scheduling.planning import plan_sweep
+from models.mobile.store import Store
+from tests.support import builders
+
+INT8 = "edsr/models/int8"
+TINY, TRUTH = "edsr/tiny/samples", "edsr/full/truth"
+MODEL_MD5 = "md5:18ce6df0e4603f4b4ee5d04193708d9c"
+TINY_MD5 = "md5:134e9f96e4bbd5e925093e30a4433548"
+
+
+@cache
+def shipped() -> Catalog:
+    return load_catalog()
+
+
+def sweep(**changes: object) -> Sweep:
+    keys = {"name": "x", "workload": "edsr", "stack": "litert", "scenario": "offline"}
+    return Sweep.model_validate(
+        {**keys, "knobs": {"numerics": "int8", "dataset": "tiny"}} | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "files"),
+    [
+        ({}, {INT8: MODEL_MD5, TINY: TINY_MD5}),
+        (
+            {"knobs": {"numerics": "int8", "dataset": "full"}},
+            {INT8: MODEL_MD5, "edsr/full/samples": None, TRUTH: None},
+        ),
+        ({"workload": "edsr_surrogate", "knobs": {}}, {}),
+        (
+            {
+                "workload": "retinanet_resnext50",
+                "stack": "torch",
+                "scenario": "training",
+                "knobs": {},
+            },
+            {},
+        ),
+    ],
+    ids=["published", "pinned", "surrogate", "training"],
+)
+def test_the_files_that_a_cell_needs(changes: dict[str, object], files: dict[str, str]) -> None:
+    (cell,) = cells_of(sweep(**changes), shipped())
+    assert needed_files(cell, shipped()) == files
+
+
+NEEDS = {INT8: MODEL_MD5, TRUTH: None}
+
+
+@pytest.mark.parametrize(
+    ("stored", "said"),
+    [
+        ({"host-1": [MODEL_MD5, TRUTH, "md5:another"]}, None),
+        (
+            {"host-1": [MODEL_MD5]},
+            f"xeon-3: lacks {TRUTH} (there, run `benchfarm models add PATH`)",
+        ),
+        (
+            {"host-1": [INT8]},  # a key is no checksum
+            f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models add PATH`)",
+        ),
+        ({"host-1": ()}, f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models add PATH`)"),
+        ({"host-2": ()}, f"xeon-3: unknown whether it has {INT8}, {TRUTH}"),
+        ({}, f"xeon-3: unknown whether it has {INT8}, {TRUTH}"),
+    ],
+    ids=["all", "one lacks", "key for a checksum", "empty", "only another host", "farm is down"],
+)
+def test_what_is_said_of_a_host(stored: dict[str, list[str]], said: str | None) -> None:
+    found = hosts_without([("host-1", NEEDS)], {"host-1": "xeon-3"}, stored)
+    assert [host.line for host in found] == ([said] if said else [])
+
+
+def test_a_host_of_many_phones_has_one_line_which_is_short() -> None:
+    many: Needed = {f"edsr/models/n{number}": None for number in range(6)}
+    more: Needed = {**many, INT8: MODEL_MD5}
+    needs = [("host-1", many), ("host-1", more), ("host-2", {INT8: MODEL_MD5})]
+    found = hosts_without(needs, {}, {"host-1": (), "host-2": [MODEL_MD5]})
+    assert [(host.agent_id, len(host.lacking)) for host in found] == [("host-1", 7)]
+    assert found[0].line.startswith("host-1: lacks edsr/models/n0, edsr/models/n1, ")
+    assert "n3 and 3 more (there" in found[0].line
+
+
+def test_a_plan_asks_for_stores_only_if_its_cells_need_files() -> None:
+    phones = [(builders.phone(name), DeviceState.READY) for name in ("a", "b")]
+
+    def plan_of(given: Sweep) -> tuple[HostFiles, ...]:
+        cells = cells_of(given, shipped())
+        found = plan_sweep(given, cells, phones, shipped(), ())
+        owners = {"a": "host-1", "b": "host-2"}
+        asked.clear()
+        stored = {"host-1": [MODEL_MD5, TINY_MD5]}
+
+        def ask() -> dict[str, list[str]]:
+            asked.append(True)
+            return stored
+
+        return with_host_files(found, owners, {}, ask).without_files
+
+    asked: list[bool] = []
+    (unknown,) = plan_of(sweep(run_on="each"))
+    assert (unknown.agent_id, unknown.known, asked) == ("host-2", False, [True])
+    assert (plan_of(sweep(workload="edsr_surrogate", knobs={}, run_on="each")), asked) == ((), [])
+
+
+def test_an_agent_tells_what_is_in_its_store(tmp_path: Path) -> None:
+    told = StoredFiles(tmp_path / "models")
+    assert told() == (), "nothing was ever added"
+    file = tmp_path / "net"
+    file.write_bytes(b"x")
+    store = Store(tmp_path / "models")
+    added = store.add(file)
+    store.pin(TRUTH, added["sha256"])
+    assert told() == (*sorted(added.values()), TRUTH)
+    (tmp_path / "models" / "objects" / ".half-written").write_bytes(b"x")
+    assert told() == (*sorted(added.values()), TRUTH)
+
+
+def test_a_store_that_cannot_be_read_is_unknown_and_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "objects").write_text("a file where a folder belongs")
+    told = StoredFiles(tmp_path)
+    assert (told(), told()) == (None, None)
+    assert len(caplog.records) == 1
+    other = tmp_path / "other"
+    for number in range(5000):
+        (other / "pins" / "w" / "d").mkdir(parents=True, exist_ok=True)
+        (other / "pins" / "w" / "d" / f"p{number}").touch()
+    assert StoredFiles(other)() is None, "too much to tell"
