@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Thread, main_thread
 from types import FrameType
@@ -58,11 +58,13 @@ def serve(kind: type[Request], handler: Callable[[Request, Replies], None]) -> i
     A UserError of the handler is sent to the caller; any other error ends the helper with status 1
     and is on standard error. ^C ends it without a message; so does the end of the caller.
     """
-    _end_once_by_signals()
+    heeded = _end_once_by_signals()
     with os.fdopen(os.dup(_STDOUT), "w") as stream:
         os.dup2(_STDERR, _STDOUT)  # what a library prints is no reply
         try:
-            return _handled(kind, handler, Replies(stream))
+            status = _handled(kind, handler, Replies(stream))
+            _pass_over(heeded)  # the interpreter's own end is near: an exception would spoil it
+            return status
         except KeyboardInterrupt:
             return INTERRUPTED
         except _Terminated:
@@ -107,17 +109,25 @@ def _end_with_caller() -> None:
     signal.pthread_kill(number, signal.SIGTERM)
 
 
-def _end_once_by_signals() -> None:
-    """Turn SIGINT and SIGTERM into exceptions: the first one, so that clearing up is left alone."""
+def _end_once_by_signals() -> Sequence[signal.Signals]:
+    """Turn SIGINT and SIGTERM into exceptions: the first one, so that clearing up is left alone.
+
+    Return those that are heeded.
+    """
     heeded = [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of a shell's background job
         heeded.append(signal.SIGINT)
 
     def end(number: int, _: FrameType | None) -> None:
-        for each in heeded:
-            # Not SIG_IGN: Python complains of one that has come already.
-            signal.signal(each, lambda *_: None)
+        _pass_over(heeded)
         raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
 
     for each in heeded:
         signal.signal(each, end)
+    return heeded
+
+
+def _pass_over(signals: Sequence[signal.Signals]) -> None:
+    for each in signals:
+        # Not SIG_IGN: Python complains of one that has come already.
+        signal.signal(each, lambda *_: None)

@@ -99,6 +99,21 @@ def test_one_that_hears_nothing_ended_with_a_status(code: str) -> None:
         deaf.ask(Way(way="x" * 2**20), Count)
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_while_the_interpreter_ends_is_passed_over(name: str) -> None:
+    code = (
+        "import atexit, signal, sys\n"
+        f"from {MODULE} import Way, handle\n"
+        "from controller.platform.helper_main import serve\n"
+        f"atexit.register(signal.raise_signal, signal.{name})\n"
+        "sys.exit(serve(Way, handle))\n"
+    )
+    done = subprocess.run(
+        python_code(code), input=b'{"way":"refuse"}\n', capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
 def test_the_caller_is_interrupted_with_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         helper().ask(Way(way="interrupted"), Count)
