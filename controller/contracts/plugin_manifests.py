@@ -1,0 +1,318 @@
+"""The manifests of plugins: what they may say, and that no name has two meanings.
+
+A plugin with anything wrong is left out as a whole. A name that two of them have is neither's: if
+one went first, its order alone would decide what a sweep measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import combinations
+from pathlib import Path
+from typing import Final, TypeVar
+
+from controller.contracts.base import Contract
+from controller.contracts.device import DeviceKind
+from controller.contracts.documents import load_yaml, read_limited, short
+from controller.contracts.manifests import (
+    PROVENANCE_KNOBS,
+    SCENARIO_PACKAGE,
+    WORKLOAD_PACKAGE,
+    Knob,
+    ScenarioManifest,
+    StackManifest,
+    WorkloadManifest,
+)
+from controller.contracts.plugins import (
+    OURS,
+    InstalledPlugin,
+    LeftOut,
+    Plugin,
+    PluginRefused,
+    installed_plugins,
+)
+from controller.contracts.unreadable import UNREADABLE, reason
+
+MANIFESTS: Final = "manifests"
+"""The folder of a package that holds its manifests."""
+FOLDERS: Final = ("workloads", "stacks", "scenarios")
+"""Its folders, one for each kind that a plugin may bring."""
+OWN: Final = "benchfarm"
+
+Manifest = TypeVar("Manifest", WorkloadManifest, StackManifest, ScenarioManifest)
+Knobs = Mapping[str, Mapping[str, Knob]]
+"""Owner, such as `stack torch` → its knobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The manifests of benchfarm and its user, or of one plugin, by name."""
+
+    owner: str
+    workloads: Mapping[str, WorkloadManifest]
+    stacks: Mapping[str, StackManifest]
+    scenarios: Mapping[str, ScenarioManifest]
+    plugin: Plugin | None = None
+
+    def kinds(self) -> dict[str, Mapping[str, Contract]]:
+        """Return the manifests of each kind: `workload`, `stack`, `scenario`."""
+        return {"workload": self.workloads, "stack": self.stacks, "scenario": self.scenarios}
+
+    def joined(self, other: Manifests) -> Manifests:
+        """Return both together."""
+        return replace(
+            self,
+            workloads={**self.workloads, **other.workloads},
+            stacks={**self.stacks, **other.stacks},
+            scenarios={**self.scenarios, **other.scenarios},
+        )
+
+
+def plugins_beside(
+    own: Manifests, launch: Mapping[str, Knob]
+) -> tuple[list[Manifests], list[LeftOut]]:
+    """Return the manifests of each plugin that fits to the others, and the plugins left out.
+
+    own: all other manifests; launch: the knobs of launch settings.
+    """
+    installed, left_out = installed_plugins()
+    read: list[Manifests] = []
+    for one in installed:
+        try:
+            manifests = _read_plugin(one)
+            _require_known(manifests, own)
+            _require_one_meaning(manifests, own)
+            _require_one_knob(own.joined(manifests), launch)
+            read.append(manifests)
+        except PluginRefused as refused:
+            left_out.append(LeftOut(plugin=one.plugin.named, seen=str(refused)))
+    clashing: dict[str, str] = {}
+    for pair in combinations(read, 2):
+        for one_, other in (pair, pair[::-1]):
+            try:
+                _require_one_meaning(one_, other)
+                _require_one_knob(own.joined(one_).joined(other), launch)
+            except PluginRefused as refused:
+                clashing[one_.owner] = str(refused)
+    left_out += [LeftOut(plugin=owner, seen=seen) for owner, seen in clashing.items()]
+    return [one for one in read if one.owner not in clashing], left_out
+
+
+def plugin_states() -> Iterator[str]:
+    """Yield lines that change with each manifest of a plugin, its version and its faults."""
+    installed, left_out = installed_plugins()
+    for one in installed:
+        yield one.plugin.named
+        try:
+            for path in _manifest_files(one):
+                yield f"{path.parent.name}/{path.name} {sha256(read_limited(path)).hexdigest()}"
+        except (PluginRefused, *UNREADABLE) as error:
+            yield str(error)
+    yield from (one_.said for one_ in left_out)
+
+
+def _manifest_files(installed: InstalledPlugin) -> Iterator[Path]:
+    """Yield a plugin's manifests; raises PluginRefused for any other file."""
+    top = installed.folder / MANIFESTS
+    for folder in _sorted(top):
+        if _is_pythons(folder):
+            continue
+        if folder.name not in FOLDERS:
+            raise PluginRefused(
+                f"{MANIFESTS}/{folder.name} is none of the folders {', '.join(FOLDERS)}"
+            )
+        for path in _sorted(folder):
+            if _is_pythons(path):
+                continue
+            place = path.relative_to(installed.folder)
+            if not path.resolve().is_relative_to(installed.folder.resolve()):
+                raise PluginRefused(f"{place} is a link to a place outside the package")
+            if path.suffix != ".yaml":
+                raise PluginRefused(f"{place} does not end in .yaml")
+            yield path
+
+
+def _sorted(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise PluginRefused(f"{folder.name}: {reason(error)}") from error
+
+
+def _is_pythons(path: Path) -> bool:
+    """Return whether a build tool or Python itself may have put a file among manifests."""
+    return path.suffix in (".py", ".pyc") or path.name.startswith(("__pycache__", "."))
+
+
+def _read_plugin(installed: InstalledPlugin) -> Manifests:
+    """Return a plugin's manifests; raises PluginRefused."""
+    plugin, folders = installed.plugin, dict[str, list[Path]]()
+    for path in _manifest_files(installed):
+        folders.setdefault(path.parent.name, []).append(path)
+    if not folders:
+        raise PluginRefused(f"there are no manifests in {plugin.package}/{MANIFESTS}")
+    workloads = _by_name(WorkloadManifest, folders.get("workloads", ()))
+    stacks = _by_name(StackManifest, folders.get("stacks", ()))
+    scenarios = _by_name(ScenarioManifest, folders.get("scenarios", ()))
+    for workload in workloads.values():
+        _check_workload(workload, plugin)
+    for stack in stacks.values():
+        _check_stack(stack, plugin)
+    for scenario in scenarios.values():
+        _check_scenario(scenario, plugin)
+    return Manifests(
+        owner=plugin.named,
+        workloads={n: _with_origin(w, WORKLOAD_PACKAGE, plugin) for n, w in workloads.items()},
+        stacks=stacks,
+        scenarios={n: _with_origin(s, SCENARIO_PACKAGE, plugin) for n, s in scenarios.items()},
+        plugin=plugin,
+    )
+
+
+def _by_name(kind: type[Manifest], paths: Iterable[Path]) -> dict[str, Manifest]:
+    found: dict[str, Manifest] = {}
+    for path in paths:
+        place = f"{MANIFESTS}/{path.parent.name}/{path.name}"
+        try:
+            manifest = kind.model_validate(load_yaml(read_limited(path)))
+        except UNREADABLE as error:
+            raise PluginRefused(f"{place}: {reason(error)}") from error
+        if manifest.name in found:
+            raise PluginRefused(f"{place}: the name {manifest.name!r} is given twice")
+        if reserved := sorted(PROVENANCE_KNOBS & manifest.knobs.keys()):
+            raise PluginRefused(f"{place}: benchfarm has the knob {reserved[0]} itself")
+        found[manifest.name] = manifest
+    return found
+
+
+def _check_workload(workload: WorkloadManifest, plugin: Plugin) -> None:
+    what = f"workload {workload.name}"
+    if workload.builder is None or workload.on_device is not None:
+        seen = "key builder: a plugin's workload trains; add a task for devices with `models add`"
+        raise PluginRefused(f"{what}: {seen}")
+    _require_class(what, "builder", workload.builder, plugin)
+
+
+def _check_stack(stack: StackManifest, plugin: Plugin) -> None:
+    what = f"stack {stack.name}"
+    if stack.backend is None:
+        seen = "key backend: a plugin's stack trains; add a program with `models add`"
+        raise PluginRefused(f"{what}: {seen}")
+    _require_class(what, "backend", stack.backend, plugin)
+    if stack.device_kinds != (DeviceKind.CPU_HOST,):
+        raise PluginRefused(f"{what}: key device_kinds: a stack that trains runs on cpu_host")
+    if stack.environment is not None:
+        seen = "key environment: a plugin's stack runs in the environment that it is installed in"
+        raise PluginRefused(f"{what}: {seen}")
+    if stack.baseline:
+        seen = "key baseline: only benchfarm's own stack is what metrics compare the others with"
+        raise PluginRefused(f"{what}: {seen}")
+
+
+def _check_scenario(scenario: ScenarioManifest, plugin: Plugin) -> None:
+    what = f"scenario {scenario.name}"
+    if scenario.module is None:
+        raise PluginRefused(f"{what}: key module: name the module with its function run")
+    _require_code(what, "module", scenario.module, plugin)
+
+
+def _require_class(what: str, key: str, named: str, plugin: Plugin) -> None:
+    module, _, name = named.partition(":")
+    if not name.isidentifier():
+        raise PluginRefused(f"{what}: key {key}: {short(named)} is not package.module:Class")
+    _require_code(what, key, module, plugin, form="package.module:Class")
+
+
+def _require_code(
+    what: str, key: str, module: str, plugin: Plugin, form: str = "package.module"
+) -> None:
+    """Raise PluginRefused unless a module is the plugin's or benchfarm's.
+
+    What is elsewhere has a version of its own, which no result would tell.
+    """
+    parts = module.split(".")
+    if not all(part.isidentifier() for part in parts):
+        raise PluginRefused(f"{what}: key {key}: {short(module)} is not {form}")
+    if parts[0] not in (plugin.package, *OURS):
+        seen = f"{parts[0]} is not {plugin.package}, and its version would not be known"
+        raise PluginRefused(f"{what}: key {key}: {seen}")
+
+
+Owner = TypeVar("Owner", WorkloadManifest, ScenarioManifest)
+
+
+def _with_origin(manifest: Owner, name: str, plugin: Plugin) -> Owner:
+    """Return a manifest with the knob whose only value is the plugin.
+
+    So what another version measured is other work, with a history of its own.
+    """
+    origin = Knob(
+        type="str",
+        default=plugin.named,
+        choices=(plugin.named,),
+        work=True,
+        description="The package that it comes from, and its version.",
+    )
+    return manifest.model_copy(update={"knobs": {**manifest.knobs, name: origin}})
+
+
+def _require_known(plugin: Manifests, own: Manifests) -> None:
+    """Raise PluginRefused if a workload or a scenario names one that there is not."""
+    known = own.joined(plugin)
+    for workload in plugin.workloads.values():
+        if lost := sorted(set(workload.scenarios) - known.scenarios.keys()):
+            raise PluginRefused(
+                f"workload {workload.name}: key scenarios: there is no scenario {short(lost[0])}"
+            )
+    for scenario in plugin.scenarios.values():
+        if lost := sorted(set(scenario.workloads) - known.workloads.keys()):
+            raise PluginRefused(
+                f"scenario {scenario.name}: key workloads: there is no workload {short(lost[0])}"
+            )
+
+
+def _require_one_meaning(one: Manifests, other: Manifests) -> None:
+    """Raise PluginRefused if a name of a manifest or of a fact has a meaning in both."""
+    theirs = other.kinds()
+    for kind, named in one.kinds().items():
+        if both := sorted(named.keys() & theirs[kind].keys()):
+            raise PluginRefused(f"{kind} {both[0]!r} is one of {other.owner}, too")
+    declared = {n: f for o in _with_facts(other) for n, f in o.facts.items()}
+    for owner in _with_facts(one):
+        for name, fact in owner.facts.items():
+            if declared.get(name, fact) != fact:
+                seen = f"{other.owner} declares the fact {name} in another way"
+                raise PluginRefused(f"{owner.name}: {seen}")
+
+
+def _require_one_knob(known: Manifests, launch: Mapping[str, Knob]) -> None:
+    """Raise PluginRefused if a knob of a cell could be that of two manifests."""
+    for knobs in _cells(known, launch):
+        owners: dict[str, str] = {}
+        for owner, named in knobs.items():
+            for name in named:
+                if (first := owners.setdefault(name, owner)) != owner:
+                    raise PluginRefused(f"{owner} and {first} both declare the knob {name}")
+
+
+def _with_facts(manifests: Manifests) -> list[StackManifest | ScenarioManifest]:
+    return [*manifests.stacks.values(), *manifests.scenarios.values()]
+
+
+def _cells(known: Manifests, launch: Mapping[str, Knob]) -> Iterator[Knobs]:
+    """Yield the knobs of each workload, stack and scenario that can meet in a training cell."""
+    for workload in known.workloads.values():
+        for stack in known.stacks.values():
+            for scenario in known.scenarios.values():
+                drives = scenario.name in workload.scenarios or workload.name in scenario.workloads
+                if workload.builder and stack.backend and drives:
+                    yield {
+                        "launch settings": launch,
+                        f"stack {stack.name}": stack.knobs,
+                        f"scenario {scenario.name}": scenario.knobs,
+                        f"workload {workload.name}": workload.knobs,
+                    }
