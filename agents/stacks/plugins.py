@@ -1,0 +1,66 @@
+"""The plugins of a job: whether this host has them, and what a result says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from controller.contracts.errors import WorkerFault
+from controller.contracts.plugins import Plugin, files_digest, installed_plugins, recorded
+from controller.contracts.result import Blame, Environment, Failure
+from controller.contracts.wire import TrainingProgram
+
+FACTS: Final = {
+    "workload": "workload_package",
+    "stack": "stack_package",
+    "scenario": "scenario_package",
+}
+"""What a plugin brings → the fact that names it."""
+
+
+def plugin_folders(needed: Iterable[Plugin]) -> dict[str, list[str]]:
+    """Return the folders of the packages of a job's plugins, by name.
+
+    Raises WorkerFault, blame user, if this host has not the version that the farm has. Its files
+    may have changed since the agent announced them; the worker records those that it imports.
+    """
+    wanted = {plugin.package: plugin for plugin in needed}
+    if not wanted:
+        return {}
+    found, left_out = installed_plugins()
+    there = {one.plugin.package: one for one in found}
+    for package, plugin in wanted.items():
+        one = there.get(package)
+        if one is None or one.plugin.named != plugin.named:
+            unused = [o.said for o in left_out if o.plugin.split(" ")[0] == plugin.distribution]
+            seen = " ".join(unused) or "it is not installed"
+            if one:
+                seen = f"it has {one.plugin.named}"
+            raise plugin_missing(
+                f"this host does not have package {plugin.named}: {seen}. Install it in the "
+                "environment of benchfarm, then restart the agent."
+            )
+    return {package: [str(there[package].folder)] for package in wanted}
+
+
+def plugin_missing(message: str) -> WorkerFault:
+    """Return the fault of a run whose plugin can't be used on this host."""
+    return WorkerFault(Failure(blame=Blame.USER, kind="plugin_missing", message=message))
+
+
+def plugin_facts(program: TrainingProgram) -> Environment:
+    """Return what a result says of its plugins, from the files that this process imports."""
+    return {
+        FACTS[noun]: recorded(plugin.named, files_digest(_folder(plugin.package)))
+        for noun, plugin in program.plugins.items()
+    }
+
+
+def _folder(package: str) -> Path:
+    spec = find_spec(package)
+    folders = spec.submodule_search_locations if spec else None
+    if not folders:
+        raise plugin_missing(f"package {package} is not importable in the stack's environment")
+    return Path(folders[0])

@@ -1,0 +1,54 @@
+"""Whether a host has the plugins that a cell needs. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import PLUGINS, Device
+from controller.contracts.manifests import SCENARIO_PACKAGE, WORKLOAD_PACKAGE
+from controller.contracts.plugins import Plugin
+from controller.contracts.sweep import Cell
+
+REMEDY: Final = "install the head's there, then restart its agent"
+
+
+def plugins_of(cell: Cell, catalog: Catalog) -> dict[str, Plugin]:
+    """Return the plugins of a cell's parts: `workload`, `stack` and `scenario`, as far as each
+    comes from one."""
+    parts = {"workload": cell.workload, "stack": cell.stack, "scenario": cell.scenario}
+    found = {noun: catalog.plugin_of(noun, name) for noun, name in parts.items()}
+    return {noun: plugin for noun, plugin in found.items() if plugin}
+
+
+def plugin_objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
+    """Return the reasons why the plugins of a cell exclude a device."""
+    found = dict[str, None]()
+    told = device.facts.get(PLUGINS)
+    there = told if isinstance(told, tuple) else ()
+    for side in cell.sides():
+        for plugin in plugins_of(side, catalog).values():
+            if plugin.recorded not in there:
+                found[f"package {plugin.named} ({_lacking(plugin, there)}; {REMEDY})"] = None
+    return [*_of_other_versions(cell, catalog), *found]
+
+
+def _lacking(plugin: Plugin, there: tuple[str, ...]) -> str:
+    others = [text for text in there if text.startswith(f"{plugin.distribution} ")]
+    if not others:
+        return "the host does not have it"
+    if others[0].startswith(f"{plugin.named} "):
+        return f"the host's has other files: {others[0]}, not {plugin.recorded}"
+    return f"the host has {others[0]}"
+
+
+def _of_other_versions(cell: Cell, catalog: Catalog) -> list[str]:
+    """Return a reason for each part of a cell that was submitted with another version."""
+    found = []
+    parts = (("workload", cell.workload, WORKLOAD_PACKAGE),)
+    for noun, name, knob in (*parts, ("scenario", cell.scenario, SCENARIO_PACKAGE)):
+        plugin, asked = catalog.plugin_of(noun, name), cell.knobs.get(knob)
+        now = plugin.named if plugin else "benchfarm"
+        if asked is not None and asked != now:
+            found.append(f"{noun} {name} (the run is of {asked}, the farm has {now})")
+    return found
