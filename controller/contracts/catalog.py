@@ -24,7 +24,7 @@ from controller.contracts.manifests import (
     WorkloadManifest,
 )
 from controller.contracts.plugin_manifests import OWN, Manifests, plugin_states, plugins_beside
-from controller.contracts.plugins import LeftOut, Plugin
+from controller.contracts.plugins import LeftOut, Plugin, installed_plugins
 from controller.contracts.spelling import did_you_mean
 from controller.contracts.unreadable import UNREADABLE, reason
 
@@ -149,6 +149,15 @@ def manifests_digest() -> str:
     for line in plugin_states():
         digest.update(f"{line}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def plugins_left_out() -> tuple[LeftOut, ...]:
+    """Return the installed plugins that are not used; raises as `load_catalog`.
+
+    Without plugins, no manifest is read.
+    """
+    installed, left_out = installed_plugins()
+    return load_catalog().left_out if installed else tuple(left_out)
 
 
 def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:
