@@ -1,0 +1,128 @@
+"""Cells of plugins: which hosts may have them, what they make an agent run, what is comparable."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.contracts.catalog import Catalog
+from controller.contracts.device import PLUGINS
+from controller.contracts.errors import SweepInvalid
+from controller.contracts.manifests import Knob, ScenarioManifest
+from controller.contracts.plugins import Plugin
+from controller.contracts.run import AttemptState
+from controller.contracts.sweep import Cell
+from controller.contracts.wire import TrainingProgram
+from controller.contracts.work import work_of
+from controller.scheduling.expansion import cells_of
+from controller.scheduling.placement import asked, objections
+from controller.scheduling.program import job_of, program_of
+from tests.support import builders
+
+ONE = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="a" * 12)
+TWO = ONE.model_copy(update={"version": "2.0", "digest": "b" * 12})
+EDITED = ONE.model_copy(update={"digest": "c" * 12})
+
+
+def origin(plugin: Plugin) -> Knob:
+    return Knob(
+        type="str", default=plugin.named, choices=(plugin.named,), description="", work=True
+    )
+
+
+def catalog(plugin: Plugin = ONE) -> Catalog:
+    """Return the tests' catalogue, whose workload `bert`, stack and a scenario are a plugin's."""
+    known = builders.catalog()
+    bert = known.workloads["bert"]
+    knobs = {**bert.knobs, "workload_package": origin(plugin)}
+    first = ScenarioManifest(
+        name="first",
+        title="",
+        metric="loss",
+        module="my_farm.first",
+        knobs={"scenario_package": origin(plugin)},
+    )
+    bert = bert.model_copy(update={"knobs": knobs, "scenarios": ("training", "first")})
+    return known.model_copy(
+        update={
+            "workloads": {**known.workloads, "bert": bert},
+            "scenarios": {**known.scenarios, "first": first},
+            "plugins": {"workload": {"bert": plugin}, "scenario": {"first": plugin}},
+        }
+    )
+
+
+def cell(plugin: Plugin = ONE, **axes: str) -> Cell:
+    keys = {"workload": "bert", "scenario": "training", **axes}
+    (found,) = cells_of(builders.sweep(**keys), catalog(plugin))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ((ONE.recorded,), None),
+        (("other 3.0 (sha256 d)", ONE.recorded), None),
+        ((), "package my-farm 1.0 (the host does not have it; install"),
+        (("my-farm-more 1.0 (sha256 d)",), "the host does not have it"),
+        ((TWO.recorded,), "the host has my-farm 2.0 (sha256 bbbb"),
+        ((EDITED.recorded,), "the host's has other files: my-farm 1.0 (sha256 cccc"),
+        ("my-farm 1.0", "the host does not have it"),
+    ],
+)
+def test_a_host_without_the_head_s_plugin_is_excluded(
+    host: tuple[str, ...] | str, said: str | None
+) -> None:
+    device = builders.cpu(facts={PLUGINS: host} if host else {})
+    found = objections(cell(), device, catalog())
+    assert (said is None) == (found == [])
+    assert said is None or said in found[0]
+
+
+def test_only_what_needs_a_plugin_is_kept_from_a_host() -> None:
+    assert objections(cell(workload="resnet"), builders.cpu(), catalog()) == []
+
+
+@pytest.mark.parametrize("scenario", ["training", "first"])
+def test_a_queued_run_of_another_version_waits_and_says_so(scenario: str) -> None:
+    queued = cell(scenario=scenario)
+    host = builders.cpu(facts={PLUGINS: (TWO.recorded,)})
+    found = objections(queued, host, catalog(TWO))
+    assert found[0] == "workload bert (the run is of my-farm 1.0, the farm has my-farm 2.0)"
+    assert len(found) == (2 if scenario == "first" else 1)
+    newer = cell(TWO, scenario=scenario)
+    assert objections(newer, host, catalog(TWO)) == []
+    assert asked(newer) != asked(queued)
+
+
+def test_a_run_whose_scenario_is_gone_waits_and_says_so() -> None:
+    host = builders.cpu(facts={PLUGINS: (ONE.recorded,)})
+    (said,) = objections(cell(scenario="first"), host, builders.catalog())
+    assert said == "this release, which has no scenario first"
+
+
+def test_a_job_names_its_plugins_and_keeps_their_version_from_the_builder() -> None:
+    program = program_of(cell(scenario="first"), catalog())
+    assert isinstance(program, TrainingProgram)
+    assert program.plugins == {"workload": ONE, "scenario": ONE}
+    assert program.scenario_module == "my_farm.first"
+    assert set(program.arguments) == {"batch_size", "rate"}
+    plain = program_of(cell(workload="resnet"), catalog())
+    assert isinstance(plain, TrainingProgram)
+    assert (plain.plugins, plain.scenario_module) == ({}, None)
+    leased = builders.attempt("cpu-1", 1, AttemptState.LEASED)
+    job = job_of(builders.run(of=cell(), attempts=(leased,)), catalog())
+    assert job.knobs["workload_package"] == "my-farm 1.0"
+
+
+def test_what_another_version_measured_is_other_work() -> None:
+    old, new = cell(), cell(TWO)
+    assert old.key != new.key
+    now = catalog(TWO)
+    works = {work_of(now, c.workload, c.scenario, c.stack, c.knobs).key for c in (old, new)}
+    assert len(works) == 2
+
+
+def test_a_sweep_cannot_claim_another_version() -> None:
+    sweep = builders.sweep(workload="bert", knobs={"workload_package": "my-farm 9.0"})
+    with pytest.raises(SweepInvalid, match=r"Give one of: my-farm 1\.0"):
+        cells_of(sweep, catalog())
