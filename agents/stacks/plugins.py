@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 from controller.contracts.errors import WorkerFault
+from controller.contracts.manifests import PROVENANCE_KNOBS
 from controller.contracts.plugins import Plugin, files_digest, installed_plugins, recorded
 from controller.contracts.result import Blame, Environment, Failure
 from controller.contracts.wire import TrainingProgram
-
-FACTS: Final = {
-    "workload": "workload_package",
-    "stack": "stack_package",
-    "scenario": "scenario_package",
-}
-"""What a plugin brings → the fact that names it."""
 
 
 def plugin_folders(needed: Iterable[Plugin]) -> dict[str, list[str]]:
@@ -53,7 +46,7 @@ def plugin_missing(message: str) -> WorkerFault:
 def plugin_facts(program: TrainingProgram) -> Environment:
     """Return what a result says of its plugins, from the files that this process imports."""
     return {
-        FACTS[noun]: recorded(plugin.named, files_digest(_folder(plugin.package)))
+        PROVENANCE_KNOBS[noun]: recorded(plugin.named, files_digest(_folder(plugin.package)))
         for noun, plugin in program.plugins.items()
     }
 

@@ -17,9 +17,12 @@ from controller.contracts.mobile import OnDevice
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
 """The largest int that can become a float."""
-WORKLOAD_PACKAGE, SCENARIO_PACKAGE = "workload_package", "scenario_package"
-PROVENANCE_KNOBS = frozenset({WORKLOAD_PACKAGE, SCENARIO_PACKAGE})
-"""Knobs that benchfarm adds to a plugin's manifests: the plugin and its version."""
+PROVENANCE_KNOBS: Mapping[str, str] = {
+    "workload": "workload_package",
+    "stack": "stack_package",
+    "scenario": "scenario_package",
+}
+"""Kind of a plugin's manifest → the knob that benchfarm adds to it: the plugin and its version."""
 
 
 class Knob(Contract):

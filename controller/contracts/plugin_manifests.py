@@ -14,19 +14,16 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from controller.contracts.base import Contract
-from controller.contracts.device import DeviceKind
 from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.manifests import (
     PROVENANCE_KNOBS,
-    SCENARIO_PACKAGE,
-    WORKLOAD_PACKAGE,
     Knob,
     ScenarioManifest,
     StackManifest,
     WorkloadManifest,
 )
+from controller.contracts.plugin_rules import check_scenario, check_stack, check_workload
 from controller.contracts.plugins import (
-    OURS,
     InstalledPlugin,
     LeftOut,
     Plugin,
@@ -159,16 +156,16 @@ def _read_plugin(installed: InstalledPlugin) -> Manifests:
     stacks = _by_name(StackManifest, folders.get("stacks", ()))
     scenarios = _by_name(ScenarioManifest, folders.get("scenarios", ()))
     for workload in workloads.values():
-        _check_workload(workload, plugin)
+        check_workload(workload, plugin)
     for stack in stacks.values():
-        _check_stack(stack, plugin)
+        check_stack(stack, plugin)
     for scenario in scenarios.values():
-        _check_scenario(scenario, plugin)
+        check_scenario(scenario, plugin)
     return Manifests(
         owner=plugin.named,
-        workloads={n: _with_origin(w, WORKLOAD_PACKAGE, plugin) for n, w in workloads.items()},
-        stacks=stacks,
-        scenarios={n: _with_origin(s, SCENARIO_PACKAGE, plugin) for n, s in scenarios.items()},
+        workloads={n: _with_origin(w, "workload", plugin) for n, w in workloads.items()},
+        stacks={n: _with_origin(s, "stack", plugin) for n, s in stacks.items()},
+        scenarios={n: _with_origin(s, "scenario", plugin) for n, s in scenarios.items()},
         plugin=plugin,
     )
 
@@ -183,72 +180,17 @@ def _by_name(kind: type[Manifest], paths: Iterable[Path]) -> dict[str, Manifest]
             raise PluginRefused(f"{place}: {reason(error)}") from error
         if manifest.name in found:
             raise PluginRefused(f"{place}: the name {manifest.name!r} is given twice")
-        if reserved := sorted(PROVENANCE_KNOBS & manifest.knobs.keys()):
+        if reserved := sorted({*PROVENANCE_KNOBS.values()} & manifest.knobs.keys()):
             raise PluginRefused(f"{place}: benchfarm has the knob {reserved[0]} itself")
         found[manifest.name] = manifest
     return found
 
 
-def _check_workload(workload: WorkloadManifest, plugin: Plugin) -> None:
-    what = f"workload {workload.name}"
-    if workload.builder is None or workload.on_device is not None:
-        seen = "key builder: a plugin's workload trains; add a task for devices with `models add`"
-        raise PluginRefused(f"{what}: {seen}")
-    _require_class(what, "builder", workload.builder, plugin)
-
-
-def _check_stack(stack: StackManifest, plugin: Plugin) -> None:
-    what = f"stack {stack.name}"
-    if stack.backend is None:
-        seen = "key backend: a plugin's stack trains; add a program with `models add`"
-        raise PluginRefused(f"{what}: {seen}")
-    _require_class(what, "backend", stack.backend, plugin)
-    if stack.device_kinds != (DeviceKind.CPU_HOST,):
-        raise PluginRefused(f"{what}: key device_kinds: a stack that trains runs on cpu_host")
-    if stack.environment is not None:
-        seen = "key environment: a plugin's stack runs in the environment that it is installed in"
-        raise PluginRefused(f"{what}: {seen}")
-    if stack.baseline:
-        seen = "key baseline: only benchfarm's own stack is what metrics compare the others with"
-        raise PluginRefused(f"{what}: {seen}")
-
-
-def _check_scenario(scenario: ScenarioManifest, plugin: Plugin) -> None:
-    what = f"scenario {scenario.name}"
-    if scenario.module is None:
-        raise PluginRefused(f"{what}: key module: name the module with its function run")
-    _require_code(what, "module", scenario.module, plugin)
-
-
-def _require_class(what: str, key: str, named: str, plugin: Plugin) -> None:
-    module, _, name = named.partition(":")
-    if not name.isidentifier():
-        raise PluginRefused(f"{what}: key {key}: {short(named)} is not package.module:Class")
-    _require_code(what, key, module, plugin, form="package.module:Class")
-
-
-def _require_code(
-    what: str, key: str, module: str, plugin: Plugin, form: str = "package.module"
-) -> None:
-    """Raise PluginRefused unless a module is the plugin's or benchfarm's.
-
-    What is elsewhere has a version of its own, which no result would tell.
-    """
-    parts = module.split(".")
-    if not all(part.isidentifier() for part in parts):
-        raise PluginRefused(f"{what}: key {key}: {short(module)} is not {form}")
-    if parts[0] not in (plugin.package, *OURS):
-        seen = f"{parts[0]} is not {plugin.package}, and its version would not be known"
-        raise PluginRefused(f"{what}: key {key}: {seen}")
-
-
-Owner = TypeVar("Owner", WorkloadManifest, ScenarioManifest)
-
-
-def _with_origin(manifest: Owner, name: str, plugin: Plugin) -> Owner:
+def _with_origin(manifest: Manifest, noun: str, plugin: Plugin) -> Manifest:
     """Return a manifest with the knob whose only value is the plugin.
 
-    So what another version measured is other work, with a history of its own.
+    So what another version measured is of other cells, with a history of their own; of workloads
+    and scenarios, it is other work, too.
     """
     origin = Knob(
         type="str",
@@ -257,7 +199,7 @@ def _with_origin(manifest: Owner, name: str, plugin: Plugin) -> Owner:
         work=True,
         description="The package that it comes from, and its version.",
     )
-    return manifest.model_copy(update={"knobs": {**manifest.knobs, name: origin}})
+    return manifest.model_copy(update={"knobs": {**manifest.knobs, PROVENANCE_KNOBS[noun]: origin}})
 
 
 def _require_known(plugin: Manifests, own: Manifests) -> None:

@@ -16,6 +16,7 @@ from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
 
 NO_CLAIMS = Claims()
+_ORIGINS = tuple(PROVENANCE_KNOBS.values())
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
@@ -49,9 +50,13 @@ def missing(cell: Cell, catalog: Catalog) -> str | None:
 
 def asked(cell: Cell) -> tuple[str, ...]:
     """Return everything in a cell that `objections` depends on."""
-    other = (cell.versus.stack,) if cell.versus else ()
-    origins = (str(cell.knobs.get(name, "")) for name in sorted(PROVENANCE_KNOBS))
-    return (cell.selector, cell.workload, cell.stack, cell.scenario, *origins, *other)
+    sides = (cell, cell.versus) if cell.versus else (cell,)
+    told = (
+        text
+        for side in sides
+        for text in (side.stack, *(str(side.knobs.get(name, "")) for name in _ORIGINS))
+    )
+    return (cell.selector, cell.workload, cell.scenario, *told)
 
 
 def place(

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import PLUGINS, Device
-from controller.contracts.manifests import SCENARIO_PACKAGE, WORKLOAD_PACKAGE
+from controller.contracts.manifests import PROVENANCE_KNOBS
 from controller.contracts.plugins import Plugin
 from controller.contracts.sweep import Cell
 
@@ -16,21 +16,26 @@ REMEDY: Final = "install the head's there, then restart its agent"
 def plugins_of(cell: Cell, catalog: Catalog) -> dict[str, Plugin]:
     """Return the plugins of a cell's parts: `workload`, `stack` and `scenario`, as far as each
     comes from one."""
-    parts = {"workload": cell.workload, "stack": cell.stack, "scenario": cell.scenario}
-    found = {noun: catalog.plugin_of(noun, name) for noun, name in parts.items()}
+    found = {noun: catalog.plugin_of(noun, name) for noun, name in _parts(cell).items()}
     return {noun: plugin for noun, plugin in found.items() if plugin}
 
 
 def plugin_objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     """Return the reasons why the plugins of a cell exclude a device."""
     found = dict[str, None]()
+    for side in cell.sides():
+        found |= dict.fromkeys(_of_other_versions(side, catalog))
     told = device.facts.get(PLUGINS)
     there = told if isinstance(told, tuple) else ()
     for side in cell.sides():
         for plugin in plugins_of(side, catalog).values():
             if plugin.recorded not in there:
                 found[f"package {plugin.named} ({_lacking(plugin, there)}; {REMEDY})"] = None
-    return [*_of_other_versions(cell, catalog), *found]
+    return [*found]
+
+
+def _parts(cell: Cell) -> dict[str, str]:
+    return {"workload": cell.workload, "stack": cell.stack, "scenario": cell.scenario}
 
 
 def _lacking(plugin: Plugin, there: tuple[str, ...]) -> str:
@@ -45,9 +50,8 @@ def _lacking(plugin: Plugin, there: tuple[str, ...]) -> str:
 def _of_other_versions(cell: Cell, catalog: Catalog) -> list[str]:
     """Return a reason for each part of a cell that was submitted with another version."""
     found = []
-    parts = (("workload", cell.workload, WORKLOAD_PACKAGE),)
-    for noun, name, knob in (*parts, ("scenario", cell.scenario, SCENARIO_PACKAGE)):
-        plugin, asked = catalog.plugin_of(noun, name), cell.knobs.get(knob)
+    for noun, name in _parts(cell).items():
+        plugin, asked = catalog.plugin_of(noun, name), cell.knobs.get(PROVENANCE_KNOBS[noun])
         now = plugin.named if plugin else "benchfarm"
         if asked is not None and asked != now:
             found.append(f"{noun} {name} (the run is of {asked}, the farm has {now})")

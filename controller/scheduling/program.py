@@ -108,9 +108,10 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
         _require_words(cell, stack, source)
         return CommandProgram(stack=stack.name, command=stack.command, workload=workload.on_device)
     if workload.builder and stack.backend:
+        origins = PROVENANCE_KNOBS.values()
         return TrainingProgram(
             builder=workload.builder,
-            arguments={n: cell.knobs[n] for n in workload.knobs if n not in PROVENANCE_KNOBS},
+            arguments={n: cell.knobs[n] for n in workload.knobs if n not in origins},
             backend=stack.backend,
             environment=stack.environment,
             rate_unit=_rate_unit(workload),

@@ -15,7 +15,7 @@ from controller.contracts.wire import TrainingProgram
 from controller.contracts.work import work_of
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.placement import asked, objections
-from controller.scheduling.program import job_of, program_of
+from controller.scheduling.program import candidate_of, job_of, program_of
 from tests.support import builders
 
 ONE = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="a" * 12)
@@ -91,6 +91,32 @@ def test_a_queued_run_of_another_version_waits_and_says_so(scenario: str) -> Non
     assert len(found) == (2 if scenario == "first" else 1)
     newer = cell(TWO, scenario=scenario)
     assert objections(newer, host, catalog(TWO)) == []
+    assert asked(newer) != asked(queued)
+
+
+def with_stack(plugin: Plugin) -> Catalog:
+    """Return the tests' catalogue with a stack `mine` of a plugin."""
+    known = builders.catalog()
+    torch = known.stacks["torch"]
+    knobs = {**torch.knobs, "stack_package": origin(plugin)}
+    mine = torch.model_copy(update={"name": "mine", "knobs": knobs})
+    stacks = {**known.stacks, "mine": mine}
+    return known.model_copy(update={"stacks": stacks, "plugins": {"stack": {"mine": plugin}}})
+
+
+def test_the_stack_of_either_side_of_a_comparison_may_be_a_plugin_s() -> None:
+    paired = builders.sweep(stack=(), paired={"a": "torch", "b": "mine"})
+    (queued,) = cells_of(paired, with_stack(ONE))
+    (newer,) = cells_of(paired, with_stack(TWO))
+    job = candidate_of(queued, with_stack(ONE))
+    assert job is not None
+    assert isinstance(job.program, TrainingProgram)
+    assert (job.program.plugins, job.knobs["stack_package"]) == ({"stack": ONE}, "my-farm 1.0")
+    host = builders.cpu(facts={PLUGINS: (TWO.recorded,)})
+    assert objections(newer, host, with_stack(TWO)) == []
+    (said,) = objections(queued, host, with_stack(TWO))
+    assert said == "stack mine (the run is of my-farm 1.0, the farm has my-farm 2.0)"
+    assert objections(newer, builders.cpu(), with_stack(TWO)) != []
     assert asked(newer) != asked(queued)
 
 
