@@ -16,8 +16,8 @@ from controller.contracts.wire import TrainingProgram
 def plugin_folders(needed: Iterable[Plugin]) -> dict[str, list[str]]:
     """Return the folders of the packages of a job's plugins, by name.
 
-    Raises WorkerFault, blame user, if this host has not the version that the farm has. Its files
-    may have changed since the agent announced them; the worker records those that it imports.
+    Raises WorkerFault, blame user, if this host has not the same version and files as the farm had
+    when it came up: they may have changed since the agent announced them.
     """
     wanted = {plugin.package: plugin for plugin in needed}
     if not wanted:
@@ -26,14 +26,14 @@ def plugin_folders(needed: Iterable[Plugin]) -> dict[str, list[str]]:
     there = {one.plugin.package: one for one in found}
     for package, plugin in wanted.items():
         one = there.get(package)
-        if one is None or one.plugin.named != plugin.named:
+        if one is None or one.plugin.recorded != plugin.recorded:
             unused = [o.said for o in left_out if o.plugin.split(" ")[0] == plugin.distribution]
             seen = " ".join(unused) or "it is not installed"
             if one:
-                seen = f"it has {one.plugin.named}"
+                seen = f"it has {one.plugin.recorded}"
             raise plugin_missing(
-                f"this host does not have package {plugin.named}: {seen}. Install it in the "
-                "environment of benchfarm, then restart the agent."
+                f"this host does not have package {plugin.recorded}: {seen}. Install what the head "
+                "has, then restart the farm, or this host's agent."
             )
     return {package: [str(there[package].folder)] for package in wanted}
 

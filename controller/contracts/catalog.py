@@ -139,7 +139,7 @@ def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
 
 
 def manifests_digest() -> str:
-    """Return a digest of all manifest files and the versions of plugins, which changes with any."""
+    """Return a digest of all manifest files and of plugins, which changes with any of them."""
     own = (path for folder in FOLDERS for path in _manifest_files(folder))
     added = (path for folder in (user_tasks(), user_programs()) for path in folder.glob("*.yaml"))
     digest = hashlib.sha256()

@@ -22,7 +22,7 @@ PROVENANCE_KNOBS: Mapping[str, str] = {
     "stack": "stack_package",
     "scenario": "scenario_package",
 }
-"""Kind of a plugin's manifest → the knob that benchfarm adds to it: the plugin and its version."""
+"""Kind of a plugin's manifest → the knob that benchfarm adds to it, which names the plugin."""
 
 
 class Knob(Contract):

@@ -98,10 +98,10 @@ def plugins_beside(
 
 
 def plugin_states() -> Iterator[str]:
-    """Yield lines that change with each manifest of a plugin, its version and its faults."""
+    """Yield lines that change with each manifest of a plugin, its version, files and faults."""
     installed, left_out = installed_plugins()
     for one in installed:
-        yield one.plugin.named
+        yield one.plugin.recorded
         try:
             for path in _manifest_files(one):
                 yield f"{path.parent.name}/{path.name} {sha256(read_limited(path)).hexdigest()}"
@@ -189,15 +189,15 @@ def _by_name(kind: type[Manifest], paths: Iterable[Path]) -> dict[str, Manifest]
 def _with_origin(manifest: Manifest, noun: str, plugin: Plugin) -> Manifest:
     """Return a manifest with the knob whose only value is the plugin.
 
-    So what another version measured is of other cells, with a history of their own; of workloads
-    and scenarios, it is other work, too.
+    So what another version, or changed code, measured is of other cells, with a history of their
+    own; of workloads and scenarios, it is other work, too.
     """
     origin = Knob(
         type="str",
-        default=plugin.named,
-        choices=(plugin.named,),
+        default=plugin.recorded,
+        choices=(plugin.recorded,),
         work=True,
-        description="The package that it comes from, and its version.",
+        description="The package that it comes from: version, and digest of its files.",
     )
     return manifest.model_copy(update={"knobs": {**manifest.knobs, PROVENANCE_KNOBS[noun]: origin}})
 

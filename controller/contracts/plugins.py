@@ -27,7 +27,7 @@ OURS: Final = ("controller", "agents", "models", "kernels")
 """The packages of benchfarm itself."""
 READ: Final = frozenset({".py", ".yaml", ".so"})
 """Endings of files whose content decides what a plugin does; of others, the size is looked at."""
-DIGITS: Final = 12
+DIGITS: Final = 8
 """Hex digits of a plugin's digest."""
 
 
@@ -48,13 +48,13 @@ class Plugin(Contract):
 
     @property
     def recorded(self) -> str:
-        """The same with the digest of its files, as results have it."""
+        """The same with the digest of its files, as results and cells have it."""
         return recorded(self.named, self.digest)
 
 
 def recorded(named: str, digest: str) -> str:
     """Return what a result says of a plugin: its name and version, and the digest of its files."""
-    return f"{named} (sha256 {digest})"
+    return f"{named} ({digest})"
 
 
 class LeftOut(Contract):

@@ -52,7 +52,7 @@ def _of_other_versions(cell: Cell, catalog: Catalog) -> list[str]:
     found = []
     for noun, name in _parts(cell).items():
         plugin, asked = catalog.plugin_of(noun, name), cell.knobs.get(PROVENANCE_KNOBS[noun])
-        now = plugin.named if plugin else "benchfarm"
+        now = plugin.recorded if plugin else "benchfarm"
         if asked is not None and asked != now:
-            found.append(f"{noun} {name} (the run is of {asked}, the farm has {now})")
+            found.append(f"{noun} {name}: the run is of {asked}, the farm has {now}")
     return found

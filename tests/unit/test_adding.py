@@ -102,7 +102,7 @@ def test_a_package_of_ones_own(project: Project) -> None:
     )
     assert result.metrics["loss"].value > 0
     told = json.loads(project.benchfarm("workload", "show", "curve_fit", "--json"))["plugin"]
-    origin = f"my-farm 1.0 (sha256 {told['digest']})"
+    origin = f"my-farm 1.0 ({told['digest']})"
     packages = {n: v for n, v in result.environment.items() if n.endswith("_package")}
     assert packages == {"workload_package": origin, "scenario_package": origin}
 

@@ -48,7 +48,7 @@ def test_a_plugin_s_manifest_has_its_package(
     rows = [line for line in listed.splitlines() if "my-farm 1.0" in line]
     assert [name in row for row in rows] == [True]
     assert "package" in listed
-    assert "my-farm 1.0 (sha256 " in printed_by(tmp_path, noun, "show", name)
+    assert "my-farm 1.0 (" in printed_by(tmp_path, noun, "show", name)
     (one,) = (
         each
         for each in json.loads(printed_by(tmp_path, noun, "list", "--json"))

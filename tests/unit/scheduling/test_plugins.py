@@ -18,14 +18,16 @@ from controller.scheduling.placement import asked, objections
 from controller.scheduling.program import candidate_of, job_of, program_of
 from tests.support import builders
 
-ONE = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="a" * 12)
-TWO = ONE.model_copy(update={"version": "2.0", "digest": "b" * 12})
-EDITED = ONE.model_copy(update={"digest": "c" * 12})
+ONE = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="a" * 8)
+TWO = ONE.model_copy(update={"version": "2.0", "digest": "b" * 8})
+EDITED = ONE.model_copy(update={"digest": "c" * 8})
+
+CHANGED = "the run is of my-farm 1.0 (aaaaaaaa), the farm has my-farm 2.0 (bbbbbbbb)"
 
 
 def origin(plugin: Plugin) -> Knob:
     return Knob(
-        type="str", default=plugin.named, choices=(plugin.named,), description="", work=True
+        type="str", default=plugin.recorded, choices=(plugin.recorded,), description="", work=True
     )
 
 
@@ -61,11 +63,11 @@ def cell(plugin: Plugin = ONE, **axes: str) -> Cell:
     ("host", "said"),
     [
         ((ONE.recorded,), None),
-        (("other 3.0 (sha256 d)", ONE.recorded), None),
+        (("other 3.0 (d)", ONE.recorded), None),
         ((), "package my-farm 1.0 (the host does not have it; install"),
-        (("my-farm-more 1.0 (sha256 d)",), "the host does not have it"),
-        ((TWO.recorded,), "the host has my-farm 2.0 (sha256 bbbb"),
-        ((EDITED.recorded,), "the host's has other files: my-farm 1.0 (sha256 cccc"),
+        (("my-farm-more 1.0 (d)",), "the host does not have it"),
+        ((TWO.recorded,), "the host has my-farm 2.0 (bbbb"),
+        ((EDITED.recorded,), "the host's has other files: my-farm 1.0 (cccc"),
         ("my-farm 1.0", "the host does not have it"),
     ],
 )
@@ -87,7 +89,7 @@ def test_a_queued_run_of_another_version_waits_and_says_so(scenario: str) -> Non
     queued = cell(scenario=scenario)
     host = builders.cpu(facts={PLUGINS: (TWO.recorded,)})
     found = objections(queued, host, catalog(TWO))
-    assert found[0] == "workload bert (the run is of my-farm 1.0, the farm has my-farm 2.0)"
+    assert found[0] == f"workload bert: {CHANGED}"
     assert len(found) == (2 if scenario == "first" else 1)
     newer = cell(TWO, scenario=scenario)
     assert objections(newer, host, catalog(TWO)) == []
@@ -111,11 +113,14 @@ def test_the_stack_of_either_side_of_a_comparison_may_be_a_plugin_s() -> None:
     job = candidate_of(queued, with_stack(ONE))
     assert job is not None
     assert isinstance(job.program, TrainingProgram)
-    assert (job.program.plugins, job.knobs["stack_package"]) == ({"stack": ONE}, "my-farm 1.0")
+    assert (job.program.plugins, job.knobs["stack_package"]) == ({"stack": ONE}, ONE.recorded)
     host = builders.cpu(facts={PLUGINS: (TWO.recorded,)})
     assert objections(newer, host, with_stack(TWO)) == []
     (said,) = objections(queued, host, with_stack(TWO))
-    assert said == "stack mine (the run is of my-farm 1.0, the farm has my-farm 2.0)"
+    assert (
+        said
+        == "stack mine (the run is of my-farm 1.0 (aaaaaaaa), the farm has my-farm 2.0 (bbbbbbbb))"
+    )
     assert objections(newer, builders.cpu(), with_stack(TWO)) != []
     assert asked(newer) != asked(queued)
 
@@ -137,18 +142,19 @@ def test_a_job_names_its_plugins_and_keeps_their_version_from_the_builder() -> N
     assert (plain.plugins, plain.scenario_module) == ({}, None)
     leased = builders.attempt("cpu-1", 1, AttemptState.LEASED)
     job = job_of(builders.run(of=cell(), attempts=(leased,)), catalog())
-    assert job.knobs["workload_package"] == "my-farm 1.0"
+    assert job.knobs["workload_package"] == ONE.recorded
 
 
-def test_what_another_version_measured_is_other_work() -> None:
-    old, new = cell(), cell(TWO)
+@pytest.mark.parametrize("other", [TWO, EDITED])
+def test_what_another_version_or_changed_code_measured_is_other_work(other: Plugin) -> None:
+    old, new = cell(), cell(other)
     assert old.key != new.key
-    now = catalog(TWO)
+    now = catalog(other)
     works = {work_of(now, c.workload, c.scenario, c.stack, c.knobs).key for c in (old, new)}
     assert len(works) == 2
 
 
 def test_a_sweep_cannot_claim_another_version() -> None:
     sweep = builders.sweep(workload="bert", knobs={"workload_package": "my-farm 9.0"})
-    with pytest.raises(SweepInvalid, match=r"Give one of: my-farm 1\.0"):
+    with pytest.raises(SweepInvalid, match=r"Give one of: my-farm 1\.0 \(a"):
         cells_of(sweep, catalog())

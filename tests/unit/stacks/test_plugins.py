@@ -22,7 +22,7 @@ from controller.contracts.plugins import Plugin, installed_plugins
 from controller.contracts.result import Blame
 from controller.contracts.wire import TrainingProgram, WorkerSpec
 from tests.support import builders
-from tests.support.plugins import MANIFESTS, install
+from tests.support.plugins import install
 
 CODE = {
     "__init__.py": "",
@@ -30,7 +30,7 @@ CODE = {
     "needy.py": "import a_package_that_nobody_has\n",
     "__main__.py": "import sys, controller.contracts.ray_names, my_farm\nprint(my_farm.__file__)\n",
 }
-WANTED = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="0" * 12)
+WANTED = Plugin(distribution="my-farm", version="1.0", package="my_farm", digest="0000")
 
 
 @pytest.fixture
@@ -67,25 +67,27 @@ def fault_of(spec: WorkerSpec, stacks: Path) -> str:
     return failure.message
 
 
-@pytest.mark.parametrize(
-    ("version", "manifests", "said"),
-    [
-        (None, {}, "package my-farm 1.0: it is not installed. Install it"),
-        ("2.0", MANIFESTS, "package my-farm 1.0: it has my-farm 2.0. Install it"),
-        ("1.0", MANIFESTS, None),
-        # What its manifests say is of no account here: the head's are those of the job.
-        ("1.0", {"workloads/a.yaml": "a: [1"}, None),
-    ],
-)
-def test_no_worker_is_started_without_the_head_s_version(
-    version: str | None, manifests: dict[str, object], said: str | None, site: Path
-) -> None:
-    if version:
-        install(site, manifests, version=version)
-    if said:
-        assert said in fault_of(spec_with(WANTED), site)
-    else:
-        assert stack_worker(site, spec_with(WANTED))[-1] == "agents.worker"
+def installed() -> Plugin:
+    """Return the only plugin of this Python, as the head would name it in a job."""
+    (found,), _ = installed_plugins()
+    return found.plugin
+
+
+def test_no_worker_is_started_without_the_plugin(site: Path) -> None:
+    assert "package my-farm 1.0 (0000): it is not installed" in fault_of(spec_with(WANTED), site)
+
+
+def test_no_worker_is_started_with_another_version(site: Path) -> None:
+    install(site, version="2.0")
+    assert f"(0000): it has {installed().recorded}. Install" in fault_of(spec_with(WANTED), site)
+
+
+def test_no_worker_is_started_with_changed_code(site: Path) -> None:
+    package = install(site, files=CODE)
+    wanted = installed()
+    assert stack_worker(site, spec_with(wanted))[-1] == "agents.worker"
+    (package / "line_fit.py").write_text("class LineFit: 'edited'\n")
+    assert f"{wanted.recorded}: it has {installed().recorded}" in fault_of(spec_with(wanted), site)
 
 
 def test_why_a_plugin_is_left_out_is_said(site: Path) -> None:
@@ -104,10 +106,12 @@ def test_a_plugin_is_importable_in_the_environment_of_a_stack(site: Path, tmp_pa
     (folder.path / "install.json").write_text(
         json.dumps({"origin": folder.origin, "lock": folder.lock})
     )
-    *_, told, module = stack_worker(tmp_path / "stacks", spec_with(WANTED, environment=environment))
+    *_, told, module = stack_worker(
+        tmp_path / "stacks", spec_with(installed(), environment=environment)
+    )
     assert (json.loads(told)["my_farm"], module) == ([str(package)], "agents.worker")
 
-    command = command_in(Path(sys.executable), "my_farm", plugin_folders([WANTED]))
+    command = command_in(Path(sys.executable), "my_farm", plugin_folders([installed()]))
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout.strip() == str(package / "__init__.py")
 
@@ -149,7 +153,7 @@ def test_a_result_names_the_files_that_the_worker_imports(site: Path) -> None:
     assert plugin_facts(program) == {"workload_package": found.plugin.recorded}
     (package / "line_fit.py").write_text("class LineFit: 'edited'\n")
     now = plugin_facts(program)["workload_package"]
-    assert str(now).startswith("my-farm 1.0 (sha256 ")
+    assert str(now).startswith("my-farm 1.0 (")
     assert now != found.plugin.recorded
 
 
