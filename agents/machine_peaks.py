@@ -43,8 +43,9 @@ async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) 
     gets a line then.
     """
     home, stack, knobs, again = request.home, request.stack, request.knobs, request.again
-    manifest = _stack(stack)
-    declared = {**load_catalog().launch_knobs(stack), **manifest.knobs}
+    manifest, catalog = _stack(stack), load_catalog()
+    plugin = catalog.plugin_of("stack", stack)
+    declared = {**catalog.launch_knobs(stack), **manifest.knobs}
     _check(knobs, declared)
     machine = machine_id(home / "agent" / "machine-id")
     device = cpu_device(machine, {})
@@ -65,6 +66,7 @@ async def machine_peaks(request: PeaksRequest, progress: Callable[[str], None]) 
                 arguments={},
                 backend=str(manifest.backend),
                 environment=manifest.environment,
+                plugins={"stack": plugin} if plugin else {},
             ),
             deadline_s=DEADLINE_S,
         )

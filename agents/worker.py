@@ -21,7 +21,8 @@ from typing import IO, cast
 from agents.host.strain import own_cores
 from agents.inference.runner.spec import SCENARIOS
 from agents.scenarios.protocol import BatchedScenario
-from agents.stacks.resolving import resolve
+from agents.stacks.plugins import plugin_facts
+from agents.stacks.resolving import module_named, resolve
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Failure, Result
 from controller.contracts.units import Unit
@@ -100,18 +101,27 @@ def run_job(spec: WorkerSpec, messages: MessageWriter, orders: Orders) -> Result
             spec, messages.progress
         )
         return watched
+    plugins = plugin_facts(program)
+    result = _measured(spec, program, messages, orders)
+    environment = {**result.environment, **plugins}
+    return in_own_unit(result.model_copy(update={"environment": environment}), program.rate_unit)
+
+
+def _measured(
+    spec: WorkerSpec, program: TrainingProgram, messages: MessageWriter, orders: Orders
+) -> Result:
+    """Return what the job's scenario measures; raises WorkerFault."""
+    job = spec.job
     if job.scenario in SCENARIOS:
         queried: Result = import_module("agents.inference.worker_run").run(spec, messages.progress)
-        return in_own_unit(queried, program.rate_unit)
-    module = import_module(f"agents.scenarios.{job.scenario}")
+        return queried
+    module = module_named(program.scenario_module or f"agents.scenarios.{job.scenario}")
     scenario = cast("BatchedScenario", module)  # paired cells are checked at submission
     backend = resolve(program.backend)(job.knobs)
     workload = resolve(program.builder)(**program.arguments)
     if spec.in_batches:
-        result = scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
-    else:
-        result = scenario.run(workload, backend, job.knobs, messages.progress)
-    return in_own_unit(result, program.rate_unit)
+        return scenario.run_batches(workload, backend, job.knobs, orders, messages.say)
+    return scenario.run(workload, backend, job.knobs, messages.progress)
 
 
 def in_own_unit(result: Result, rate_unit: Unit) -> Result:

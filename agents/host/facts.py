@@ -11,7 +11,8 @@ import psutil
 
 from agents.host.cpu import cpu_flags, read_cpuinfo, read_instruction_sets
 from controller.contracts.base import digest
-from controller.contracts.device import HOST_PREFIX, Device, DeviceKind, Fact
+from controller.contracts.device import HOST_PREFIX, PLUGINS, Device, DeviceKind, Fact
+from controller.contracts.plugins import installed_plugins
 from controller.platform.atomic import write_private
 
 
@@ -74,6 +75,7 @@ def host_facts() -> dict[str, Fact]:
         "hypervisor": "hypervisor" in cpu_flags(cpu),
         "kernel": platform.release(),
         "os": _os_name(),
+        PLUGINS: tuple(one.plugin.recorded for one in installed_plugins()[0]) or None,
     }
     return {name: value for name, value in facts.items() if value is not None}
 

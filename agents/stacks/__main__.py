@@ -22,10 +22,12 @@ def handle(request: StackRequest, replies: Replies) -> None:
     """
     stacks = stacks_folder(request.home)
     if request.verb == "list":
-        for stack in load_catalog().stacks.values():
-            replies.answer(status_of(stack, stacks))
+        catalog = load_catalog()
+        for name, stack in catalog.stacks.items():
+            replies.answer(status_of(stack, stacks, catalog.plugin_of("stack", name)))
     elif request.verb == "show":
-        replies.answer(details_of(_stack(request.stack), stacks))
+        plugin = load_catalog().plugin_of("stack", request.stack)
+        replies.answer(details_of(_stack(request.stack), stacks, plugin))
     else:
         stack = _stack(request.stack)
         _install(stack, stacks, replies)

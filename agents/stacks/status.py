@@ -17,6 +17,7 @@ from controller.contracts.catalog import user_tasks
 from controller.contracts.command import Command
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import StackManifest, defaults_of
+from controller.contracts.plugins import OURS, Plugin
 from controller.contracts.stacks import StackDetails, StackStatus
 from controller.platform.inherited import inherited
 from controller.platform.programs import PYTHON, SAFE_PATH, python_module
@@ -27,8 +28,11 @@ class StackBroken(UserError):
     """A stack that is installed but does not start."""
 
 
-def status_of(stack: StackManifest, stacks: Path) -> StackStatus:
-    """Return whether a stack can run here; stacks: the folder of the environments."""
+def status_of(stack: StackManifest, stacks: Path, plugin: Plugin | None = None) -> StackStatus:
+    """Return whether a stack can run here.
+
+    stacks: the folder of the environments; plugin: the one that brings it.
+    """
     problem, place = _looked_at(stack, stacks)
     return StackStatus(
         name=stack.name,
@@ -36,17 +40,21 @@ def status_of(stack: StackManifest, stacks: Path) -> StackStatus:
         device_kinds=stack.device_kinds,
         ready=problem is None,
         detail=problem or place,
+        plugin=plugin,
     )
 
 
-def details_of(stack: StackManifest, stacks: Path) -> StackDetails:
-    """Return all details of a stack, from its interpreter; raises StackBroken."""
-    status = status_of(stack, stacks)
+def details_of(stack: StackManifest, stacks: Path, plugin: Plugin | None = None) -> StackDetails:
+    """Return all details of a stack, from its interpreter; raises StackBroken.
+
+    As status_of.
+    """
+    status = status_of(stack, stacks, plugin)
     known = status.model_dump()
     if not status.ready or stack.backend is None:
         return StackDetails(**known)
     python = _folder(stack, stacks).python if stack.environment else PYTHON
-    said = _asked(stack.name, python, own=stack.environment is None)
+    said = _asked(stack, python)
     return StackDetails(**known, interpreter=str(python), **said)
 
 
@@ -87,12 +95,12 @@ def _folder(stack: StackManifest, stacks: Path) -> EnvironmentFolder:
     return EnvironmentFolder(stacks / stack.name, stack.environment)
 
 
-def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
+def _asked(stack: StackManifest, python: Path) -> dict[str, object]:
     module = "agents.stacks.probe"
-    command = python_module(module) if own else command_in(python, module)
+    command = command_in(python, module) if stack.environment else python_module(module)
     threads = str(len(os.sched_getaffinity(0)))
     done = subprocess.run(
-        [*command, stack],
+        [*command, stack.name],
         env={**inherited(os.environ), **SAFE_PATH, "OMP_NUM_THREADS": threads},
         capture_output=True,
         text=True,
@@ -100,10 +108,12 @@ def _asked(stack: str, python: Path, *, own: bool) -> dict[str, object]:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        backend = str(stack.backend).partition(":")[0]
+        imported = "torch" if backend.partition(".")[0] in OURS else backend
         raise StackBroken(
-            f"start stack {stack}",
+            f"start stack {stack.name}",
             last,
-            f"Run `{python} -c 'import torch'` to see the whole error.",
+            f"Run `{python} -c 'import {imported}'` to see the whole error.",
         )
     said: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return said

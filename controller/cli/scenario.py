@@ -7,8 +7,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, show_json, show_table
+from controller.cli.common import Json, show_table
 from controller.cli.knob_table import show_knobs
+from controller.cli.plugins_view import (
+    package_cell,
+    package_heading,
+    show_manifests_json,
+    warn_of_plugins,
+    with_packages,
+)
 from controller.contracts.catalog import load_catalog, named
 
 app = typer.Typer(no_args_is_help=True)
@@ -19,13 +26,16 @@ Name = Annotated[str, typer.Argument(help="Scenario; see `benchfarm scenario lis
 @app.command("list")
 def list_scenarios(json: Json = False) -> None:
     """List all scenarios and the metric that ranks their results."""
-    scenarios = list(load_catalog().scenarios.values())
+    catalog = load_catalog()
+    warn_of_plugins(catalog)
+    scenarios = list(catalog.scenarios.values())
     if json:
-        show_json(scenarios)
+        show_manifests_json(with_packages(catalog, "scenario", scenarios))
         return
-    table = Table("scenario", "title", "ranked by")
+    table = Table("scenario", "title", "ranked by", *package_heading(catalog, "scenario"))
     for scenario in scenarios:
-        table.add_row(scenario.name, scenario.title, scenario.metric)
+        package = package_cell(catalog, "scenario", scenario.name)
+        table.add_row(scenario.name, scenario.title, scenario.metric, *package)
     show_table(table)
 
 
@@ -33,14 +43,17 @@ def list_scenarios(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """Show a scenario's metric, workloads and knobs."""
     catalog = load_catalog()
+    warn_of_plugins(catalog)
     scenario = named("scenario", name, catalog.scenarios)
     if json:
-        show_json(scenario)
+        show_manifests_json(with_packages(catalog, "scenario", [scenario])[0])
         return
     workloads = [w.name for w in catalog.workloads.values() if name in w.scenarios]
     table = Table("what", "value", title=f"{name}: {scenario.title}", title_justify="left")
     table.add_row("ranked by", scenario.metric)
     table.add_row("workloads", " ".join(workloads))
     table.add_row("paired comparison", scenario.instead_of_pairing or "yes")
+    if plugin := catalog.plugin_of("scenario", name):
+        table.add_row("package", plugin.recorded)
     show_table(table)
     show_knobs(scenario.knobs)

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from controller.cli.common import Json, home, show_json, show_table
 from controller.cli.knob_table import show_knobs
+from controller.cli.plugins_view import warn_of_plugins
 from controller.contracts.catalog import load_catalog
 from controller.contracts.stacks import StackDetails, StackRequest, StackStatus
 from controller.platform.helper import Helper
@@ -23,20 +24,26 @@ Name = Annotated[str, typer.Argument(help="Stack; see `benchfarm stacks list`.")
 @app.command("list")
 def list_stacks(json: Json = False) -> None:
     """List all stacks and whether this host can run them."""
+    warn_of_plugins(load_catalog())
     stacks = list(_helper("list the stacks").stream(_request("list"), StackStatus))
     if json:
         show_json(stacks)
         return
-    table = Table("stack", "title", "devices", "ready", "location, or what to do")
+    packages = {stack.name: stack.plugin.named for stack in stacks if stack.plugin}
+    heading = ("package",) if packages else ()
+    table = Table("stack", "title", "devices", "ready", "location, or what to do", *heading)
     for stack in stacks:
         ready = "yes" if stack.ready else "no"
-        table.add_row(stack.name, stack.title, " ".join(stack.device_kinds), ready, stack.detail)
+        package = (packages.get(stack.name, ""),) if packages else ()
+        kinds = " ".join(stack.device_kinds)
+        table.add_row(stack.name, stack.title, kinds, ready, stack.detail, *package)
     show_table(table)
 
 
 @app.command()
 def show(name: Name, json: Json = False) -> None:
     """Show a stack's packages, oneDNN and knobs."""
+    warn_of_plugins(catalog := load_catalog())
     stack = _helper(f"show stack {name}").ask(_request("show", name), StackDetails)
     if json:
         show_json(stack)
@@ -44,6 +51,8 @@ def show(name: Name, json: Json = False) -> None:
     table = Table("what", "value", title=f"{name}: {stack.title}", title_justify="left")
     table.add_row("ready", "yes" if stack.ready else "no")
     table.add_row("location, or what to do", stack.detail)
+    if stack.plugin:
+        table.add_row("package", stack.plugin.recorded)
     facts = {"interpreter": stack.interpreter, **stack.environment, "packages": stack.packages}
     for fact, value in facts.items():
         if value not in (None, ()):
@@ -51,7 +60,6 @@ def show(name: Name, json: Json = False) -> None:
                 fact, " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             )
     show_table(table)
-    catalog = load_catalog()
     show_knobs({**catalog.stacks[name].knobs, **catalog.launch_knobs(name)})
 
 

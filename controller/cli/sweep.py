@@ -24,6 +24,7 @@ from controller.cli.common import (
     write_file,
 )
 from controller.cli.plan_view import show_plan, with_host_files
+from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
 from controller.cli.references import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
@@ -78,6 +79,7 @@ def validate(file: File, json: Json = False) -> None:
     for. Warns of clauses in `devices` that no known device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
+    warn_of_plugins(catalog)
     cells, devices = cells_of(sweep, catalog, file), _known_devices()
     for line in unmatched_clauses(sweep.devices, devices):
         say(f"benchfarm: key devices: {line}", err=True)
@@ -111,8 +113,9 @@ def submit(
     if json and wait:
         why = "--wait prints lines while the sweep runs"
         raise UserError("print JSON", why, "Run `benchfarm sweep status SWEEP --json` at its end.")
-    sweep = read_sweep(file)
-    cells_of(sweep, load_catalog(), file)  # complain in terms of the file before asking the farm
+    sweep, catalog = read_sweep(file), load_catalog()
+    warn_of_plugins(catalog)
+    cells_of(sweep, catalog, file)  # complain in terms of the file before asking the farm
     _warn_of_manifests()
     submission = FarmClient(home()).submit(sweep, again=again)
     if json:
@@ -186,6 +189,7 @@ def plan(file: File, json: Json = False) -> None:
     Also lists cells that match no device, and devices without a runtime.
     """
     sweep, catalog = read_sweep(file), load_catalog()
+    warn_of_plugins(catalog)
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
         devices = devices_now(home(), store, all_waits(store))

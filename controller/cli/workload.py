@@ -7,8 +7,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from controller.cli.common import Json, show_json, show_table
+from controller.cli.common import Json, show_table
 from controller.cli.knob_table import show_knobs
+from controller.cli.plugins_view import (
+    package_cell,
+    package_heading,
+    show_manifests_json,
+    warn_of_plugins,
+    with_packages,
+)
 from controller.contracts.catalog import load_catalog, named
 from controller.contracts.manifests import QualityTarget, WorkloadManifest
 from controller.scheduling.program import stacks_that_run
@@ -21,13 +28,18 @@ Name = Annotated[str, typer.Argument(help="Workload; see `benchfarm workload lis
 @app.command("list")
 def list_workloads(json: Json = False) -> None:
     """List all workloads and their scenarios."""
-    workloads = list(load_catalog().workloads.values())
+    catalog = load_catalog()
+    warn_of_plugins(catalog)
+    workloads = list(catalog.workloads.values())
     if json:
-        show_json(workloads)
+        show_manifests_json(with_packages(catalog, "workload", workloads))
         return
-    table = Table("workload", "title", "task", "scenarios")
+    heading = package_heading(catalog, "workload")
+    table = Table("workload", "title", "task", "scenarios", *heading)
     for workload in workloads:
-        table.add_row(workload.name, workload.title, workload.task, " ".join(workload.scenarios))
+        package = package_cell(catalog, "workload", workload.name)
+        scenarios = " ".join(workload.scenarios)
+        table.add_row(workload.name, workload.title, workload.task, scenarios, *package)
     show_table(table)
 
 
@@ -35,12 +47,18 @@ def list_workloads(json: Json = False) -> None:
 def show(name: Name, json: Json = False) -> None:
     """Show a workload's stacks, scenarios, models and knobs."""
     catalog = load_catalog()
+    warn_of_plugins(catalog)
     workload = named("workload", name, catalog.workloads)
     if json:
-        show_json(workload)
+        show_manifests_json(with_packages(catalog, "workload", [workload])[0])
         return
     table = Table("what", "value", title=f"{name}: {workload.title}", title_justify="left")
-    facts = {"stacks": " ".join(stacks_that_run(workload, catalog)), **_facts(workload)}
+    plugin = catalog.plugin_of("workload", name)
+    facts = {
+        "stacks": " ".join(stacks_that_run(workload, catalog)),
+        **_facts(workload),
+        "package": plugin.recorded if plugin else "",
+    }
     for fact, value in facts.items():
         if value:
             table.add_row(fact, value)

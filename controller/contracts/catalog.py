@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from controller.contracts.base import Contract
 from controller.contracts.command import Command
-from controller.contracts.documents import DocumentRefused, load_yaml, read_limited, short
+from controller.contracts.documents import load_yaml, read_limited, short
 from controller.contracts.errors import NotFound, SweepInvalid
 from controller.contracts.facts import OwnFact
+from controller.contracts.knob_choices import with_choices
 from controller.contracts.manifests import (
     Knob,
     LaunchManifest,
@@ -22,6 +23,8 @@ from controller.contracts.manifests import (
     StackManifest,
     WorkloadManifest,
 )
+from controller.contracts.plugin_manifests import OWN, Manifests, plugin_states, plugins_beside
+from controller.contracts.plugins import LeftOut, Plugin, installed_plugins
 from controller.contracts.spelling import did_you_mean
 from controller.contracts.unreadable import UNREADABLE, reason
 
@@ -45,6 +48,17 @@ class Catalog(Contract):
     stacks: dict[str, StackManifest]
     scenarios: dict[str, ScenarioManifest]
     launch: dict[str, LaunchManifest]
+    plugins: dict[str, dict[str, Plugin]] = {}
+    """`workload`, `stack`, `scenario` → name → the plugin that brings it."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Installed plugins that are not used."""
+
+    def plugin_of(self, noun: str, name: str) -> Plugin | None:
+        """Return the plugin that brings a manifest; None for benchfarm's and the user's own.
+
+        noun: `workload`, `stack` or `scenario`.
+        """
+        return self.plugins.get(noun, {}).get(name)
 
     @cached_property
     def own_facts(self) -> Mapping[str, OwnFact]:
@@ -85,15 +99,33 @@ def load_catalog() -> Catalog:
         )
         for name, command in commands.items()
     }
-    workloads = _workloads()
+    workloads, launch = _workloads(), _by_name(LaunchManifest, "launch")
     _require_known(scenarios, workloads)
     _require_one_meaning((*stacks.values(), *scenarios.values()))
+    known = Manifests(OWN, workloads, stacks, {**scenarios, **own})
+    settings = {name: knob for one in launch.values() for name, knob in one.knobs.items()}
+    plugins, left_out = plugins_beside(known, settings)
+    for plugin in plugins:
+        known = known.joined(plugin)
+    driving = {name: one for name, one in known.scenarios.items() if name not in own}
     return Catalog(
-        workloads={n: _driven_by(commands, scenarios, w) for n, w in workloads.items()},
-        stacks=stacks,
-        scenarios={**scenarios, **own},
-        launch=_by_name(LaunchManifest, "launch"),
+        workloads={n: _driven_by(commands, driving, w) for n, w in known.workloads.items()},
+        stacks=dict(known.stacks),
+        scenarios=dict(known.scenarios),
+        launch=launch,
+        plugins=_origins(plugins),
+        left_out=tuple(left_out),
     )
+
+
+def _origins(plugins: Iterable[Manifests]) -> dict[str, dict[str, Plugin]]:
+    """Return the plugin of each manifest: kind → name → plugin."""
+    found: dict[str, dict[str, Plugin]] = {}
+    for one in plugins:
+        for noun, named_ in one.kinds().items():
+            if one.plugin and named_:
+                found.setdefault(noun, {}).update(dict.fromkeys(named_, one.plugin))
+    return found
 
 
 def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
@@ -107,14 +139,25 @@ def ranking_metrics(scenarios: Collection[str]) -> dict[str, str]:
 
 
 def manifests_digest() -> str:
-    """Return a digest of all manifest files, which changes with any of them."""
+    """Return a digest of all manifest files and of plugins, which changes with any of them."""
     own = (path for folder in FOLDERS for path in _manifest_files(folder))
     added = (path for folder in (user_tasks(), user_programs()) for path in folder.glob("*.yaml"))
     digest = hashlib.sha256()
     for path in (*own, *sorted(added)):
         digest.update(f"{path.parent.name}/{path.name}\n".encode())
         digest.update(hashlib.sha256(read_limited(path)).digest())
+    for line in plugin_states():
+        digest.update(f"{line}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def plugins_left_out() -> tuple[LeftOut, ...]:
+    """Return the installed plugins that are not used; raises as `load_catalog`.
+
+    Without plugins, no manifest is read.
+    """
+    installed, left_out = installed_plugins()
+    return load_catalog().left_out if installed else tuple(left_out)
 
 
 def named(noun: str, name: str, known: Mapping[str, Manifest]) -> Manifest:
@@ -263,40 +306,8 @@ def _read(kind: type[Manifest], path: Path, *, ours: bool = True) -> Manifest:
     """Read a manifest; only the project's own (`ours`) may take a knob's choices from a folder."""
     try:
         document = load_yaml(read_limited(path))
-        return kind.model_validate(_with_choices(document) if ours else document)
+        return kind.model_validate(with_choices(document) if ours else document)
     except UNREADABLE as error:
         raise SweepInvalid(
             f"read manifest {path}", reason(error), "Correct the file, or reinstall benchfarm."
         ) from error
-
-
-def _with_choices(document: object) -> object:
-    """Return the manifest with `choices` in the place of each knob's `choices_in`."""
-    knobs = document.get("knobs") if isinstance(document, dict) else None
-    if not (isinstance(document, dict) and isinstance(knobs, dict)):
-        return document
-    return {**document, "knobs": {name: _chosen(knob) for name, knob in knobs.items()}}
-
-
-def _chosen(knob: object) -> object:
-    if not (isinstance(knob, dict) and isinstance(knob.get("choices_in"), str)):
-        return knob
-    rest = {key: value for key, value in knob.items() if key != "choices_in"}
-    return {**rest, "choices": _modules_in(knob["choices_in"])}
-
-
-def _modules_in(folder: str) -> list[str]:
-    """Return the modules of a folder such as `kernels/ops`, found on disk without importing them.
-
-    Raises DocumentRefused if there are none.
-    """
-    package, _, rest = folder.partition("/")
-    spec = find_spec(package) if package.isidentifier() else None
-    found = sorted(
-        path.stem
-        for location in (spec.submodule_search_locations or () if spec else ())
-        for path in (Path(location) / rest).glob("[!_]*.py")
-    )
-    if not found:
-        raise DocumentRefused(f"choices_in: {short(folder)} has no modules")
-    return found

@@ -19,6 +19,8 @@ Id = Annotated[str, Field(pattern=ID)]
 EMULATED: Final = "emulated"
 """The fact that a program emulates the device's processor. The answers of an emulated device are
 right, but its times say nothing about hardware, so its results are never ranked."""
+PLUGINS: Final = "plugins"
+"""The fact that tells the plugins of a host, with the digests of their files."""
 HOST_PREFIX: Final = "cpu-"
 """Prefix of the id of every server; no phone's id may have it, since phones report their own ids.
 """

@@ -17,6 +17,12 @@ from controller.contracts.mobile import OnDevice
 _TYPES: Mapping[str, type] = {"int": int, "float": float, "str": str, "bool": bool}
 LARGEST = sys.float_info.max
 """The largest int that can become a float."""
+PROVENANCE_KNOBS: Mapping[str, str] = {
+    "workload": "workload_package",
+    "stack": "stack_package",
+    "scenario": "scenario_package",
+}
+"""Kind of a plugin's manifest → the knob that benchfarm adds to it, which names the plugin."""
 
 
 class Knob(Contract):
@@ -196,12 +202,14 @@ class StackManifest(Contract):
 class ScenarioManifest(Contract):
     """A scenario: what is issued to the system under test, and which metric is the result."""
 
-    name: str
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
     title: str
     metric: str
     """The metric that ranks results of this scenario."""
     workloads: tuple[str, ...] = ()
     """Workloads that it drives besides those whose manifests name it."""
+    module: str | None = None
+    """`package.module` of its function `run`; None: the one of its name in `agents.scenarios`."""
     instead_of_pairing: str | None = None
     """What to do instead, as a sentence, if the scenario can't compare two sides."""
     facts: OwnFacts = {}

@@ -7,6 +7,7 @@ from typing import Literal
 
 from controller.contracts.base import Contract
 from controller.contracts.device import DeviceKind
+from controller.contracts.plugins import Plugin
 from controller.contracts.result import Environment
 
 
@@ -29,6 +30,8 @@ class StackStatus(Contract):
     ready: bool
     detail: str
     """Where it runs, or why it can't and what to do."""
+    plugin: Plugin | None = None
+    """The plugin that brings it."""
 
 
 class StackDetails(StackStatus):

@@ -11,6 +11,7 @@ from controller.contracts.command import Command
 from controller.contracts.device import Device, Id, Word
 from controller.contracts.manifests import QualityTarget, StackEnvironment
 from controller.contracts.mobile import OnDevice
+from controller.contracts.plugins import Plugin
 from controller.contracts.result import Failure, Outcome, Result
 from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell
@@ -44,6 +45,10 @@ class TrainingProgram(Contract):
     """The Python environment it runs in, if not benchfarm's own."""
     rate_unit: Unit = Unit.SAMPLES_PER_SECOND
     """What its samples are, from the unit of the workload's knob `batch_size`."""
+    scenario_module: str | None = None
+    """`package.module` of the scenario, if it is not one of `agents.scenarios`."""
+    plugins: dict[str, Plugin] = {}
+    """`workload`, `stack`, `scenario` → the plugin that it comes from."""
 
 
 class OnDeviceProgram(Contract):

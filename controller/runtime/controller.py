@@ -67,6 +67,8 @@ class Controller:
         load_catalog()  # refuses what can't be read, by name
         self._manifests = manifests_digest()  # before they are read: a later change is noticed
         store, catalog = SqliteStore.open(self._home.store), load_catalog()
+        for one in catalog.left_out:
+            log.warning("%s. %s", one.said, one.remedy)
         self._access = Access(store, self._home.read_token(self._home.api_token), time.time)
         self._metrics = FarmMetrics(
             catalog, store.newest_results(catalog), store.newest_capabilities()

@@ -53,6 +53,7 @@ from controller.scheduling.device_life import (
 )
 from controller.scheduling.emulation import as_kept
 from controller.scheduling.lifecycle import Cooled, LeaseLost, Reported
+from controller.scheduling.placement import missing
 from controller.scheduling.policy import QuarantinePolicy, RetryPolicy
 from controller.scheduling.program import job_of
 from controller.store.protocol import Store
@@ -173,7 +174,12 @@ class Farm:
         for ref in leased.keys() & held:
             self._runs.renew(leased[ref])
         return Orders(
-            run=tuple(job_of(run, self._catalog) for ref, run in leased.items() if ref not in held),
+            run=tuple(
+                job_of(run, self._catalog)
+                for ref, run in leased.items()
+                # A lease that outlives its manifests, after a restart without a plugin, expires.
+                if ref not in held and not missing(run.cell, self._catalog)
+            ),
             stop=tuple(ref for ref in question.held if ref not in leased),
             probe=self._probes(question),
         )

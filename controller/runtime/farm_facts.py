@@ -9,9 +9,10 @@ from pathlib import Path
 
 import psutil
 
-from controller.contracts.catalog import load_catalog
+from controller.contracts.catalog import load_catalog, plugins_left_out
 from controller.contracts.device import RegisteredAgent
 from controller.contracts.errors import UserError
+from controller.contracts.plugins import LeftOut
 from controller.contracts.run import Run
 from controller.contracts.version import installed_version
 from controller.contracts.waiting import Waiting
@@ -43,6 +44,8 @@ class StoredFacts:
     """Run → what it waits for."""
     catalog_fault: UserError | None = None
     """Why the manifests can't be read, so that nobody knows what runs wait for."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Plugins that are not used."""
     damage: tuple[str, ...] = ()
 
 
@@ -110,7 +113,9 @@ def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
     runs = store.runs(open_only=True)
     waits: Mapping[str, Waiting] = {}
     fault: UserError | None = None
+    left_out: tuple[LeftOut, ...] = ()
     try:
+        left_out = plugins_left_out()
         if any(run.lease is None for run in runs):  # else the manifests need not be read
             waits = waiting_now(home, store, load_catalog)
     except UserError as error:  # a manifest is broken: all else is shown
@@ -122,6 +127,7 @@ def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
         users={record.sweep_id: record.user for record in store.sweeps()},
         waits=waits,
         catalog_fault=fault,
+        left_out=left_out,
         damage=tuple(store.damage()),
     )
 

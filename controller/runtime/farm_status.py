@@ -236,6 +236,8 @@ def _prometheus(facts: FarmFacts) -> Iterator[Check]:
 def _manifests(facts: FarmFacts) -> Iterator[Check]:
     if fault := facts.stored.catalog_fault:
         yield _mend("manifests", f"cannot {fault.tried}: {fault.seen}", fault.remedy)
+    for one in facts.stored.left_out:
+        yield _mend("plugins", one.said, one.remedy)
     if facts.manifests_changed:
         yield _mend("manifests", manifests.CHANGED, manifests.REMEDY)
 

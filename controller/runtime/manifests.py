@@ -9,7 +9,7 @@ from controller.contracts.errors import FarmUnavailable
 from controller.contracts.unreadable import UNREADABLE
 from controller.runtime.home import Home
 
-CHANGED = "manifests have changed since the farm came up"
+CHANGED = "manifests or plugins have changed since the farm came up"
 REMEDY = "Run `benchfarm down`, then `benchfarm up`, so that it reads them; runs are kept."
 
 

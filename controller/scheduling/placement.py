@@ -7,21 +7,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import Device, RegisteredDevice
+from controller.contracts.manifests import PROVENANCE_KNOBS
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.sweep import Cell
 from controller.scheduling.fair_share import Claims, FairShare
+from controller.scheduling.plugins import plugin_objections
 from controller.scheduling.runtimes import REMEDY, lacks_runtime
 from controller.scheduling.selector import parse_selector
 
 NO_CLAIMS = Claims()
+_ORIGINS = tuple(PROVENANCE_KNOBS.values())
 
 
 def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
     """Return the reasons that exclude a device for a cell, whether or not the device is free."""
     found = []
+    if gone := missing(cell, catalog):
+        return [gone]
     for stack in dict.fromkeys(side.stack for side in cell.sides()):
-        if stack not in catalog.stacks or cell.workload not in catalog.workloads:
-            return [f"this release, which has no {cell.workload} on stack {stack}"]
         kinds = catalog.stacks[stack].device_kinds
         if device.kind not in kinds:
             found.append(f"stack {stack} (it runs on {' or '.join(kinds)})")
@@ -29,15 +32,31 @@ def objections(cell: Cell, device: Device, catalog: Catalog) -> list[str]:
             built_for = " or ".join(catalog.stacks[stack].architectures)
             why = f"its runtime is for {built_for}, not {device.architecture}; {REMEDY}"
             found.append(f"stack {stack} ({why})")
+    found += plugin_objections(cell, device, catalog)
     if selector := parse_selector(cell.selector).objection(device):
         found.append(selector)
     return found
 
 
+def missing(cell: Cell, catalog: Catalog) -> str | None:
+    """Return what excludes every device, as long as a manifest of the cell is gone; else None."""
+    for side in cell.sides():
+        if side.stack not in catalog.stacks or cell.workload not in catalog.workloads:
+            return f"this release, which has no {cell.workload} on stack {side.stack}"
+    if cell.scenario not in catalog.scenarios:
+        return f"this release, which has no scenario {cell.scenario}"
+    return None
+
+
 def asked(cell: Cell) -> tuple[str, ...]:
     """Return everything in a cell that `objections` depends on."""
-    other = (cell.versus.stack,) if cell.versus else ()
-    return (cell.selector, cell.workload, cell.stack, *other)
+    sides = (cell, cell.versus) if cell.versus else (cell,)
+    told = (
+        text
+        for side in sides
+        for text in (side.stack, *(str(side.knobs.get(name, "")) for name in _ORIGINS))
+    )
+    return (cell.selector, cell.workload, cell.scenario, *told)
 
 
 def place(

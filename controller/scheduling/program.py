@@ -9,7 +9,12 @@ from typing import Final
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, runs
 from controller.contracts.errors import SweepInvalid, UnknownAttempt
-from controller.contracts.manifests import StackManifest, WorkloadManifest, defaults_of
+from controller.contracts.manifests import (
+    PROVENANCE_KNOBS,
+    StackManifest,
+    WorkloadManifest,
+    defaults_of,
+)
 from controller.contracts.run import Run
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
@@ -22,6 +27,7 @@ from controller.contracts.wire import (
     Program,
     TrainingProgram,
 )
+from controller.scheduling.plugins import plugins_of
 
 WORD: Final = re.compile(r"[A-Za-z0-9_.:;,=+-]*")
 """Text values of knobs that a sweep may pass to a user's program."""
@@ -102,12 +108,15 @@ def program_of(cell: Cell, catalog: Catalog, source: str = "the sweep") -> Progr
         _require_words(cell, stack, source)
         return CommandProgram(stack=stack.name, command=stack.command, workload=workload.on_device)
     if workload.builder and stack.backend:
+        origins = PROVENANCE_KNOBS.values()
         return TrainingProgram(
             builder=workload.builder,
-            arguments={name: cell.knobs[name] for name in workload.knobs},
+            arguments={n: cell.knobs[n] for n in workload.knobs if n not in origins},
             backend=stack.backend,
             environment=stack.environment,
             rate_unit=_rate_unit(workload),
+            scenario_module=catalog.scenarios[cell.scenario].module,
+            plugins=plugins_of(cell, catalog),
         )
     if workload.on_device and stack.bundle:
         return OnDeviceProgram(

@@ -29,14 +29,16 @@ class FarmBox:
         self.clock = builders.FakeClock()
         self.events: list[RunEvent] = []
         self.on_event: Callable[[RunEvent], None] = self.events.append
+        self.catalog = builders.catalog()
+        """What the controller reads when it starts."""
         self.observe: Callable[[Run, RunChange], None] = lambda *_: None
         self.store = store.open(path)
         self.farm = self._build()
 
     def _build(self) -> Farm:
-        catalog, version = builders.catalog(), builders.VERSION
+        version = builders.VERSION
         return Farm(
-            *(self.store, catalog, version, self._settings, self.clock.both(), self._publish),
+            *(self.store, self.catalog, version, self._settings, self.clock.both(), self._publish),
             lambda run, change: self.observe(run, change),
         )
 

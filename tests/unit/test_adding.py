@@ -14,6 +14,7 @@ from tests.support.docs_examples import COPIED, ROOT, Project, copy_project, exa
 from tests.support.validity import MET_RULES
 
 SECTIONS = ("A training workload", "A stack", "A scenario", "A kernel")
+PLUGIN = "From a package of your own"
 TASK = "A workload that runs on devices"
 QUICK_COMPILER = '#!/bin/bash\nexec c++ "${@/-O3/-O0}"\n'
 """Compiles the whole library in a tenth of the time; the sources' digest stays what it is."""
@@ -23,8 +24,11 @@ QUICK_COMPILER = '#!/bin/bash\nexec c++ "${@/-O3/-O0}"\n'
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The project, with the files of all examples that live in it, and its library compiled."""
     project = copy_project(tmp_path_factory.mktemp("project"))
-    for title in SECTIONS:
+    for title in (*SECTIONS, PLUGIN):
         project.add(examples(title))
+    install = ("--no-index", "--no-deps", "--no-build-isolation", str(project.folder / "my-farm"))
+    installed = project.run("-m", "pip", "install", "--no-input", *install)
+    assert installed.returncode == 0, installed.stderr
     compiler = project.folder / "quick-c++"
     compiler.write_text(QUICK_COMPILER)
     compiler.chmod(0o755)
@@ -58,7 +62,7 @@ def test_the_examples_change_no_other_file(project: Project) -> None:
 
 
 def test_the_examples_are_in_the_projects_style(project: Project) -> None:
-    paths = [path for t in SECTIONS for path in examples(t) if path.endswith(".py")]
+    paths = [path for t in (*SECTIONS, PLUGIN) for path in examples(t) if path.endswith(".py")]
     for command in (["check"], ["format", "--check"]):
         done = project.run("-m", "ruff", *command, "--no-cache", *paths)
         assert done.returncode == 0, done.stdout
@@ -87,6 +91,20 @@ def test_a_scenario(project: Project) -> None:
         project, workload="resnet50", stack="torch", scenario="first_step", knobs=knobs
     )
     assert result.metrics["first_step_time"].value > 0
+
+
+def test_a_package_of_ones_own(project: Project) -> None:
+    listed = project.benchfarm("workload", "list")
+    (row,) = (line for line in listed.splitlines() if "curve_fit" in line)
+    assert "my-farm 1.0" in row
+    result = outcome_of(
+        project, workload="curve_fit", stack="torch", scenario="first_loss", knobs={"batch_size": 8}
+    )
+    assert result.metrics["loss"].value > 0
+    told = json.loads(project.benchfarm("workload", "show", "curve_fit", "--json"))["plugin"]
+    origin = f"my-farm 1.0 ({told['digest']})"
+    packages = {n: v for n, v in result.environment.items() if n.endswith("_package")}
+    assert packages == {"workload_package": origin, "scenario_package": origin}
 
 
 def test_a_task_for_devices(project: Project) -> None:
@@ -131,6 +149,7 @@ def test_a_kernel_is_checked_measured_and_part_of_the_sweep(project: Project) ->
 
 
 def test_every_example_is_found() -> None:
-    found = {title: len(examples(title)) for title in (*SECTIONS, TASK)}
-    assert found == dict(zip((*SECTIONS, TASK), (2, 3, 2, 6, 1), strict=True))
+    titles = (*SECTIONS, PLUGIN, TASK)
+    found = {title: len(examples(title)) for title in titles}
+    assert found == dict(zip(titles, (2, 3, 2, 6, 6, 1), strict=True))
     assert all(not Path(path).is_absolute() for title in found for path in examples(title))

@@ -184,6 +184,9 @@ def test_a_knob_nobody_asked_about_must_not_differ() -> None:
         ("torch", "2.8.0", "torch differs: 2.13.0 and 2.8.0"),
         ("onednn_isa", "AVX2", "onednn_isa differs: unknown and AVX2"),
         ("kernels", "reference", "kernels differs: unknown and reference"),
+        ("workload_package", "my-farm 2.0", "workload_package differs: unknown and my-farm 2.0"),
+        ("scenario_package", "my-farm 2.0", "scenario_package differs: unknown and my-farm 2.0"),
+        ("stack_package", "my-farm 2.0", "stack_package differs: unknown and my-farm 2.0"),
     ],
 )
 def test_unlike_environments_are_told_by_the_fact_that_differs(

@@ -93,6 +93,24 @@ def test_holding_an_attempt_keeps_its_lease_alive(box: FarmBox) -> None:
     assert box.run(ref.run_id).state is RunState.LEASED
 
 
+@pytest.mark.parametrize("kind", ["workloads", "stacks", "scenarios"])
+def test_a_lease_whose_manifest_is_gone_runs_out_and_waits(kind: str, box: FarmBox) -> None:
+    """As after a restart without the plugin that brought it."""
+    ref = lease(box)
+    axes = {"workloads": "resnet", "stacks": "torch", "scenarios": "training"}
+    left = {n: one for n, one in getattr(box.catalog, kind).items() if n != axes[kind]}
+    box.catalog = box.catalog.model_copy(update={kind: left})
+    box.restart()
+    box.farm.register(builders.registration())
+    for _ in range(2):
+        assert box.ask() == Orders()
+        box.wait(TTL_S / 2)
+    run = box.run(ref.run_id)
+    assert [a.state for a in run.attempts] == [AttemptState.LOST]
+    assert run.state is RunState.QUEUED
+    assert box.ask() == Orders()
+
+
 def test_an_order_that_nobody_takes_runs_out(box: FarmBox) -> None:
     ref = lease(box)
     box.wait(TTL_S / 2)

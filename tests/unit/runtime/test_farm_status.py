@@ -11,6 +11,7 @@ from controller.contracts.checks import Health
 from controller.contracts.device import DeviceState, Hold, RegisteredAgent
 from controller.contracts.errors import PhoneUnavailable, SweepInvalid
 from controller.contracts.farm_status import FarmCondition
+from controller.contracts.plugins import LeftOut
 from controller.contracts.run import AttemptState, Run
 from controller.contracts.waiting import Waiting, WaitReason
 from controller.runtime.disks import GIB, DiskFacts
@@ -143,6 +144,7 @@ def test_a_host_that_has_joined_is_well() -> None:
 
 
 BROKEN = SweepInvalid("read manifest x.yaml", "key name: it is missing", "Correct it.")
+LEFT_OUT = LeftOut(plugin="my-farm 1.0", seen="no manifests")
 COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm it.")
 
 
@@ -186,6 +188,10 @@ COMPLAINT = PhoneUnavailable("reach phone R58M", "its key is unknown", "Confirm 
         (
             replace(WELL, stored=replace(STORED, catalog_fault=BROKEN)),
             *("manifests", "cannot read manifest x.yaml: key name", "Correct it."),
+        ),
+        (
+            replace(WELL, stored=replace(STORED, left_out=(LEFT_OUT,))),
+            *("plugins", "package my-farm 1.0 is left out: no manifests", "pip uninstall my-farm"),
         ),
         (replace(WELL, manifests_changed=True), "manifests", "since the farm came up", "down"),
     ],
