@@ -41,7 +41,7 @@ Timestamp = Annotated[
 
 def utc_minute(seconds: float) -> str:
     """Return seconds since the epoch as text, in UTC to the minute."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(sep=" ", timespec="minutes")
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 class Contract(BaseModel):

@@ -14,7 +14,7 @@ from controller.contracts.errors import UserError
 from controller.contracts.farm_status import RunNow
 
 HOLD = Hold(since=3600.0, who="admin", why="new fans")
-HEAD = "agent host-1 on xeon-3 is {} since 1970-01-01 01:00+00:00, by admin: new fans"
+HEAD = "agent host-1 on xeon-3 is {} since 1970-01-01 01:00 UTC, by admin: new fans"
 UNTIL = "until `benchfarm agent undrain host-1`"
 ALL = f"its 2 devices, and others that are connected later, take no new runs {UNTIL}"
 
@@ -50,7 +50,7 @@ def now(*run_ids: str, online: bool = True, draining: Hold | None = HOLD) -> Age
             [
                 HEAD.format("draining"),
                 ALL,
-                "run run-1 of ann on xeon-3 · cpu-1, since 1970-01-01 02:00+00:00, will finish",
+                "run run-1 of ann on xeon-3 · cpu-1, since 1970-01-01 02:00 UTC, will finish",
                 "2 queued runs will wait for the end of the drain",
             ],
         ),

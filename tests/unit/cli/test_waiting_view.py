@@ -30,7 +30,7 @@ def view(progress: Progress | None = None, state: RunState = RunState.QUEUED) ->
 def test_an_estimate_follows_the_reason() -> None:
     known = RESERVED.model_copy(update={"starts_at": 7200.0})
     assert group(RESERVED).line == group(RESERVED).said
-    said = "it starts at about 1970-01-01 02:00+00:00"
+    said = "it starts at about 1970-01-01 02:00 UTC"
     assert group(known).line == f"{group(known).said}; {said}"
     assert "; the first starts at about" in group(known, runs=2).line
 

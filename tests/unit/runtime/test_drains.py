@@ -21,7 +21,7 @@ from tests.support.farm import TTL_S, FarmBox
 
 WHY = "new fans"
 PHONE = builders.phone()
-SAID = "its host is draining since 1970-01-01 00:16+00:00, by admin: new fans"
+SAID = "its host is draining since 1970-01-01 00:16 UTC, by admin: new fans"
 
 
 @pytest.fixture

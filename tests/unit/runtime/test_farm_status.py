@@ -237,7 +237,7 @@ def test_a_drained_host_is_named_with_who_and_why(
     found = farm_status(replace(WELL, stored=replace(STORED, agents=(known,), runs=runs)))
     (check,) = found.checks
     assert check.seen == (
-        f"host host-1 takes no runs since 1970-01-01 01:00+00:00, by admin: new fans{seen}"
+        f"host host-1 takes no runs since 1970-01-01 01:00 UTC, by admin: new fans{seen}"
     )
     assert check.remedy.endswith("benchfarm agent undrain host-1.")
     assert [one.state for one in found.agents] == [state]

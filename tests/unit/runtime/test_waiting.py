@@ -54,7 +54,7 @@ def book(box: FarmBox, user: str | None) -> None:
 async def test_the_store_and_the_controller_tell_the_same(box: FarmBox, tmp_path: Path) -> None:
     book(box, "ann")
     box.farm.sweeps.submit(builders.sweep())
-    reserved = "cpu-1 is reserved for ann until 1970-01-01 00:26+00:00: a paper"
+    reserved = "cpu-1 is reserved for ann until 1970-01-01 00:26 UTC: a paper"
     assert await told(box, tmp_path) == [(WaitReason.RESERVED, reserved)]
 
     box.farm.apply_event("cpu-1", Quarantined("admin", "it is loud"), "admin", "it is loud")
@@ -109,7 +109,7 @@ async def test_a_silent_agent_and_a_farm_that_is_down(
     ((reason, said),) = await told(box, tmp_path)
     assert (
         reason,
-        "cpu-1 is lost since 1970-01-01 00:16+00:00 (agent host-1 has been" in said,
+        "cpu-1 is lost since 1970-01-01 00:16 UTC (agent host-1 has been" in said,
     ) == (*(WaitReason.AWAY, True),)
     box.farm.register(builders.registration())
     monkeypatch.setattr(fleet, "why_away", lambda _: "the farm is down")

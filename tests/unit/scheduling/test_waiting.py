@@ -77,7 +77,7 @@ def drained(device: RegisteredDevice) -> RegisteredDevice:
 
 
 DRAINED = (
-    "cpu-1 takes no runs: its host is draining since 1970-01-02 00:00+00:00, by admin: new fans"
+    "cpu-1 takes no runs: its host is draining since 1970-01-02 00:00 UTC, by admin: new fans"
 )
 MINE = builders.run("mine")
 
@@ -153,12 +153,12 @@ CASES = {
     ),
     "another user has it reserved": Case(
         WaitReason.RESERVED,
-        "cpu-1 is reserved for bob until 1970-01-02 02:00+00:00: a paper",
+        "cpu-1 is reserved for bob until 1970-01-02 02:00 UTC: a paper",
         devices=[booked("bob")],
     ),
     "it is in maintenance": Case(
         WaitReason.MAINTENANCE,
-        "cpu-1 is in maintenance until 1970-01-02 02:00+00:00: a paper",
+        "cpu-1 is in maintenance until 1970-01-02 02:00 UTC: a paper",
         devices=[booked(None)],
     ),
     "its agent is drained": Case(
@@ -178,7 +178,7 @@ CASES = {
     ),
     "its agent is drained, and it is offline": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00+00:00 (unplugged)",
+        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00 UTC (unplugged)",
         devices=[drained(away(DeviceState.OFFLINE, "unplugged"))],
     ),
     "its agent is drained, and another user's run measures on it": Case(
@@ -190,7 +190,7 @@ CASES = {
     "failures put it in quarantine": Case(
         WaitReason.QUARANTINED,
         "cpu-1 is in quarantine until a probe passes; the next is at "
-        "1970-01-02 01:00+00:00: it is loud",
+        "1970-01-02 01:00 UTC: it is loud",
         devices=[held(CONTROLLER, NOW + HOUR_S)],
     ),
     "a person put it in quarantine": Case(
@@ -200,19 +200,19 @@ CASES = {
     ),
     "it is offline": Case(
         WaitReason.AWAY,
-        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00+00:00 (unplugged)",
+        "no device that fits is online: cpu-1 is offline since 1970-01-01 00:00 UTC (unplugged)",
         devices=[away(DeviceState.OFFLINE, "unplugged")],
     ),
     "it is unauthorized": Case(
         WaitReason.AWAY,
         "no device that fits is online: cpu-1 is unauthorized since "
-        "1970-01-01 00:00+00:00 (tap Allow)",
+        "1970-01-01 00:00 UTC (tap Allow)",
         devices=[away(DeviceState.UNAUTHORIZED, "tap Allow")],
     ),
     "its agent is silent": Case(
         WaitReason.AWAY,
         "no device that fits is online: cpu-1 is lost since "
-        "1970-01-01 00:00+00:00 (agent host is silent)",
+        "1970-01-01 00:00 UTC (agent host is silent)",
         devices=[away(DeviceState.LOST, "agent host is silent")],
     ),
     "no device fits": Case(
