@@ -34,7 +34,7 @@ DIGITS: Final = 8
 class Plugin(Contract):
     """An installed distribution that brings manifests of its own."""
 
-    distribution: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    distribution: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     version: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
     package: str
     """The name by which it is imported."""

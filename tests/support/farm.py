@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from controller.contracts.catalog import Catalog
 from controller.contracts.result import Outcome
 from controller.contracts.run import Run, RunChange
 from controller.contracts.wire import AttemptRef, Exchange, HeldUp, Orders, Report, RunEvent
@@ -29,16 +30,16 @@ class FarmBox:
         self.clock = builders.FakeClock()
         self.events: list[RunEvent] = []
         self.on_event: Callable[[RunEvent], None] = self.events.append
-        self.catalog = builders.catalog()
-        """What the controller reads when it starts."""
+        self.catalog: Catalog | None = None
+        """What the controller reads at its next start; None: the tests' catalogue."""
         self.observe: Callable[[Run, RunChange], None] = lambda *_: None
         self.store = store.open(path)
         self.farm = self._build()
 
     def _build(self) -> Farm:
-        version = builders.VERSION
+        catalog, version = self.catalog or builders.catalog(), builders.VERSION
         return Farm(
-            *(self.store, self.catalog, version, self._settings, self.clock.both(), self._publish),
+            *(self.store, catalog, version, self._settings, self.clock.both(), self._publish),
             lambda run, change: self.observe(run, change),
         )
 

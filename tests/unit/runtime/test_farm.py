@@ -98,8 +98,9 @@ def test_a_lease_whose_manifest_is_gone_runs_out_and_waits(kind: str, box: FarmB
     """As after a restart without the plugin that brought it."""
     ref = lease(box)
     axes = {"workloads": "resnet", "stacks": "torch", "scenarios": "training"}
-    left = {n: one for n, one in getattr(box.catalog, kind).items() if n != axes[kind]}
-    box.catalog = box.catalog.model_copy(update={kind: left})
+    known = builders.catalog()
+    left = {n: one for n, one in getattr(known, kind).items() if n != axes[kind]}
+    box.catalog = known.model_copy(update={kind: left})
     box.restart()
     box.farm.register(builders.registration())
     for _ in range(2):
