@@ -23,7 +23,6 @@ from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.families import Gauge, Sample
 from controller.metrics.newest import DelegateKey, Newest, ResultKey
-from controller.stats.repeats import interval_factor
 
 Results = Mapping[ResultKey, Newest]
 Capabilities = Mapping[DelegateKey, Capability]
@@ -109,14 +108,7 @@ def _queue(state: FarmState) -> Iterator[Gauge]:
 def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
     valid = [(key, it.valid) for key, it in results.items() if it.valid]
     targets = {name: w.quality_target for name, w in catalog.workloads.items() if w.quality_target}
-    yield Gauge(
-        names.RESULT,
-        (
-            ((*key, metric), measured.value)
-            for key, result in valid
-            for metric, measured in result.metrics.items()
-        ),
-    )
+    yield Gauge(names.RESULT, figures_of(results, catalog))
     yield Gauge(names.RESULT_TIME, ((key, result.recorded_at) for key, result in valid))
     yield Gauge(names.RESULT_INTERVAL, _intervals(results, catalog))
     tasks = {key.work: _task(key, it.work, catalog) for key, it in results.items()}
@@ -137,11 +129,20 @@ def _task(key: ResultKey, work: Work, catalog: Catalog) -> str:
     return f"{work.title(catalog)}{likeness(virtual=virtual, emulated=False)}"
 
 
+def figures_of(results: Results, catalog: Catalog) -> Iterator[Sample]:
+    """Yield the samples of names.RESULT: of each metric the figure that a sweep's table has."""
+    for key, it in results.items():
+        medians = dict(it.medians)
+        if ranked := it.ranked:
+            medians[catalog.ranked_by(key.scenario)] = ranked.median
+        for metric, value in medians.items():
+            yield (*key, metric), value
+
+
 def _intervals(results: Results, catalog: Catalog) -> Iterator[Sample]:
     for key, it in results.items():
-        scenario = catalog.scenarios.get(key.scenario)
-        if scenario and (factor := interval_factor(it.repeats)) is not None:
-            yield (*key, scenario.metric), factor
+        if (ranked := it.ranked) and ranked.factor is not None:
+            yield (*key, catalog.ranked_by(key.scenario)), ranked.factor
 
 
 def _delegates(

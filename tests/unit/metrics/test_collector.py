@@ -20,7 +20,7 @@ from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.scheduling.device_life import Labelled
-from controller.stats.repeats import interval_factor
+from controller.stats.bootstrap import median_of_runs
 from tests.support import builders
 from tests.support.exposition import plain
 from tests.support.farm import TTL_S, FarmBox
@@ -214,21 +214,23 @@ def test_work_of_a_virtual_device_is_no_real_ones(box: FarmBox) -> None:
 
 
 @pytest.mark.parametrize("from_store", [False, True], ids=["events", "after a restart"])
-def test_repeats_of_a_sweep_give_its_newest_result_an_interval(
+def test_repeats_of_a_sweep_give_a_median_and_an_interval(
     box: FarmBox, *, from_store: bool
 ) -> None:
     metrics = FarmMetrics(catalog(), [])
     box.observe = metrics.observe
     box.farm.register(builders.registration())
     box.farm.sweeps.submit(builders.sweep(repeats=3))
-    for value in (0.25, 0.26, 0.255):
+    for value in (0.25, 0.255, 0.26):
         (job,) = box.ask().run
         step = {"step_time": Measurement(value=value, unit=Unit.SECONDS)}
         box.report(job.ref, measured().model_copy(update={"metrics": step}))
     read = FarmMetrics(catalog(), box.store.newest_results(catalog())) if from_store else metrics
     text = gauge_text(read.expose(box.farm.state()).gauges)
+    (told,) = [one for one in text.splitlines() if one.startswith("benchfarm_result{")]
+    assert float(told.rpartition(" ")[2]) == 0.255, "their median, not the newest"
     (line,) = [one for one in text.splitlines() if one.startswith("benchfarm_result_interval")]
-    assert float(line.rpartition(" ")[2]) == interval_factor((0.25, 0.26, 0.255))
+    assert float(line.rpartition(" ")[2]) == median_of_runs([(0.25,), (0.255,), (0.26,)]).factor
     measure(box, measured())
     text = gauge_text(metrics.expose(box.farm.state()).gauges)
     assert "benchfarm_result_interval_factor{" not in text, "one run tells no interval"
