@@ -24,7 +24,7 @@ from controller.cli.common import (
 )
 from controller.cli.plan_view import show_plan
 from controller.cli.progress import show_sweep
-from controller.cli.references import sweep_id_of
+from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
