@@ -16,6 +16,7 @@ from controller.contracts.device import (
     RegisteredDevice,
     build_of,
     likeness,
+    shown_names,
 )
 from controller.contracts.run import Run
 from controller.contracts.work import Work
@@ -76,15 +77,19 @@ def of_devices(results: Results, devices: Mapping[str, Device]) -> Results:
 def _fleet(state: FarmState) -> Iterator[Gauge]:
     agents = {known.agent.id: known for known in state.agents}
     yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
-    yield Gauge(names.DEVICE_INFO, ((_info(known, agents), 1) for known in state.devices))
+    shown = shown_names(known.labelled for known in state.devices)
+    yield Gauge(names.DEVICE_INFO, ((_info(known, shown, agents), 1) for known in state.devices))
     states = (((id_, now.state.value), 1) for id_, now in state.statuses.items())
     yield Gauge(names.DEVICE_STATE, states)
 
 
-def _info(known: RegisteredDevice, agents: Mapping[str, RegisteredAgent]) -> Sequence[str]:
+def _info(
+    known: RegisteredDevice, shown: Mapping[str, str], agents: Mapping[str, RegisteredAgent]
+) -> Sequence[str]:
     device, agent = known.device, agents.get(known.agent_id)
     return (
         device.id,
+        shown[device.id],
         device.kind.value,
         str(device.attribute("model") or device.attribute("cpu_model") or "")
         + (f" ({EMULATED})" if device.emulated else ""),

@@ -110,6 +110,7 @@ DEVICE_INFO = _gauge(
     "device_info",
     "Always 1; the labels describe the device.",
     "device",
+    "name",
     "kind",
     "model",
     "soc",

@@ -19,7 +19,7 @@ from controller.contracts.work import work_of
 from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
-from controller.scheduling.device_life import Labelled
+from controller.scheduling.device_life import Labelled, Renamed
 from controller.stats.bootstrap import median_of_runs
 from tests.support import builders
 from tests.support.exposition import plain
@@ -109,9 +109,9 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 1}
     assert shown["benchfarm_device_info"] == {
-        ("cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
-        ("cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
-        ("phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
+        ("cpu-1", "cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
+        ("cpu-9", "cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
+        ("phone-1", "phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
     }
     states = shown["benchfarm_device_state"]
     assert {key for key, value in states.items() if value == 1} == {
@@ -182,6 +182,20 @@ def test_a_profiled_run_is_no_newest_result(box: FarmBox) -> None:
     watched = measured().model_copy(update={"metrics": slow, "profile": ProfileSummary(steps=5)})
     measure(box, measured(), watched)
     assert set(show(box)["benchfarm_result"].values()) == {0.25}
+
+
+def test_a_rename_changes_the_info_of_a_device_and_no_other_series(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured())
+    before = show(box)
+    ((_, first, *_),) = before["benchfarm_device_info"]
+    box.farm.apply_event("cpu-1", Renamed("left"), "admin", "renamed")
+    after = show(box)
+    ((device, name, *_),) = after["benchfarm_device_info"]
+    assert (first, device, name) == ("cpu-1", "cpu-1", "left")
+    same = {metric: series.keys() for metric, series in before.items()}
+    same.pop("benchfarm_device_info")
+    assert {metric: after[metric].keys() for metric in same} == same
 
 
 def test_unlike_work_replaces_no_result_and_is_named(box: FarmBox) -> None:
