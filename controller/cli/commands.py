@@ -65,6 +65,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "rename": "Give a device a name, or take it away.",
             "forget": "Remove a device that is away; its results are kept.",
         },
+        {"list": "device_list:list_devices"},
     ),
     "sweep": Group(
         "Check, submit and follow sweeps.",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from controller.cli.common import home, reading
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.metrics.collector import Results, of_devices
+from controller.metrics.collector import Results, figures_of, of_devices
 from controller.metrics.names import RESULT, RUN_PROGRESS, RUN_QUERIES, RUN_STEPS
 from controller.metrics.newest import NewestResults
 from controller.metrics.prometheus_config import Intervals
@@ -103,14 +103,9 @@ def stored_results(store: StoreReader, catalog: Catalog) -> Results:
     return of_devices(newest.snapshot(), devices)
 
 
-def stored_values(results: Results) -> Values:
+def stored_values(results: Results, catalog: Catalog) -> Values:
     """Return results as Prometheus should show them."""
-    return {
-        (*key, metric): measured.value
-        for key, it in results.items()
-        if it.valid
-        for metric, measured in it.valid.metrics.items()
-    }
+    return {tuple(labels): value for labels, value in figures_of(results, catalog)}
 
 
 def _await_results(server: Prometheus) -> Values | None:
@@ -119,7 +114,7 @@ def _await_results(server: Prometheus) -> Values | None:
     while time.monotonic() < give_up:
         with reading() as store:
             newest = stored_results(store, catalog)
-            stored = stored_values(newest)
+            stored = stored_values(newest, catalog)
             busy = {run.lease.device_id for run in store.runs(open_only=True) if run.lease}
         live = {series["metric"]["device"] for series in server.query(RUN_PROGRESS.name)}
         if live <= busy and newest and values_of(server.query(RESULT.name)) == stored:

@@ -17,13 +17,10 @@ from controller.cli.common import (
     reading,
     show_json,
     show_table,
-    warn_if_away,
-    warn_of_clocks,
-    warn_of_phones,
 )
+from controller.cli.device_list import list_devices
 from controller.cli.device_naming import DeviceId, Why, device_path, forget, rename
 from controller.cli.references import device_of
-from controller.cli.waiting_view import all_waits
 from controller.contracts.administration import (
     BookRequest,
     ChangedDevice,
@@ -34,46 +31,15 @@ from controller.contracts.administration import (
     ReleaseRequest,
 )
 from controller.contracts.base import Contract, utc_minute
-from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
 from controller.runtime.client import FarmClient
-from controller.runtime.fleet import DeviceOverview, agents_now, devices_now
-from controller.scheduling.runtimes import without_runtime
+from controller.runtime.fleet import DeviceOverview, devices_now
 
 app = typer.Typer(no_args_is_help=True)
+app.command("list")(list_devices)
 app.command()(rename)
 app.command()(forget)
-
-
-@app.command("list")
-def list_devices(json: Json = False) -> None:
-    """List all devices that ever registered, with their states."""
-    with reading() as store:
-        warn_if_away()
-        devices = devices_now(home(), store, all_waits(store))
-        warn_of_phones({status.device.id for status in devices})
-        warn_of_clocks(agents_now(home(), store))
-    if json:
-        show_json(devices)
-        return
-    table = Table(
-        "device", "kind", "state", "since (UTC)", "who", "why", "queued", "model", "labels", "agent"
-    )
-    for status in devices:
-        device = status.device
-        model = str(device.facts.get("cpu_model", device.facts.get("model", "")))
-        labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
-        kind = f"{device.kind}{device.likeness}"
-        since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
-        why = "; ".join(filter(None, (status.why, status.locked)))
-        stands = (status.state, since, status.who, why, str(status.queued or ""))
-        table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
-    show_table(table)
-    stacks = load_catalog().stacks.values()
-    for status in devices:
-        if line := without_runtime(status.device, stacks):
-            say(line)
 
 
 @app.command()

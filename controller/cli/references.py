@@ -1,14 +1,11 @@
-"""What users type for devices and sweeps, found in this home's store or asked of the farm."""
+"""What users type for devices and sweeps, found in this home's store."""
 
 from __future__ import annotations
 
-from controller.cli.common import farm_elsewhere, home, reading
+from controller.cli.common import farm_elsewhere, reading
 from controller.contracts.device import RegisteredDevice, shown_names
-from controller.contracts.errors import NotFound
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
-from controller.runtime.client import FarmClient
-from controller.runtime.health import is_hopeless
 from controller.scheduling.references import SweepReferent, find_device, find_sweep
 from controller.store.protocol import StoreReader
 
@@ -41,27 +38,6 @@ def record_of(store: StoreReader, given: str) -> SweepRecord:
     if found.note:
         say(found.note, err=True)
     return records[found.id]
-
-
-def sweep_id_of(given: str) -> str:
-    """Return the id of the sweep that is meant, here or on the farm elsewhere.
-
-    Raises NotFound, NotAllowed, UserError if several may be.
-    """
-    if farm_elsewhere():
-        found = FarmClient(home()).sweep_status(given).sweep_id
-        if found != given:
-            say(f"sweep {given} is {found}", err=True)
-        return found
-    if not home().store.is_file():
-        return given  # the client says that there is no farm
-    with reading() as store:
-        try:
-            return record_of(store, given).sweep_id
-        except NotFound:
-            if not (store.damage() or is_hopeless(home())):
-                raise
-            return given  # the client says that the farm has ended, or the controller knows more
 
 
 class DeviceNames:

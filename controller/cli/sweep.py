@@ -26,7 +26,7 @@ from controller.cli.common import (
 from controller.cli.plan_view import show_plan, with_host_files
 from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
-from controller.cli.references import sweep_id_of
+from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog

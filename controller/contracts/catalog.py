@@ -76,6 +76,11 @@ class Catalog(Contract):
             **self.scenarios[scenario].knobs,
         }
 
+    def ranked_by(self, scenario: str) -> str:
+        """Return the metric that ranks a scenario's results; empty for an unknown scenario."""
+        known = self.scenarios.get(scenario)
+        return known.metric if known else ""
+
     def launch_knobs(self, stack: str) -> dict[str, Knob]:
         """Return the launch knobs of a stack's worker process; none for a stack with a bundle."""
         if self.stacks[stack].backend is None:

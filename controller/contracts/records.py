@@ -122,7 +122,8 @@ class StoredResult(OutcomeOrigin):
 
 
 class NewestResult(Contract):
-    """A counted result without its samples, where only the newest of its kind matters."""
+    """A counted result with no more samples than its figure needs, where only the newest of its
+    kind matters."""
 
     device: str
     sweep_id: str
@@ -136,6 +137,9 @@ class NewestResult(Contract):
     validity: Validity
     recorded_at: float
     metrics: dict[str, Measurement]
+    """Without samples."""
+    ranked: tuple[float, ...] = ()
+    """Raw samples of the metric that ranks its scenario; its value if it has none."""
     profile: ProfileSummary | None = None
 
     @property
@@ -144,8 +148,8 @@ class NewestResult(Contract):
         return precision_of(self.knobs)
 
 
-REPEATS_KEPT: Final = 20
-"""Repeats of a newest result that its interval is made from, at most."""
+REPEATS_KEPT: Final = 100
+"""Repeats of a newest result that its figures are made from, at most."""
 
 PRECISION_KNOBS = ("precision", "numerics")
 """Knobs that name the number format: the first of stacks that train, the second of model files."""

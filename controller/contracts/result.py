@@ -82,6 +82,11 @@ class Measurement(Contract):
         """Report the median of raw samples; raises StatisticsError without any."""
         return cls(value=median(samples), unit=unit, samples=samples)
 
+    @property
+    def drawn(self) -> tuple[float, ...]:
+        """The raw samples; the reported value if there are none."""
+        return self.samples or (self.value,)
+
 
 class Result(Contract):
     """The measurements of a finished attempt; one that is not VALID always has reasons."""

@@ -11,7 +11,12 @@ from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
 from controller.dashboards.variables import Choice
 from controller.metrics import names
 
-DEVICE = Choice("device", "Device", names.DEVICE_INFO, "device", many=False)
+DEVICE = Choice(
+    *("device", "Device", names.DEVICE_INFO, "device"),
+    many=False,
+    among=last(names.DEVICE_INFO),
+    text="name",
+)
 THIS = kept(str(DEVICE.wanted))
 LIVE = "{{workload}} {{stack}} {{scenario}}"
 RESULT = "{{workload}} {{stack}} {{scenario}} {{precision}} {{work}}"
@@ -38,7 +43,7 @@ def device() -> Board:
 
 def facts() -> dashboard.Panel:
     """Return the panel of the device's facts."""
-    labels = ("device", "kind", "model", "soc", "host", "virtual")
+    labels = ("name", "device", "kind", "model", "soc", "host", "virtual")
     about = "What the device is. A virtual device is simulated: its numbers are never compared."
     info = last(names.DEVICE_INFO, device=THIS)
     return tables.words_of("Device", about, info, labels, Size(24, 4))

@@ -77,12 +77,12 @@ def missed() -> dashboard.Panel:
 def winners() -> dashboard.Panel:
     """Return the best newest result of each work."""
     of_work = ("workload", "scenario", "work")
-    labels = (*of_work, "model", "soc", "device", "stack", "precision")
+    labels = (*of_work, "model", "soc", "name", "device", "stack", "precision")
 
     def best(metric: str) -> promql.Expr:
         results = last(names.RESULT, metric=kept(metric))
         those = promql.with_info(results, virtual=VIRTUAL.wanted)
-        return promql.with_info(ratios.best(metric, those, *of_work), "model", "soc")
+        return promql.with_info(ratios.best(metric, those, *of_work), "model", "soc", "name")
 
     return tables.columns(
         "Best device for each work",
@@ -147,19 +147,20 @@ def states() -> dashboard.Panel:
 def hottest() -> dashboard.Panel:
     """Return the panel of the hottest devices."""
     hot = promql.highest(names.DEVICE_TEMPERATURE, "device")
-    top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)))
+    top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)), "name")
     about = "The ten devices with the hottest sensor, when last read."
-    query = Query(top, "{{device}}{{virtual}}")
+    query = Query(top, "{{name}}{{virtual}}")
     return panels.gauges("Hottest devices", about, query, steps=thresholds.CELSIUS, full=110)
 
 
 def emptiest() -> dashboard.Panel:
     """Return the panel of the phones with the least charge."""
-    low = promql.marked(promql.extreme("bottomk", 10, _of_chosen(last(names.DEVICE_BATTERY))))
+    lowest = promql.extreme("bottomk", 10, _of_chosen(last(names.DEVICE_BATTERY)))
+    low = promql.marked(lowest, "name")
     about = (
         "The ten phones with the least charge; a phone with too little waits before it measures."
     )
-    query = Query(low, "{{device}}{{virtual}}")
+    query = Query(low, "{{name}}{{virtual}}")
     return panels.gauges("Lowest batteries", about, query, steps=thresholds.BATTERY, full=1)
 
 
@@ -175,9 +176,10 @@ def throttled() -> dashboard.Panel:
 def devices() -> dashboard.Panel:
     """Return the table of all devices with facts and state."""
     now = promql.being(names.DEVICE_STATE, 1)
-    labels = ("device", "state", "kind", "model", "soc", "host", "virtual")
+    labels = ("name", "device", "state", "kind", "model", "soc", "host", "virtual")
+    of_info = [label for label in labels if label not in now.labels]
     about = "Every device, what it is and what it does now."
-    return tables.words_of("Devices", about, _of_chosen(now, *labels[2:]), labels)
+    return tables.words_of("Devices", about, _of_chosen(now, *of_info), labels)
 
 
 def _of_chosen(expr: promql.Expr, *labels: str) -> promql.Expr:

@@ -16,6 +16,7 @@ from controller.contracts.device import (
     RegisteredDevice,
     build_of,
     likeness,
+    shown_names,
 )
 from controller.contracts.run import Run
 from controller.contracts.work import Work
@@ -23,7 +24,6 @@ from controller.metrics import names
 from controller.metrics.baselines import baseline_devices, baseline_stacks
 from controller.metrics.families import Gauge, Sample
 from controller.metrics.newest import DelegateKey, Newest, ResultKey
-from controller.stats.repeats import interval_factor
 
 Results = Mapping[ResultKey, Newest]
 Capabilities = Mapping[DelegateKey, Capability]
@@ -77,15 +77,19 @@ def of_devices(results: Results, devices: Mapping[str, Device]) -> Results:
 def _fleet(state: FarmState) -> Iterator[Gauge]:
     agents = {known.agent.id: known for known in state.agents}
     yield Gauge(names.AGENT_UP, (((id_,), known.online) for id_, known in agents.items()))
-    yield Gauge(names.DEVICE_INFO, ((_info(known, agents), 1) for known in state.devices))
+    shown = shown_names(known.labelled for known in state.devices)
+    yield Gauge(names.DEVICE_INFO, ((_info(known, shown, agents), 1) for known in state.devices))
     states = (((id_, now.state.value), 1) for id_, now in state.statuses.items())
     yield Gauge(names.DEVICE_STATE, states)
 
 
-def _info(known: RegisteredDevice, agents: Mapping[str, RegisteredAgent]) -> Sequence[str]:
+def _info(
+    known: RegisteredDevice, shown: Mapping[str, str], agents: Mapping[str, RegisteredAgent]
+) -> Sequence[str]:
     device, agent = known.device, agents.get(known.agent_id)
     return (
         device.id,
+        shown[device.id],
         device.kind.value,
         str(device.attribute("model") or device.attribute("cpu_model") or "")
         + (f" ({EMULATED})" if device.emulated else ""),
@@ -109,14 +113,7 @@ def _queue(state: FarmState) -> Iterator[Gauge]:
 def _results(results: Results, catalog: Catalog) -> Iterator[Gauge]:
     valid = [(key, it.valid) for key, it in results.items() if it.valid]
     targets = {name: w.quality_target for name, w in catalog.workloads.items() if w.quality_target}
-    yield Gauge(
-        names.RESULT,
-        (
-            ((*key, metric), measured.value)
-            for key, result in valid
-            for metric, measured in result.metrics.items()
-        ),
-    )
+    yield Gauge(names.RESULT, figures_of(results, catalog))
     yield Gauge(names.RESULT_TIME, ((key, result.recorded_at) for key, result in valid))
     yield Gauge(names.RESULT_INTERVAL, _intervals(results, catalog))
     tasks = {key.work: _task(key, it.work, catalog) for key, it in results.items()}
@@ -137,11 +134,20 @@ def _task(key: ResultKey, work: Work, catalog: Catalog) -> str:
     return f"{work.title(catalog)}{likeness(virtual=virtual, emulated=False)}"
 
 
+def figures_of(results: Results, catalog: Catalog) -> Iterator[Sample]:
+    """Yield the samples of names.RESULT: of each metric the figure that a sweep's table has."""
+    for key, it in results.items():
+        medians = dict(it.medians)
+        if ranked := it.ranked:
+            medians[catalog.ranked_by(key.scenario)] = ranked.median
+        for metric, value in medians.items():
+            yield (*key, metric), value
+
+
 def _intervals(results: Results, catalog: Catalog) -> Iterator[Sample]:
     for key, it in results.items():
-        scenario = catalog.scenarios.get(key.scenario)
-        if scenario and (factor := interval_factor(it.repeats)) is not None:
-            yield (*key, scenario.metric), factor
+        if (ranked := it.ranked) and ranked.factor is not None:
+            yield (*key, catalog.ranked_by(key.scenario)), ranked.factor
 
 
 def _delegates(

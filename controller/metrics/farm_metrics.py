@@ -32,7 +32,7 @@ class FarmMetrics:
     def observe(self, before: Run, change: RunChange) -> None:
         """Observe a change of a run; called once for each change, after it was stored."""
         self._observer.observe(before, change)
-        if change.record and (result := newest_of(change.run, change.record)):
+        if change.record and (result := newest_of(change.run, change.record, self._catalog)):
             self._newest.add(result)
         if change.record and (capability := of_record(change.run, change.record)):
             self._capabilities.add(capability)

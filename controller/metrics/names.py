@@ -110,6 +110,7 @@ DEVICE_INFO = _gauge(
     "device_info",
     "Always 1; the labels describe the device.",
     "device",
+    "name",
     "kind",
     "model",
     "soc",
@@ -165,7 +166,8 @@ RUN_SECONDS = _histogram(
 
 RESULT = _gauge(
     "result",
-    "Newest valid result, in the metric's unit (docs/result-format.md).",
+    "Median of the newest cell's valid runs in its sweep, in the metric's unit "
+    "(docs/result-format.md).",
     *RESULT_LABELS,
     "metric",
 )
@@ -176,8 +178,7 @@ RESULT_TIME = _gauge(
 )
 RESULT_INTERVAL = _gauge(
     "result_interval_factor",
-    "95 % interval of the newest valid result in its ranking metric: value / factor to value * "
-    "factor, from the repeats of its sweep.",
+    "95 % interval of that median in the ranking metric: value / factor to value * factor.",
     *RESULT_LABELS,
     "metric",
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import median
 from typing import NamedTuple, Self
 
 from controller.contracts.capability import Capability
@@ -14,9 +16,22 @@ from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import OutcomeRecord, Run
 from controller.contracts.work import Work, work_of
 from controller.metrics.names import NO_PRECISION
+from controller.stats.bootstrap import MedianOfRuns, median_of_runs
 
-Repeats = deque[tuple[str, float]]
-"""Sweep and value of the newest VALID results of a cell on a device, by age."""
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What one VALID run measured."""
+
+    sweep_id: str
+    values: Mapping[str, float]
+    """Metric → reported value."""
+    ranked: tuple[float, ...]
+    """Raw samples of the metric that ranks its scenario."""
+
+
+Repeats = deque[Repeat]
+"""The newest VALID results of a cell on a device, by age."""
 
 
 def new_repeats() -> Repeats:
@@ -43,13 +58,27 @@ class Newest:
     latest: NewestResult | None = None
     """VALID or not, but not of a profiled run."""
     valid: NewestResult | None = None
-    repeats: tuple[float, ...] = ()
-    """The values that `valid` and the other VALID runs of its cell and sweep have in the metric
-    that ranks the scenario, by age."""
+    repeats: tuple[Repeat, ...] = ()
+    """`valid` and the other VALID runs of its cell and sweep, by age."""
     profiled: NewestResult | None = None
     """VALID, of a profiled run, with a profile."""
 
-    def followed_by(self, result: NewestResult, repeats: tuple[float, ...]) -> Self:
+    @property
+    def medians(self) -> Mapping[str, float]:
+        """Metric → median of the values that the repeats report."""
+        told = {name for repeat in self.repeats for name in repeat.values}
+        return {
+            name: median(r.values[name] for r in self.repeats if name in r.values)
+            for name in sorted(told)
+        }
+
+    @property
+    def ranked(self) -> MedianOfRuns | None:
+        """The median in the metric that ranks the scenario; None if it wasn't measured."""
+        runs = tuple(repeat.ranked for repeat in self.repeats if repeat.ranked)
+        return _median_of(runs) if runs else None
+
+    def followed_by(self, result: NewestResult, repeats: tuple[Repeat, ...]) -> Self:
         """Return the newest results after a further result."""
         valid = result.validity is Validity.VALID
         if result.profiled:
@@ -57,6 +86,11 @@ class Newest:
         if valid:
             return replace(self, latest=result, valid=result, repeats=repeats)
         return replace(self, latest=result)
+
+
+@lru_cache(maxsize=2**15)  # a scrape asks for the same again
+def _median_of(runs: tuple[tuple[float, ...], ...]) -> MedianOfRuns:
+    return median_of_runs(runs)
 
 
 class NewestResults:
@@ -82,15 +116,14 @@ class NewestResults:
         """Return the newest results; later results don't change the returned mapping."""
         return dict(self._by_key)
 
-    def _repeated(self, result: NewestResult) -> tuple[float, ...]:
-        """Keep a result's value; return it with those of its cell and sweep, by age."""
-        scenario = self._catalog.scenarios.get(result.scenario)
-        ranked = result.metrics.get(scenario.metric) if scenario else None
-        if result.profiled or result.validity is not Validity.VALID or ranked is None:
+    def _repeated(self, result: NewestResult) -> tuple[Repeat, ...]:
+        """Keep a result's values; return them with those of its cell and sweep, by age."""
+        if result.profiled or result.validity is not Validity.VALID:
             return ()
+        values = {name: measured.value for name, measured in result.metrics.items()}
         known = self._repeats[result.device, result.cell_key]
-        known.append((result.sweep_id, ranked.value))
-        return tuple(value for sweep_id, value in known if sweep_id == result.sweep_id)
+        known.append(Repeat(result.sweep_id, values, result.ranked))
+        return tuple(repeat for repeat in known if repeat.sweep_id == result.sweep_id)
 
 
 class DelegateKey(NamedTuple):
@@ -129,14 +162,16 @@ class NewestCapabilities:
         return dict(self._by_key)
 
 
-def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
+def newest_of(run: Run, record: OutcomeRecord, catalog: Catalog) -> NewestResult | None:
     """Return an outcome as a newest result; None if it doesn't count or has no measurement.
 
-    A paired comparison gives None, since it is not a result of one cell.
+    A paired comparison gives None, since it is not a result of one cell. catalog: says which metric
+    ranks it.
     """
     cell = run.cell
     if not record.counted or not isinstance(record.outcome, Result) or cell.versus:
         return None
+    ranked = record.outcome.metrics.get(catalog.ranked_by(cell.scenario))
     return NewestResult(
         device=run.attempts[record.attempt - 1].device_id,
         sweep_id=run.sweep_id,
@@ -152,5 +187,6 @@ def newest_of(run: Run, record: OutcomeRecord) -> NewestResult | None:
             name: Measurement(value=measured.value, unit=measured.unit)
             for name, measured in record.outcome.metrics.items()
         },
+        ranked=ranked.drawn if ranked else (),
         profile=record.outcome.profile,
     )

@@ -80,8 +80,7 @@ class Group:
     def samples(self, metric: str) -> list[tuple[float, ...]]:
         """Return raw samples, one sequence for each result shown; its value if it has no
         samples."""
-        found = [r.metrics[metric] for r in self.shown if metric in r.metrics]
-        return [m.samples or (m.value,) for m in found]
+        return [r.metrics[metric].drawn for r in self.shown if metric in r.metrics]
 
 
 def grouped(

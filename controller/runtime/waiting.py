@@ -13,7 +13,6 @@ from controller.contracts.administration import HELD_UP, HeldUpList
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import UserError
 from controller.contracts.waiting import Waiting
-from controller.runtime.client import FarmClient, Timings
 from controller.runtime.fleet import is_up, registered_now
 from controller.runtime.home import Home
 from controller.scheduling.device_life import reserved_for
@@ -31,6 +30,9 @@ def held_up_now(home: Home) -> Mapping[str, str]:
 
     Only the controller knows; nobody does while it is away, which other lines of a list say.
     """
+    # Late: its HTTP client takes longer to load than all else of a list, and few lists need it.
+    from controller.runtime.client import FarmClient, Timings
+
     client = FarmClient(home, {}, Timings(answer_s=ANSWER_S))
     try:
         return client.administer(HeldUpList, HELD_UP).runs

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles, stdev
 
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.stats.pairs import CONFIDENCE
+from controller.stats.pairs import CONFIDENCE, t_quantile
 
 RESAMPLES = 2000
+SEED = 0
+"""Of resampling: the same runs give the same interval everywhere."""
+LARGEST_EXPONENT = 350.0
+"""exp() of twice as much is no double."""
 _DRAWS_AT_ONCE = 2_000_000
 """Samples drawn at once: bounds memory to about 50 MB for any number of samples."""
 
@@ -50,56 +55,78 @@ def spread(runs: Runs) -> Spread:
     return Spread(middle, low, high)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bootstrap:
-    """A median, and the medians of RESAMPLES resamples in order of drawing; none for a single
-    run."""
+@dataclass(frozen=True, slots=True)
+class MedianOfRuns:
+    """The median of a cell's runs on a device, and how well it is known."""
 
     median: float
-    resampled: NDArray[np.float64] | None
+    factor: float | None
+    """f of the 95 % interval [median / f, median * f]; None if there is no such interval."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % percentile interval of the median."""
-        return None if self.resampled is None else _interval(self.resampled)
+        """The ends of the 95 % interval."""
+        return _around(self.median, self.factor)
 
 
-def bootstrap(runs: Runs, stream: int = 0) -> Bootstrap:
-    """Resample runs, then samples within each, so that an outlying run widens the interval.
+def median_of_runs(runs: Runs) -> MedianOfRuns:
+    """Return the median over all samples of the runs, with its interval.
 
-    Each resample has one run fewer than the data (McCarthy & Snowden 1985); with as many, intervals
-    would be too narrow, for two runs by a third. A single run shows nothing about differences
-    between runs.
-
-    stream: selects the random numbers; the two sides of a ratio need different ones. Raises
-    StatisticsError without samples.
+    Tables, reports, exports and Prometheus have the figure of a cell from this function. A single
+    run shows nothing about differences between runs, and a value that is not positive has no
+    logarithm: then there is no interval. Raises StatisticsError without samples.
     """
-    if len(runs) < 2:
-        return Bootstrap(_median(runs), None)
-    return Bootstrap(_median(runs), _resampled_medians(runs, np.random.default_rng(stream)))
+    samples = [sample for run in runs for sample in run]
+    middle = median(samples)
+    if len(runs) < 2 or min(samples) <= 0:
+        return MedianOfRuns(middle, None)
+    reach = _t_reach(samples, middle) if len(samples) == len(runs) else _drawn_reach(runs, middle)
+    return MedianOfRuns(middle, math.exp(reach) if reach < LARGEST_EXPONENT else None)
 
 
-def ratio(over: Bootstrap, under: Bootstrap) -> Ratio:
-    """Return the ratio of two medians with a 95 % percentile interval, if both were resampled."""
+def ratio(over: MedianOfRuns, under: MedianOfRuns) -> Ratio:
+    """Return the ratio of two medians with a 95 % interval, if both have one.
+
+    The two sides were measured apart, so the squares of their half-widths add up, as logarithms
+    (MOVER: Zou & Donner 2008); Prometheus's recording rules do the same.
+    """
     value = over.median / under.median
-    if over.resampled is None or under.resampled is None:
+    if over.factor is None or under.factor is None:
         return Ratio(value, None)
-    return Ratio(value, _interval(over.resampled / under.resampled))
+    reach = math.hypot(math.log(over.factor), math.log(under.factor))
+    return Ratio(value, _around(value, math.exp(reach)))
 
 
-def ratio_of_medians(over: Runs, under: Runs, seed: int = 0) -> Ratio:
-    """Return median(over) / median(under) with a 95 % percentile bootstrap interval."""
-    return ratio(bootstrap(over, 2 * seed), bootstrap(under, 2 * seed + 1))
+def ratio_of_medians(over: Runs, under: Runs) -> Ratio:
+    """Return median(over) / median(under) with a 95 % interval, see `ratio`."""
+    return ratio(median_of_runs(over), median_of_runs(under))
 
 
-def _median(runs: Runs) -> float:
-    return median(sample for run in runs for sample in run)
+def _around(middle: float, factor: float | None) -> tuple[float, float] | None:
+    return None if factor is None else (middle / factor, middle * factor)
 
 
-def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    ordered = np.sort(values)
-    tail = int(len(ordered) * (1 - CONFIDENCE) / 2)
-    return float(ordered[tail]), float(ordered[-1 - tail])
+def _t_reach(values: Sequence[float], middle: float) -> float:
+    """Return half the interval's width, as a logarithm, for runs of one value each.
+
+    It is Student's t interval of the mean of their logarithms, widened to be centred at the median:
+    so few values say too little to be resampled.
+    """
+    logs = [math.log(value) for value in values]
+    reach = t_quantile(len(logs) - 1, CONFIDENCE) * stdev(logs) / math.sqrt(len(logs))
+    return reach + abs(math.log(middle) - fmean(logs))
+
+
+def _drawn_reach(runs: Runs, middle: float) -> float:
+    """Return half the interval's width, as a logarithm, for runs with raw samples.
+
+    It is the symmetric bootstrap interval (Hall 1988). Runs are resampled, then samples within
+    each, so that an outlying run widens it. Each resample has one run fewer than the data
+    (McCarthy & Snowden 1985); with as many, intervals would be too narrow, for two runs by a third.
+    """
+    drawn = _resampled_medians(runs, np.random.default_rng(SEED))
+    away = np.sort(np.abs(np.log(drawn) - math.log(middle)))
+    return float(away[math.ceil(CONFIDENCE * len(away)) - 1])
 
 
 def _resampled_medians(runs: Runs, generator: np.random.Generator) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
+from functools import partial
 
 from sqlalchemy import Table, func, select
 
@@ -125,7 +126,8 @@ class SqliteReader(OutcomeReader):
             found = []
         if not found or len(self._told) > before:
             found = newest_among(self._outcomes("result", None), catalog)  # of what is left
-        return self._made(found, newest_of, "the result of run", "run_id")
+        made = partial(newest_of, catalog=catalog)
+        return self._made(found, made, "the result of run", "run_id")
 
     def newest_capabilities(self) -> list[Capability]:
         """Return the newest outcomes of cells that asked for a delegate, oldest first.

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
+from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     Agent,
     Device,
@@ -134,12 +135,18 @@ def result_of(measured: tuple[Row, list[Row]]) -> StoredResult:
     return StoredResult.model_validate({**fields, **row["document"], "metrics": metrics})
 
 
-def newest_of(measured: tuple[Row, list[Row]]) -> NewestResult:
-    """Return the short form of a result, see `result_of`."""
+def newest_of(measured: tuple[Row, list[Row]], catalog: Catalog) -> NewestResult:
+    """Return the short form of a result, see `result_of`; catalog: says which metric ranks it."""
     row, measurements = measured
     metrics = {m["name"]: _only(m, ("value", "unit")) for m in measurements}
     fields = _only(row, NewestResult.model_fields)
-    said = {"metrics": metrics, "profile": row["document"].get("profile")}
+    ranked_by = catalog.ranked_by(row["scenario"])
+    drawn = [m["samples"] or (m["value"],) for m in measurements if m["name"] == ranked_by]
+    said = {
+        "metrics": metrics,
+        "ranked": drawn[0] if drawn else (),
+        "profile": row["document"].get("profile"),
+    }
     return NewestResult.model_validate({**fields, **said, "profiled": bool(row["profiled"])})
 
 

@@ -142,7 +142,8 @@ async def test_a_phone_that_heats_while_it_is_measured_is_invalid_with_the_momen
         """Hold it hot once the run has begun; its model would cool it in seconds."""
         while True:
             if (await control.ask(phone.folder, control.GetStatus())).processes > 3:
-                await conditions(phone, temperatures_c={"skin": 47.0})
+                # Until the next time, half a second of its model's cooling may be seen.
+                await conditions(phone, temperatures_c={"skin": 58.0})
             await asyncio.sleep(0.1)
 
     await conditions(phone, temperatures_c={"battery": 27.0, "skin": 27.0})
@@ -153,5 +154,5 @@ async def test_a_phone_that_heats_while_it_is_measured_is_invalid_with_the_momen
         warming.cancel()
     assert isinstance(outcome, Result), outcome
     assert outcome.validity is Validity.INVALID
-    told = r"policy lab: throttled: thermal status (MODERATE|SEVERE) from \d+\.\d s on"
+    told = r"policy lab: throttled: thermal status (MODERATE|SEVERE|CRITICAL|EMERGENCY) from \d+\.\d s on"
     assert any(re.fullmatch(told, reason) for reason in outcome.reasons), outcome.reasons

@@ -86,9 +86,10 @@ def test_what_a_run_leaves_is_what_the_store_has(farm: TestFarm, prometheus: Pro
     (run,) = farm.runs(sweep_id)
     device = run.attempts[-1].device_id
     store = SqliteStore.open_reader(farm.home.store)
-    newest = stored_results(store, load_catalog())
+    catalog = load_catalog()
+    newest = stored_results(store, catalog)
     store.close()
-    stored = stored_values(newest)
+    stored = stored_values(newest, catalog)
 
     assert any(result.device == device for result in newest)
     eventually(partial(prometheus.query, GONE), "nothing of its life")

@@ -333,8 +333,9 @@ def _repeats(result: NewestResult) -> Iterator[NewestResult]:
     step = result.metrics["step_time"]
     for times in REPEATED:
         metrics = {"step_time": step.model_copy(update={"value": step.value * times})}
-        yield result.model_copy(update={"profile": None, "metrics": {**result.metrics, **metrics}})
-    yield result.model_copy(update={"profile": None})
+        measured = {"metrics": {**result.metrics, **metrics}, "ranked": (step.value * times,)}
+        yield result.model_copy(update={"profile": None, **measured})
+    yield result.model_copy(update={"profile": None, "ranked": (step.value,)})
 
 
 def _result(

@@ -16,7 +16,6 @@ FOLDERS = ("agents", "controller", "kernels", "models")
 ALLOWED: Mapping[tuple[str, str], str] = {
     ("controller/cli/bench.py", "numerics"): "of a benchmark's own model; its task's is int8",
     ("controller/cli/bench.py", "seed"): "of the load that a benchmark makes",
-    ("controller/stats/bootstrap.py", "seed"): "of resampling",
 }
 """File and knob → why a default may stand there."""
 

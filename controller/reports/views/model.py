@@ -81,7 +81,7 @@ class Row:
     cell_key: str
     median: float | None
     interval: Interval | None
-    """95 % bootstrap interval of the median."""
+    """95 % interval of the median."""
     vs_best: Ratio | None
     """How many times as fast as the best row; None for the best row itself."""
     vs_reference: Ratio | None

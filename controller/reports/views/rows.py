@@ -16,49 +16,49 @@ from controller.reports.tables import draws_text
 from controller.reports.views.conditions import device_name
 from controller.reports.views.model import Columns, DeviceName, Distribution, Metric, Row
 from controller.reports.views.reference import Reference
-from controller.stats.bootstrap import Bootstrap, Ratio, bootstrap, ratio
+from controller.stats.bootstrap import MedianOfRuns, Ratio, median_of_runs, ratio
 
 _QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A group with its ranking data; resampled once, for all comparisons."""
+    """A group with its ranking data, which all comparisons share."""
 
     group: Group
-    bootstrap: Bootstrap | None
+    ranked: MedianOfRuns | None
     """None without a result that is shown."""
 
     @property
     def is_ranked(self) -> bool:
         """Whether it has a VALID result: what is DISTURBED is shown, and compared with nothing."""
-        return self.bootstrap is not None and bool(self.group.valid)
+        return self.ranked is not None and bool(self.group.valid)
 
 
 def candidates_of(groups: Sequence[Group], columns: Columns) -> list[Candidate]:
     """Return candidates, best first; then those that are DISTURBED, then those without figures."""
     metric, found = columns.metric, []
-    for stream, group in enumerate(groups):
+    for group in groups:
         samples = group.samples(metric.name)
-        found.append(Candidate(group, bootstrap(samples, stream) if samples else None))
+        found.append(Candidate(group, median_of_runs(samples) if samples else None))
     sign = 1 if metric.unit.lower_is_better else -1
 
     def place(one: Candidate) -> tuple[bool, bool, float]:
-        middle = one.bootstrap.median if one.bootstrap else 0.0
-        return not one.is_ranked, one.bootstrap is None, sign * middle
+        middle = one.ranked.median if one.ranked else 0.0
+        return not one.is_ranked, one.ranked is None, sign * middle
 
     return sorted(found, key=place)
 
 
 def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | None:
     """Return how many times as fast one is as the other; above 1, the first is faster."""
-    if mine.bootstrap is None or theirs.bootstrap is None:
+    if mine.ranked is None or theirs.ranked is None:
         return None
     if not (mine.is_ranked and theirs.is_ranked):
         return None
     if columns.metric.unit.lower_is_better:
-        return ratio(theirs.bootstrap, mine.bootstrap)
-    return ratio(mine.bootstrap, theirs.bootstrap)
+        return ratio(theirs.ranked, mine.ranked)
+    return ratio(mine.ranked, theirs.ranked)
 
 
 def rows_of(
@@ -105,7 +105,7 @@ def _row(
     *,
     is_reference: bool,
 ) -> Row:
-    group, boot = candidate.group, candidate.bootstrap
+    group, ranked = candidate.group, candidate.ranked
     versus, no_ratio, other_device = _versus(candidate, against, columns)
     return Row(
         rank=place if candidate.is_ranked else None,
@@ -116,8 +116,8 @@ def _row(
         knobs=tuple(str(group.origin.knobs.get(name, "")) for name in columns.knobs),
         all_knobs=group.origin.knobs,
         cell_key=group.origin.cell_key,
-        median=boot.median if boot else None,
-        interval=boot.interval if boot else None,
+        median=ranked.median if ranked else None,
+        interval=ranked.interval if ranked else None,
         vs_best=best,
         vs_reference=versus,
         no_ratio=no_ratio,

@@ -37,7 +37,7 @@ NEWEST = NewestResult(
 
 
 def stored(*newest: NewestResult) -> Values:
-    return stored_values(NewestResults(builders.catalog(), newest).snapshot())
+    return stored_values(NewestResults(builders.catalog(), newest).snapshot(), builders.catalog())
 
 
 def test_what_prometheus_shows_is_compared_with_the_store_to_the_last_digit() -> None:
@@ -48,12 +48,13 @@ def test_what_prometheus_shows_is_compared_with_the_store_to_the_last_digit() ->
     assert values_of(shown) != stored(NEWEST)
 
 
-def test_the_store_gives_the_newest_valid_results_only() -> None:
+def test_the_store_gives_the_median_of_the_newest_valid_results() -> None:
     key = (*LABELS.values(), "step_time")
     other = {"step_time": Measurement(value=9.0, unit=Unit.SECONDS)}
     newer = NEWEST.model_copy(update={"metrics": other})
     invalid = newer.model_copy(update={"validity": Validity.INVALID})
-    assert stored(NEWEST, newer) == {key: 9.0}
+    assert stored(NEWEST, newer) == {key: (0.1 + 0.2 + 9.0) / 2}
+    assert stored(NEWEST, newer.model_copy(update={"sweep_id": "demo-2"})) == {key: 9.0}
     assert stored(NEWEST, invalid) == stored(NEWEST)
     assert stored(invalid) == {}
 

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.contracts.catalog import MANIFEST_PACKAGES
 from controller.contracts.documents import (
     MAX_BYTES,
     MAX_DEPTH,
@@ -25,6 +26,7 @@ from controller.contracts.documents import (
 )
 from controller.contracts.unreadable import UNREADABLE, reason
 
+ROOT = Path(__file__).parents[3]
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -104,6 +106,14 @@ def test_yaml_is_refused_in_a_line(text: str, said: str) -> None:
         load_yaml(text)
     assert said in reason(refused.value)
     assert len(reason(refused.value)) < 300
+
+
+@pytest.mark.parametrize("package", MANIFEST_PACKAGES)
+def test_manifests_are_read_as_by_pyyamls_own_parser(package: str) -> None:
+    paths = sorted((ROOT / package / "manifests").rglob("*.yaml"))
+    assert paths
+    for path in paths:
+        assert load_yaml(path.read_bytes()) == yaml.safe_load(path.read_bytes()), path
 
 
 def test_yaml_within_the_limits_may_use_aliases_and_merges() -> None:

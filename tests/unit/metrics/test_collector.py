@@ -19,8 +19,8 @@ from controller.contracts.work import work_of
 from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
-from controller.scheduling.device_life import Labelled
-from controller.stats.repeats import interval_factor
+from controller.scheduling.device_life import Labelled, Renamed
+from controller.stats.bootstrap import median_of_runs
 from tests.support import builders
 from tests.support.exposition import plain
 from tests.support.farm import TTL_S, FarmBox
@@ -109,9 +109,9 @@ def test_agents_and_devices_with_their_states(box: FarmBox) -> None:
     shown = show(box)
     assert shown["benchfarm_agent_up"] == {("host-1",): 1}
     assert shown["benchfarm_device_info"] == {
-        ("cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
-        ("cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
-        ("phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
+        ("cpu-1", "cpu-1", "cpu_host", "Xeon", "", "false", "host-1"): 1,
+        ("cpu-9", "cpu-9", "cpu_host", "", "", "false", "host-1"): 1,
+        ("phone-1", "phone-1", "android", "Pixel 8", "Tensor G3", "true", "host-1"): 1,
     }
     states = shown["benchfarm_device_state"]
     assert {key for key, value in states.items() if value == 1} == {
@@ -184,6 +184,20 @@ def test_a_profiled_run_is_no_newest_result(box: FarmBox) -> None:
     assert set(show(box)["benchfarm_result"].values()) == {0.25}
 
 
+def test_a_rename_changes_the_info_of_a_device_and_no_other_series(box: FarmBox) -> None:
+    box.farm.register(builders.registration())
+    measure(box, measured())
+    before = show(box)
+    ((_, first, *_),) = before["benchfarm_device_info"]
+    box.farm.apply_event("cpu-1", Renamed("left"), "admin", "renamed")
+    after = show(box)
+    ((device, name, *_),) = after["benchfarm_device_info"]
+    assert (first, device, name) == ("cpu-1", "cpu-1", "left")
+    same = {metric: series.keys() for metric, series in before.items()}
+    same.pop("benchfarm_device_info")
+    assert {metric: after[metric].keys() for metric in same} == same
+
+
 def test_unlike_work_replaces_no_result_and_is_named(box: FarmBox) -> None:
     box.farm.register(builders.registration())
     for batch_size in (2, 4):
@@ -214,21 +228,23 @@ def test_work_of_a_virtual_device_is_no_real_ones(box: FarmBox) -> None:
 
 
 @pytest.mark.parametrize("from_store", [False, True], ids=["events", "after a restart"])
-def test_repeats_of_a_sweep_give_its_newest_result_an_interval(
+def test_repeats_of_a_sweep_give_a_median_and_an_interval(
     box: FarmBox, *, from_store: bool
 ) -> None:
     metrics = FarmMetrics(catalog(), [])
     box.observe = metrics.observe
     box.farm.register(builders.registration())
     box.farm.sweeps.submit(builders.sweep(repeats=3))
-    for value in (0.25, 0.26, 0.255):
+    for value in (0.25, 0.255, 0.26):
         (job,) = box.ask().run
         step = {"step_time": Measurement(value=value, unit=Unit.SECONDS)}
         box.report(job.ref, measured().model_copy(update={"metrics": step}))
     read = FarmMetrics(catalog(), box.store.newest_results(catalog())) if from_store else metrics
     text = gauge_text(read.expose(box.farm.state()).gauges)
+    (told,) = [one for one in text.splitlines() if one.startswith("benchfarm_result{")]
+    assert float(told.rpartition(" ")[2]) == 0.255, "their median, not the newest"
     (line,) = [one for one in text.splitlines() if one.startswith("benchfarm_result_interval")]
-    assert float(line.rpartition(" ")[2]) == interval_factor((0.25, 0.26, 0.255))
+    assert float(line.rpartition(" ")[2]) == median_of_runs([(0.25,), (0.255,), (0.26,)]).factor
     measure(box, measured())
     text = gauge_text(metrics.expose(box.farm.state()).gauges)
     assert "benchfarm_result_interval_factor{" not in text, "one run tells no interval"

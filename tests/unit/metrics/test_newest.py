@@ -10,7 +10,7 @@ from controller.contracts.run import Run, RunChange
 from controller.contracts.sweep import PairedCandidate
 from controller.contracts.units import Unit
 from controller.contracts.work import work_of
-from controller.metrics.newest import NewestResults, ResultKey, newest_of
+from controller.metrics.newest import Newest, NewestResults, ResultKey, newest_of
 from tests.support import builders, store_examples
 
 CATALOG = builders.catalog()
@@ -33,6 +33,10 @@ def newest(value: float, validity: Validity = Validity.VALID, **changes: object)
         "metrics": {"step_time": Measurement(value=value, unit=Unit.SECONDS)},
     }
     return NewestResult.model_validate(said | changes)
+
+
+def values(found: Newest) -> tuple[float, ...]:
+    return tuple(repeat.values["step_time"] for repeat in found.repeats)
 
 
 def fold(*results: NewestResult) -> NewestResults:
@@ -70,7 +74,7 @@ def test_a_profiled_run_replaces_no_result_and_is_none() -> None:
     profile = ProfileSummary(steps=5)
     watched = newest(9.0, profiled=True, profile=profile)
     found = fold(newest(2.0), watched).snapshot()[KEY]
-    assert (found.valid, found.latest, found.repeats) == (newest(2.0), newest(2.0), (2.0,))
+    assert (found.valid, found.latest, values(found)) == (newest(2.0), newest(2.0), (2.0,))
     assert found.profiled == watched
     alone = fold(watched, newest(8.0, Validity.INVALID, profiled=True)).snapshot()[KEY]
     assert (alone.valid, alone.latest, alone.profiled) == (None, None, watched)
@@ -88,7 +92,7 @@ def test_repeats_are_the_valid_ones_of_one_cell_in_one_sweep() -> None:
         newest(5.1, cell_key="other"),
         newest(1.2),
     )
-    assert results.snapshot()[KEY].repeats == (1.0, 1.1, 1.2)
+    assert values(results.snapshot()[KEY]) == (1.0, 1.1, 1.2)
 
 
 def test_a_snapshot_does_not_change() -> None:
@@ -98,10 +102,10 @@ def test_a_snapshot_does_not_change() -> None:
     assert before[KEY].latest == newest(1.0)
 
 
-def test_a_result_of_a_run_loses_its_samples() -> None:
+def test_a_result_of_a_run_keeps_the_samples_of_the_metric_that_ranks_it_only() -> None:
     change = _reported(store_examples.result(0.25))
     assert change.record
-    found = newest_of(change.run, change.record)
+    found = newest_of(change.run, change.record, CATALOG)
     assert found
     assert (found.device, found.workload, found.stack, found.scenario) == KEY[:4]
     assert found.precision is None, "its cell has no such knob"
@@ -110,25 +114,26 @@ def test_a_result_of_a_run_loses_its_samples() -> None:
         "step_time": (0.25, ()),
         "throughput": (8.0, ()),
     }
+    assert found.ranked == (0.25, 0.35, 0.1)
 
 
 def test_a_failure_and_a_late_result_add_nothing() -> None:
     failed = _reported(store_examples.failure())
     assert failed.record
-    assert newest_of(failed.run, failed.record) is None
+    assert newest_of(failed.run, failed.record, CATALOG) is None
 
     late = store_examples.report(store_examples.lose(_leased()).run, store_examples.result())
     assert late.record
     assert not late.record.counted
-    assert newest_of(late.run, late.record) is None
+    assert newest_of(late.run, late.record, CATALOG) is None
 
 
 def test_a_run_that_was_profiled_says_so() -> None:
     change = _reported(store_examples.result(0.25))
     assert change.record
-    plain = newest_of(change.run, change.record)
+    plain = newest_of(change.run, change.record, CATALOG)
     cell = change.run.cell.model_copy(update={"profiled": True})
-    watched = newest_of(change.run.model_copy(update={"cell": cell}), change.record)
+    watched = newest_of(change.run.model_copy(update={"cell": cell}), change.record, CATALOG)
     assert plain
     assert watched
     assert (plain.profiled, watched.profiled) == (False, True)
@@ -139,7 +144,7 @@ def test_a_paired_comparison_adds_nothing() -> None:
     assert change.record
     versus = PairedCandidate(stack="ipex")
     cell = change.run.cell.model_copy(update={"versus": versus})
-    assert newest_of(change.run.model_copy(update={"cell": cell}), change.record) is None
+    assert newest_of(change.run.model_copy(update={"cell": cell}), change.record, CATALOG) is None
 
 
 def _leased() -> Run:

@@ -46,7 +46,7 @@ def test_sweeps_are_compared_on_the_same_device_with_the_same_cell() -> None:
     )
     assert dict(view.facts)["sweep 1"] == "s1"
     same, faster = sorted(only(view).verdicts)
-    assert same.startswith("s2 · a and s1: not resolved, 1.00× [0.82, 1.22], 41 % wide (±21 %)")
+    assert same.startswith("s2 · a and s1: not resolved, 1.00× [0.86, 1.16], 30 % wide (±15 %)")
     assert faster == "s2 · b: 3.00× [3.00, 3.00] as fast as s1 (step time 1.000 s)."
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
@@ -15,15 +11,12 @@ from rich.cells import cell_len
 from controller.contracts.base import Scalar
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
-from controller.contracts.units import Unit
 from controller.reports.figures import shown
 from controller.reports.groups import NoRatio
-from controller.reports.html.report import report_html
 from controller.reports.layout import Column, Kind, draw, shortened
-from controller.reports.summary import CellSummary, as_csv, summaries_of, summarise, troubles_of
+from controller.reports.summary import CellSummary, summaries_of, summarise, troubles_of
 from controller.reports.summary_table import summary_lines
-from controller.reports.views.sweep import sweep_view
-from tests.support.sweep_examples import MADE, SweepExample, catalog, repeats, result, trained
+from tests.support.sweep_examples import catalog, repeats, result, trained
 from tests.support.table_examples import (
     KEPT,
     WIDTHS,
@@ -31,7 +24,6 @@ from tests.support.table_examples import (
     examples,
     kept,
     steps,
-    with_program,
 )
 
 NAMES = ("one", "sizes", "phones", "program", "large")
@@ -77,46 +69,6 @@ def _always_shown(cell: CellSummary) -> list[str]:
 
 def _of_a_short_name(word: str, text: str) -> bool:
     return bool(re.search(rf"…\S*{word}|{word}\S*…", text))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_terminal_report_json_and_csv_have_the_same_figures(name: str) -> None:
-    example = EXAMPLES[name]
-    rankings = example.summary.rankings
-    table = " ".join("\n".join(example.lines(2000)).split())
-    rows = list(csv.DictReader(io.StringIO(as_csv(rankings))))
-    data = SweepExample(baseline=example.baseline).data(example.results, example.failures)
-    page = _text(report_html(sweep_view(data, with_program(), MADE)))
-    figures = 0
-    for cell in summaries_of(rankings):
-        told = json.loads(cell.model_dump_json())
-        own = {r["metric"]: r for r in rows if _is_of(r, told) and r["metric"]}
-        assert own.keys() == told["metrics"].keys()
-        for metric, figure in told["metrics"].items():
-            line = own[metric]
-            assert [line["value"], line["low"], line["high"]] == [
-                "" if figure[key] is None else repr(figure[key]) for key in ("value", "low", "high")
-            ]
-            ends = [figure["low"], figure["high"]] if figure["low"] is not None else []
-            for value in (figure["value"], *ends):
-                assert shown(value, Unit(figure["unit"])) in table
-                assert shown(value, Unit(figure["unit"])) in page
-                figures += 1
-        if told["vs_baseline"] is not None:
-            assert f"{told['vs_baseline']:.2f}×" in table
-            assert f"{told['vs_baseline']:.2f}×" in page
-        if told["no_ratio"]:
-            assert told["no_ratio"] in table
-            assert told["no_ratio"] in page
-    assert figures
-
-
-def _is_of(line: dict[str, str], cell: dict[str, Any]) -> bool:
-    return all(line[key] == str(cell[key]) for key in ("device", "cell_key", "scenario"))
-
-
-def _text(page: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", "", page).replace("&lt;", "<").split())
 
 
 Rows = Sequence[StoredResult]

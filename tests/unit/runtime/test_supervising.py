@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from controller.cli import common
-from controller.cli.device import list_devices
+from controller.cli.device_list import list_devices
 from controller.contracts.errors import (
     FarmRestarting,
     FarmSilent,

@@ -1,0 +1,53 @@
+"""`benchfarm device list`, which imports no client of HTTP and nothing that runs a sweep."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rich.table import Table
+
+from controller.cli.common import (
+    Json,
+    home,
+    reading,
+    show_json,
+    show_table,
+    warn_if_away,
+    warn_of_clocks,
+    warn_of_phones,
+)
+from controller.contracts.catalog import load_catalog
+from controller.platform.terminal import say
+from controller.runtime.fleet import agents_now, devices_now
+from controller.runtime.waiting import waiting_now
+from controller.scheduling.runtimes import without_runtime
+
+
+def list_devices(json: Json = False) -> None:
+    """List all devices that ever registered, with their states."""
+    catalog = cache(load_catalog)
+    with reading() as store:
+        warn_if_away()
+        devices = devices_now(home(), store, waiting_now(home(), store, catalog))
+        warn_of_phones({status.device.id for status in devices})
+        warn_of_clocks(agents_now(home(), store))
+    if json:
+        show_json(devices)
+        return
+    table = Table(
+        "device", "kind", "state", "since (UTC)", "who", "why", "queued", "model", "labels", "agent"
+    )
+    for status in devices:
+        device = status.device
+        model = str(device.facts.get("cpu_model", device.facts.get("model", "")))
+        labels = " ".join(f"{key}={value}" for key, value in sorted(device.labels.items()))
+        kind = f"{device.kind}{device.likeness}"
+        since = status.model_dump(mode="json")["since"][:19].replace("T", " ")
+        why = "; ".join(filter(None, (status.why, status.locked)))
+        stands = (status.state, since, status.who, why, str(status.queued or ""))
+        table.add_row(status.name, kind, *stands, model, labels, status.agent_id)
+    show_table(table)
+    stacks = catalog().stacks.values()
+    for status in devices:
+        if line := without_runtime(status.device, stacks):
+            say(line)
