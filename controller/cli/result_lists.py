@@ -15,6 +15,7 @@ from controller.cli.outcome_options import (
     OfScenario,
     OfStack,
     OfSweep,
+    OfTags,
     OfValidity,
     OfWorkload,
     Since,
@@ -38,6 +39,7 @@ SHOWN: Final = 200
 
 def list_results(
     sweep: OfSweep = None,
+    tag: OfTags = None,
     device: OfDevice = None,
     workload: OfWorkload = None,
     stack: OfStack = None,
@@ -65,6 +67,7 @@ def list_results(
     with reading() as store:
         wanted = filter_of(
             **_meant(store, sweep, device),
+            tag=tag,
             workload=workload,
             stack=stack,
             scenario=scenario,
@@ -136,6 +139,7 @@ def _notes(
 def export(
     output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
     sweep: OfSweep = None,
+    tag: OfTags = None,
     device: OfDevice = None,
     workload: OfWorkload = None,
     stack: OfStack = None,
@@ -153,6 +157,7 @@ def export(
     with reading() as store:
         wanted = filter_of(
             **_meant(store, sweep, device),
+            tag=tag,
             workload=workload,
             stack=stack,
             scenario=scenario,
