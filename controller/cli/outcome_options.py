@@ -51,9 +51,7 @@ OfValidity = Annotated[
 
 def filter_of(
     *,
-    sweep: str | None,
     tag: Sequence[str] | None,
-    device: str | None,
     workload: str | None,
     stack: str | None,
     scenario: str | None,
@@ -62,7 +60,7 @@ def filter_of(
     until: str | None,
     validity: str | None,
 ) -> OutcomeFilter:
-    """Return what the options mean; raises UserError."""
+    """Return what the options mean, for any sweep and device; raises UserError."""
     begin, end = _moment("--since", since), _moment("--until", until)
     if begin is not None and end is not None and begin >= end:
         tried = f"use --since {since!r} with --until {until!r}"
@@ -70,9 +68,7 @@ def filter_of(
     cell = CellFilter(workload, scenario, stack, knobs_of(knob or ()))
     return OutcomeFilter(
         cell=cell,
-        sweep_id=sweep,
         tags=frozenset(tag or ()),
-        device=device,
         validity=Validity(validity) if validity else None,
         since=begin,
         until=end,
