@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from types import FrameType
 
 import pytest
@@ -34,6 +35,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
         if len(marks) > 1:
             raise pytest.UsageError(f"{item.nodeid} is marked farm and alone: choose one")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_options() -> Iterator[None]:
+    """Keep the tester's options from the pytest that some tests start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_ADDOPTS", raising=False)
+        yield
 
 
 def pytest_configure() -> None:

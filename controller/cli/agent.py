@@ -110,12 +110,16 @@ def start(
             meter=meter_command,
         )
         return
-    if head or token_file or adb_server or not cpu:
-        raise UserError(
-            "start the agent",
-            "--head and --token-file need each other; --adb-server and --no-cpu need both",
-            "Give `--head` and `--token-file`, or none of the four.",
-        )
+    of_joined = {
+        "--head": head,
+        "--token-file": token_file,
+        "--adb-server": adb_server,
+        "--no-cpu": not cpu,
+    }
+    if given := [option for option, value in of_joined.items() if value]:
+        lacking = [option for option in ("--head", "--token-file") if option not in given]
+        seen = f"{given[0]} needs {' and '.join(lacking)}"
+        raise UserError("start the agent", seen, f"Add {' and '.join(lacking)}.")
     started = start_agent(home(), labels, metrics_address or LOOPBACK, command, meter_command)
     say(started.revoked or f"agent {started.id} has registered")
 

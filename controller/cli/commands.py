@@ -78,7 +78,10 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "cancel": "Cancel a sweep's queued runs and stop its current ones.",
             "resume": "Queue a sweep's failed and cancelled runs again.",
             "plan": "Show the devices and hours that a sweep would take.",
+            "tag": "Add or remove a sweep's tags, or show them.",
+            "note": "Add or remove a note on a sweep, or show its notes.",
         },
+        {"tag": "sweep_annotations:tag", "note": "sweep_annotations:note"},
     ),
     "workload": Group(
         "Show the workloads that a sweep may name.",

@@ -80,11 +80,15 @@ def _scenario(catalog: Catalog, workload: str, scenario: str | None) -> str:
     if known is None:
         names = ", ".join(sorted(catalog.workloads))
         none = "there is no such workload"
-        raise UserError(f"use --workload {workload}", none, f"Known: {names}.")
+        raise UserError(f"use --workload {workload!r}", none, f"Known: {names}.")
     if scenario is None and TRAINING in known.scenarios:
         return TRAINING
     if scenario is None and len(known.scenarios) > 1:
         names = ", ".join(known.scenarios)
         tried, seen = f"choose a scenario of {workload}", "it has several"
         raise UserError(tried, seen, f"Add `--scenario` with one of these: {names}.")
-    return scenario or known.scenarios[0]
+    if scenario is not None and scenario not in known.scenarios:
+        seen = f"workload {workload} does not run under it"
+        remedy = f"Choose one of {', '.join(known.scenarios)}."
+        raise UserError(f"use --scenario {scenario!r}", seen, remedy)
+    return known.scenarios[0] if scenario is None else scenario

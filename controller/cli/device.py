@@ -218,7 +218,7 @@ def _book(device: str, length: str, starts_in: str, user: str | None, why: str) 
     typed = {
         "for_s": f"--for {length}",
         "starts_in_s": f"--in {starts_in}",
-        "user": f"--user {user}",
+        "user": f"--user {user!r}",
         "why": f"--why {why}",
     }
     body = checked(BookRequest, typed, user=user, starts_in_s=starts_in_s, for_s=for_s, why=why)

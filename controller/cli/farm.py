@@ -157,12 +157,11 @@ def head_of(
     listen: str | None, autoscaling: Path | None, redis: str | None, password_file: Path | None
 ) -> Head:
     """Return how the head is to be started; raises UserError."""
-    if (redis and not listen) or (password_file and not redis):
-        raise UserError(
-            "start the farm",
-            "--redis needs --listen, and --redis-password-file needs --redis",
-            "Add the missing option.",
-        )
+    if redis and not listen:
+        raise UserError("start the farm", "--redis needs --listen", "Add `--listen IP`.")
+    if password_file and not redis:
+        remedy = "Add `--redis HOST:PORT`."
+        raise UserError("start the farm", "--redis-password-file needs --redis", remedy)
     return Head(
         listen=Address.parse("--listen", listen) if listen else None,
         autoscaling=autoscaling,

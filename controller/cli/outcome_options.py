@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -15,10 +15,17 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.errors import NotFound, UserError
 from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
 from controller.contracts.result import Validity
+from controller.contracts.spelling import did_you_mean
 from controller.platform.terminal import LONGEST
 from controller.store.protocol import StoreReader
 
+TAGS_SAID: Final = 20
+"""Tags that an error names."""
 OfSweep = Annotated[str | None, typer.Option("--sweep", help="Sweep. [default: all sweeps]")]
+OfTags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="Tag of the sweep; repeatable. [default: all]"),
+]
 OfDevice = Annotated[str | None, typer.Option("--device", help="Device. [default: all devices]")]
 OfWorkload = Annotated[str | None, typer.Option("--workload", help="Workload. [default: all]")]
 OfStack = Annotated[
@@ -44,8 +51,7 @@ OfValidity = Annotated[
 
 def filter_of(
     *,
-    sweep: str | None,
-    device: str | None,
+    tag: Sequence[str] | None,
     workload: str | None,
     stack: str | None,
     scenario: str | None,
@@ -54,13 +60,19 @@ def filter_of(
     until: str | None,
     validity: str | None,
 ) -> OutcomeFilter:
-    """Return what the options mean; raises UserError."""
+    """Return what the options mean, for any sweep and device; raises UserError."""
     begin, end = _moment("--since", since), _moment("--until", until)
     if begin is not None and end is not None and begin >= end:
         tried = f"use --since {since!r} with --until {until!r}"
         raise UserError(tried, "it is not earlier", "Let --since be the earlier one.")
     cell = CellFilter(workload, scenario, stack, knobs_of(knob or ()))
-    return OutcomeFilter(cell, sweep, device, Validity(validity) if validity else None, begin, end)
+    return OutcomeFilter(
+        cell=cell,
+        tags=frozenset(tag or ()),
+        validity=Validity(validity) if validity else None,
+        since=begin,
+        until=end,
+    )
 
 
 def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -> None:
@@ -68,6 +80,7 @@ def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -
 
     Called if nothing was found: a result may be of a workload that is gone.
     """
+    require_tags(wanted.tags, store)
     cell = wanted.cell
     ever = (*store.fleet()[1], *store.forgotten())
     devices = [registered.device.id for registered in ever]
@@ -86,6 +99,16 @@ def require_known(wanted: OutcomeFilter, store: StoreReader, catalog: Catalog) -
             )
             why = f"nothing is stored that fits, and no such {missing}"
             raise NotFound(tried, why, f"Run `benchfarm {see}`.")
+
+
+def require_tags(wanted: Collection[str], store: StoreReader) -> None:
+    """Raise NotFound for a tag that no sweep has."""
+    known = {tag for one in store.annotations().values() for tag in one.tags}
+    for tag in sorted(wanted):
+        if tag not in known:
+            near = did_you_mean(tag, sorted(known))
+            said = f"Known: {', '.join(sorted(known)[:TAGS_SAID]) or 'none yet'}."
+            raise NotFound(f"find sweeps with tag {tag[:LONGEST]!r}", "none has it", near + said)
 
 
 def _knobs(catalog: Catalog) -> set[str]:

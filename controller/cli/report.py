@@ -64,6 +64,7 @@ def _sweep(store: StoreReader, sweep_id: str) -> ReportView:
         runs=store.runs(record.sweep_id),
         results=store.results(record.sweep_id),
         failures=store.failures(record.sweep_id),
+        annotations=store.annotations(record.sweep_id).get(record.sweep_id),
     )
     return sweep_view(data, load_catalog(), _made())
 

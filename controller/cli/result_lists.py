@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -15,6 +16,7 @@ from controller.cli.outcome_options import (
     OfScenario,
     OfStack,
     OfSweep,
+    OfTags,
     OfValidity,
     OfWorkload,
     Since,
@@ -38,6 +40,7 @@ SHOWN: Final = 200
 
 def list_results(
     sweep: OfSweep = None,
+    tag: OfTags = None,
     device: OfDevice = None,
     workload: OfWorkload = None,
     stack: OfStack = None,
@@ -62,17 +65,18 @@ def list_results(
     """List results, oldest first."""
     _require_one_form(failures=failures, json=json, csv=csv, validity=validity)
     newest = (None if json or csv else SHOWN) if last is None else last or None
+    asked = filter_of(
+        tag=tag,
+        workload=workload,
+        stack=stack,
+        scenario=scenario,
+        knob=knob,
+        since=since,
+        until=until,
+        validity=validity,
+    )
     with reading() as store:
-        wanted = filter_of(
-            **_meant(store, sweep, device),
-            workload=workload,
-            stack=stack,
-            scenario=scenario,
-            knob=knob,
-            since=since,
-            until=until,
-            validity=validity,
-        )
+        wanted = _meant(store, asked, sweep, device)
         if failures:
             failed, count = store.selected_failures(wanted, newest)
             _show(store, wanted, failed, count, json=json, csv=csv)
@@ -136,6 +140,7 @@ def _notes(
 def export(
     output: Annotated[Path, typer.Argument(help="File to write; its folder must exist.")],
     sweep: OfSweep = None,
+    tag: OfTags = None,
     device: OfDevice = None,
     workload: OfWorkload = None,
     stack: OfStack = None,
@@ -150,17 +155,18 @@ def export(
     ] = "json",
 ) -> None:
     """Write results to a JSON or CSV file."""
+    asked = filter_of(
+        tag=tag,
+        workload=workload,
+        stack=stack,
+        scenario=scenario,
+        knob=knob,
+        since=since,
+        until=until,
+        validity=validity,
+    )
     with reading() as store:
-        wanted = filter_of(
-            **_meant(store, sweep, device),
-            workload=workload,
-            stack=stack,
-            scenario=scenario,
-            knob=knob,
-            since=since,
-            until=until,
-            validity=validity,
-        )
+        wanted = _meant(store, asked, sweep, device)
         results, count = store.selected_results(wanted)
         if not count:
             require_known(wanted, store, load_catalog())
@@ -168,8 +174,10 @@ def export(
     say(f"{len(results)} results written to {output}")
 
 
-def _meant(store: StoreReader, sweep: str | None, device: str | None) -> dict[str, str | None]:
-    """Return the ids of what was typed; raises NotFound for a sweep that there is not.
+def _meant(
+    store: StoreReader, asked: OutcomeFilter, sweep: str | None, device: str | None
+) -> OutcomeFilter:
+    """Return a filter with the ids of what was typed; raises NotFound for an unknown sweep.
 
     Of a device that the farm has had, results may be all that is left: its id stays.
     """
@@ -180,4 +188,4 @@ def _meant(store: StoreReader, sweep: str | None, device: str | None) -> dict[st
         )
     except NotFound:
         device_id = device
-    return {"sweep": sweep_id, "device": device_id}
+    return replace(asked, sweep_id=sweep_id, device=device_id)

@@ -43,24 +43,26 @@ SIGNATURES: Final[dict[str, str]] = {
     "sweep validate": "file= --json",
     "sweep submit": "file= --wait --again --json",
     "sweep watch": "sweep_id=sweep",
-    "sweep status": "sweep_id=sweep --json --csv",
+    "sweep status": "sweep_id=sweep --tag=tag* --json --csv",
     "sweep cancel": "sweep_id=sweep",
     "sweep resume": "sweep_id=sweep",
     "sweep plan": "file= --json",
+    "sweep tag": "sweep_id=sweep tags=tag* --remove=tag* --json",
+    "sweep note": "sweep_id=sweep text= --remove= --json",
     "workload list": "--json",
     "workload show": "name=workload --json",
     "scenario list": "--json",
     "scenario show": "name=scenario --json",
     "results report": "subjects=subject* --output/-o=",
-    "results list": "--sweep=sweep --device=device --workload=workload --stack=stack"
+    "results list": "--sweep=sweep --tag=tag* --device=device --workload=workload --stack=stack"
     " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
     " --last= --failures --json --csv",
     "results show": "run_id= --json",
     "results compare": "a=side b=side --workload=workload --scenario=scenario --device=device"
     " --knob=knob* --sweep=sweep --force --json",
-    "results export": "output= --sweep=sweep --device=device --workload=workload --stack=stack"
-    " --scenario=scenario --knob=knob* --since= --until= --validity=VALID|DISTURBED|INVALID"
-    " --format=json|csv",
+    "results export": "output= --sweep=sweep --tag=tag* --device=device --workload=workload"
+    " --stack=stack --scenario=scenario --knob=knob* --since= --until="
+    " --validity=VALID|DISTURBED|INVALID --format=json|csv",
     "phone list": "--nearby --json",
     "phone connect": "address= --adb-server=",
     "phone pair": "address= code= --adb-server=",
@@ -126,6 +128,7 @@ COMPLETERS: Final[dict[str, str]] = {
     "agent": f"{STORE}:agents",
     "host": f"{STORE}:hosts",
     "sweep": f"{STORE}:sweeps",
+    "tag": f"{STORE}:tags",
     "subject": f"{STORE}:subjects",
     "user": f"{STORE}:users",
 }

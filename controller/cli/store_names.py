@@ -53,6 +53,12 @@ def sweeps(_: Given, __: str) -> list[str]:
         return [record.sweep_id for record in reversed(store.sweeps())]
 
 
+def tags(_: Given, __: str) -> list[str]:
+    """Return the tags of all sweeps."""
+    with _reading() as store:
+        return sorted({tag for one in store.annotations().values() for tag in one.tags})
+
+
 def subjects(given: Given, incomplete: str) -> list[str]:
     """Return what a report can be about: sweeps, and devices to compare."""
     return [*sweeps(given, incomplete), *devices(given, incomplete)]

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from controller.cli import sweep_annotations
 from controller.cli.cells_view import show_cells
 from controller.cli.common import (
     Json,
@@ -23,9 +24,11 @@ from controller.cli.common import (
     warn_if_away,
     write_file,
 )
+from controller.cli.outcome_options import OfTags
 from controller.cli.plan_view import show_plan, with_host_files
 from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
+from controller.cli.sweep_annotations import SweepId
 from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.cli.waiting_view import all_waits
@@ -46,11 +49,10 @@ from controller.scheduling.runtimes import without_runtime
 from controller.scheduling.unmatched import unmatched_clauses
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(sweep_annotations.tag)
+app.command()(sweep_annotations.note)
 
 File = Annotated[str, typer.Argument(help="Sweep file (YAML); - reads standard input.")]
-SweepId = Annotated[
-    str, typer.Argument(help="Sweep: its id, the beginning of it, or the newest of a name.")
-]
 
 
 @app.command()
@@ -148,6 +150,7 @@ def watch(sweep_id: SweepId) -> None:
 @app.command()
 def status(
     sweep_id: Annotated[str | None, typer.Argument(help="Sweep. [default: all sweeps]")] = None,
+    tag: OfTags = None,
     json: Json = False,
     csv: Annotated[
         bool, typer.Option("--csv", help="Print one sweep's cells as CSV, a line a metric.")
@@ -157,10 +160,13 @@ def status(
     if csv and (json or sweep_id is None):
         why = "--json asks for another format" if json else "no sweep is named"
         raise UserError("print CSV", why, "Run `benchfarm sweep status SWEEP --csv`.")
+    if tag and sweep_id is not None:
+        remedy = "Leave out the sweep, or --tag."
+        raise UserError("list sweeps by tag", f"sweep {sweep_id} is named", remedy)
     with reading() as store:
         warn_if_away()
         if sweep_id is None:
-            show_status(store, json=json)
+            show_status(store, frozenset(tag or ()), json=json)
         else:
             show_summary(store, sweep_id, "json" if json else "csv" if csv else "table")
 

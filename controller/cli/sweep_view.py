@@ -9,8 +9,11 @@ from typing import Literal
 from rich.table import Table
 
 from controller.cli.common import console, show_json, show_table
+from controller.cli.outcome_options import require_tags
 from controller.cli.references import record_of
+from controller.cli.sweep_annotations import note_lines
 from controller.cli.waiting_view import all_waits, waits_of
+from controller.contracts.annotations import Note, SweepAnnotations
 from controller.contracts.base import Contract, Timestamp
 from controller.contracts.catalog import load_catalog
 from controller.contracts.policy import lab_limits
@@ -39,6 +42,8 @@ class SweepStatus(Contract):
     """How many results that count are VALID, DISTURBED and INVALID."""
     waiting: tuple[WaitingRuns, ...] = ()
     """What its open runs wait for."""
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 class SweepSummary(SweepStatus):
@@ -51,7 +56,9 @@ def status_of(store: StoreReader, record: SweepRecord) -> SweepStatus:
     """Count a sweep's runs and results."""
     runs, results = store.runs(record.sweep_id), store.results(record.sweep_id)
     is_open = any(not run.state.terminal for run in runs)
-    return _status(record, runs, results, all_waits(store) if is_open else {})
+    waits = all_waits(store) if is_open else {}
+    said = store.annotations(record.sweep_id).get(record.sweep_id)
+    return _status(record, runs, results, waits, said)
 
 
 def _status(
@@ -59,6 +66,7 @@ def _status(
     runs: Sequence[Run],
     results: Iterable[StoredResult],
     waits: Mapping[str, Waiting],
+    said: SweepAnnotations | None,
 ) -> SweepStatus:
     states = Counter(run.state.value for run in runs)
     verdicts = Counter(result.validity.value for result in results if result.counted)
@@ -70,6 +78,8 @@ def _status(
         runs={state.value: states[state.value] for state in RunState},
         results={verdict.value: verdicts[verdict.value] for verdict in Validity},
         waiting=waits_of(waits, runs),
+        tags=said.tags if said else (),
+        notes=said.notes if said else (),
     )
 
 
@@ -80,26 +90,32 @@ def all_met_rules(store: StoreReader, sweep_id: str) -> bool:
     return met == sum(status.runs.values()) and not store.damage()  # a damaged run is none of these
 
 
-def show_status(store: StoreReader, *, json: bool) -> None:
-    """List all sweeps."""
+def show_status(store: StoreReader, tags: frozenset[str], *, json: bool) -> None:
+    """List the sweeps that have some tags, or all for none; raises NotFound for an unknown tag."""
+    require_tags(tags, store)
     runs_of, results_of = defaultdict(list), defaultdict(list)
     for run in store.runs():
         runs_of[run.sweep_id].append(run)
     for result in store.results():
         results_of[result.sweep_id].append(result)
-    waits = all_waits(store)
-    statuses = [
-        _status(r, runs_of[r.sweep_id], results_of[r.sweep_id], waits) for r in store.sweeps()
+    waits, said = all_waits(store), store.annotations()
+    every = [
+        _status(r, runs_of[r.sweep_id], results_of[r.sweep_id], waits, said.get(r.sweep_id))
+        for r in store.sweeps()
     ]
+    statuses = [status for status in every if tags.issubset(status.tags)]
     if json:
         show_json(statuses)
         return
-    table = Table("sweep", "user", "submitted (UTC)", "runs", *Validity)
+    tagged = ["tags"] if any(s.tags for s in statuses) else []
+    table = Table("sweep", "user", "submitted (UTC)", "runs", *Validity, *tagged)
     for s in statuses:
         runs = ", ".join(f"{count} {state}" for state, count in s.runs.items() if count)
         submitted = s.model_dump(mode="json")["submitted_at"][:19].replace("T", " ")
         counts = (str(s.results[verdict]) for verdict in Validity)
-        table.add_row(s.sweep_id, s.user, submitted, runs, *counts)
+        table.add_row(
+            s.sweep_id, s.user, submitted, runs, *counts, *([", ".join(s.tags)] * len(tagged))
+        )
     show_table(table)
     for s in statuses:
         for group in s.waiting:
@@ -120,6 +136,10 @@ def show_summary(store: StoreReader, sweep_id: str, form: Form = "table") -> Non
     runs = ", ".join(f"{count} {state}" for state, count in status.runs.items() if count)
     anything = results or failures
     say(f"{sweep_id}: {runs}" + ("" if anything else "; nothing measured yet"))
+    if status.tags:
+        say(f"tags: {', '.join(status.tags)}")
+    for line in note_lines(status.notes):
+        say(line)
     width, see_all = console().width, f"`benchfarm sweep status {sweep_id} --csv`"
     lines = summary_lines(found.rankings, width, see_all)
     if found.compared:

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from controller.contracts import device
+from controller.contracts.annotations import Note
 from controller.contracts.base import Contract
 from controller.contracts.device import Booking, DeviceStatus, GivenName, Label
 from controller.contracts.sweep import Sweep
@@ -45,6 +46,8 @@ class SweepStatus(Contract):
     """Whether every run has a result that is VALID or DISTURBED."""
     waiting: tuple[WaitingRuns, ...] = ()
     """What its open runs wait for; without estimates, which need the store."""
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 class Reason(Contract):

@@ -49,6 +49,8 @@ class OutcomeFilter:
 
     cell: CellFilter = CellFilter()
     sweep_id: str | None = None
+    tags: frozenset[str] = frozenset()
+    """Its sweep has all of them."""
     device: str | None = None
     validity: Validity | None = None
     since: float | None = None
@@ -62,6 +64,7 @@ class OutcomeFilter:
         return (
             self.cell.keeps(origin.workload, origin.scenario, side, origin.versus)
             and self.sweep_id in (None, origin.sweep_id)
+            and self.tags.issubset(origin.tags)
             and self.device in (None, origin.device)
             and self.validity in (None, getattr(origin, "validity", None))
             and (self.since is None or origin.started_at >= self.since)

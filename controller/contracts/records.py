@@ -91,6 +91,8 @@ class OutcomeOrigin(Contract):
     recorded_at: Timestamp | None = None
     """When the controller had its outcome."""
     counted: bool
+    tags: tuple[str, ...] = ()
+    """The tags of its sweep, as they are now."""
     environment: Environment = {}
 
     @property

@@ -44,6 +44,8 @@ class Side(Contract):
 def _side_of(text: str) -> dict[str, object]:
     stack, colon, rest = text.partition(":")
     knobs: dict[str, Scalar] = {}
+    if colon and not rest:
+        raise ValueError(f"write `{stack}`, or `{stack}:KNOB=VALUE`")
     for given in rest.split(",") if colon else ():
         name, value = knob_of(given)
         if name in knobs:

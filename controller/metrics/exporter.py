@@ -57,17 +57,18 @@ def listening(address: str, port: int = 0) -> socket.socket:
 
 
 def _listening(address: str, port: int) -> socket.socket:
+    tried = f"use --metrics-address {address}"
+    remedy = "Give an IP address of this host, such as the one the cluster knows it by."
     try:
-        family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
-        if ipaddress.ip_address(address).is_unspecified:
-            raise ValueError("Prometheus could not connect to it")
-        return listen(address, port, family)
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"use --metrics-address {address}",
-            getattr(error, "strerror", None) or str(error),
-            "Give an IP address of this host, such as the one the cluster knows it by.",
-        ) from error
+        meant = ipaddress.ip_address(address)
+    except ValueError as error:
+        raise UserError(tried, "it is no IP address", remedy) from error
+    if meant.is_unspecified:
+        raise UserError(tried, "Prometheus could not connect to it", remedy)
+    try:
+        return listen(address, port, socket.AF_INET6 if meant.version == 6 else socket.AF_INET)
+    except OSError as error:
+        raise UserError(tried, error.strerror or str(error), remedy) from error
 
 
 def address_of(listener: socket.socket) -> str:

@@ -12,6 +12,8 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -60,6 +62,21 @@ def output_is_lost() -> bool:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return True
     return False
+
+
+@contextmanager
+def errors_appended_to(log: Path) -> Iterator[None]:
+    """Append standard error to a log in this context, also what C++ of this process writes."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 class VisibleFormatter(logging.Formatter):

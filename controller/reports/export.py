@@ -29,6 +29,7 @@ _COLUMNS = (
     "started_at",
     "counted",
     "validity",
+    "tags",
 )
 
 
@@ -49,6 +50,7 @@ def as_csv(results: Sequence[StoredResult]) -> str:
     writer.writerow((*columns, *(f"{ENVIRONMENT}{fact}" for fact in facts)))
     for result in results:
         record = result.model_dump(mode="json", include=set(_COLUMNS))
+        record["tags"] = " ".join(result.tags)
         environment = [_cell(result.environment.get(fact)) for fact in facts]
         for name, metric in result.metrics.items():
             samples = " ".join(map(repr, metric.samples))

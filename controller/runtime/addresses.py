@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -48,7 +49,8 @@ class Address:
             socket.create_server((self.host, self.port)).close()
         except OSError as error:
             remedy = "Give an IP address of this host and a free port."
-            raise UserError(f"use {option} {self}", str(error.strerror), remedy) from error
+            seen = os.strerror(error.errno) if error.errno else str(error)
+            raise UserError(f"use {option} {self}", seen, remedy) from error
 
     def own_address(self) -> str:
         """Return the address this host uses to reach it; raises OSError if there is no route."""

@@ -5,6 +5,9 @@ POST /v1/sweeps                  SubmitRequest → Submission
 GET  /v1/sweeps/{id}             → SweepStatus
 POST /v1/sweeps/{id}/cancel      → Count
 POST /v1/sweeps/{id}/resume      → Count
+POST /v1/sweeps/{id}/tags        TagRequest → SweepAnnotations
+POST /v1/sweeps/{id}/notes       NoteRequest → SweepAnnotations
+POST /v1/sweeps/{id}/notes/remove  NoteRemoval → SweepAnnotations
 GET  /v1/sweeps/{id}/events      → RunEvent, one JSON line each, until the caller leaves; an empty
                                    line if nothing has happened for some seconds
 A sweep's id may be its name or the beginning of its id, as `references` reads it.
@@ -27,6 +30,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from controller.contracts.administration import ADMINISTRATION, Count, SubmitRequest
+from controller.contracts.annotations import NoteRemoval, NoteRequest, TagRequest
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import (
     FarmUnavailable,
@@ -69,6 +73,8 @@ MAX_SUBMISSION_BYTES: Final = 2 * MAX_SWEEP_BYTES
 """Largest body of a submission; the limit of a sweep itself is on its shortest form."""
 BEAT_S: Final = 15.0
 """Seconds after which a watcher is sent an empty line, so that it may ask what runs wait for."""
+SWEEP: Final = "/v1/sweeps/{sweep_id}"
+"""Route of one sweep."""
 CALLER: Final = web.RequestKey("caller", str)
 """Key of a request: the name of the user whose token it carries."""
 
@@ -98,10 +104,13 @@ async def serve_api(
     app.add_routes(
         [
             web.post("/v1/sweeps", routes.submit),
-            web.get("/v1/sweeps/{sweep_id}", routes.sweep_status),
-            web.post("/v1/sweeps/{sweep_id}/cancel", routes.cancel),
-            web.post("/v1/sweeps/{sweep_id}/resume", routes.resume),
-            web.get("/v1/sweeps/{sweep_id}/events", routes.events),
+            web.get(SWEEP, routes.sweep_status),
+            web.post(f"{SWEEP}/cancel", routes.cancel),
+            web.post(f"{SWEEP}/resume", routes.resume),
+            web.get(f"{SWEEP}/events", routes.events),
+            web.post(f"{SWEEP}/{TagRequest.PATH}", routes.tag),
+            web.post(f"{SWEEP}/{NoteRequest.PATH}", routes.add_note),
+            web.post(f"{SWEEP}/{NoteRemoval.PATH}", routes.remove_note),
             web.get(TARGETS_PATH, routes.prometheus_targets),
             *administration_routes(farm, options.access),
         ]
@@ -153,6 +162,21 @@ class _Routes:
 
     async def resume(self, request: web.Request) -> web.StreamResponse:
         return answer(Count(runs=await self._desk.resume(self._sweep_id(request), request[CALLER])))
+
+    async def tag(self, request: web.Request) -> web.StreamResponse:
+        sweep_id = self._sweep_id(request)
+        body = await read_body(TagRequest, request, f"tag sweep {sweep_id}")
+        return answer(await self._desk.tag(sweep_id, request[CALLER], body))
+
+    async def add_note(self, request: web.Request) -> web.StreamResponse:
+        sweep_id = self._sweep_id(request)
+        body = await read_body(NoteRequest, request, f"note this on sweep {sweep_id}")
+        return answer(await self._desk.add_note(sweep_id, request[CALLER], body.text))
+
+    async def remove_note(self, request: web.Request) -> web.StreamResponse:
+        sweep_id = self._sweep_id(request)
+        body = await read_body(NoteRemoval, request, f"remove a note of sweep {sweep_id}")
+        return answer(await self._desk.remove_note(sweep_id, request[CALLER], body.number))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         sweep_id = self._sweep_id(request)

@@ -14,6 +14,7 @@ import httpx
 from pydantic import ValidationError
 
 from controller.contracts.administration import ADMINISTRATION, Count, SweepStatus
+from controller.contracts.annotations import AnnotationChange, SweepAnnotations
 from controller.contracts.base import Contract
 from controller.contracts.error_payload import ErrorPayload
 from controller.contracts.errors import FarmRestarting, FarmSilent, FarmUnavailable, UserError
@@ -107,6 +108,11 @@ class FarmClient:
     def resume(self, sweep_id: str) -> int:
         """Queue a sweep's failed and cancelled runs again; return their number."""
         return self._post(Count, f"{_sweep(sweep_id)}/resume", {}, repeat=False).runs
+
+    def annotate(self, sweep_id: str, change: AnnotationChange) -> SweepAnnotations:
+        """Change a sweep's tags or notes; return what it has now."""
+        path, body = f"{_sweep(sweep_id)}/{change.PATH}", change.model_dump(mode="json")
+        return self._post(SweepAnnotations, path, body, repeat=False)
 
     def sweep_status(self, sweep_id: str) -> SweepStatus:
         """Return the status of a sweep."""

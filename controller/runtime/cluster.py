@@ -27,6 +27,7 @@ from controller.platform.programs import (
     away_from_current_folder,
     installed_beside,
 )
+from controller.platform.terminal import errors_appended_to
 from controller.runtime.addresses import Address
 from controller.runtime.client import TIMINGS, Patience, Timings
 from controller.runtime.health import head_processes, home_mark, is_listening, names_of_ended
@@ -293,7 +294,17 @@ def _forget_others_ray() -> None:
 
 @contextmanager
 def driver(home: Home, cluster: Cluster) -> Iterator[Any]:
-    """Connect this process to the cluster; yield the `ray` module."""
+    """Connect this process to the cluster; yield the `ray` module.
+
+    Meanwhile, standard error goes to a log: Ray's C++ warns there, for example that there is no
+    internet.
+    """
+    with errors_appended_to(home.logs / "ray-driver.log"), _driver(home, cluster) as ray:
+        yield ray
+
+
+@contextmanager
+def _driver(home: Home, cluster: Cluster) -> Iterator[Any]:
     _forget_others_ray()
     os.environ.update(ray_environment(home))
     import ray

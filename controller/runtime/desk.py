@@ -17,6 +17,7 @@ from typing import Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from controller.contracts.administration import SweepStatus
+from controller.contracts.annotations import SweepAnnotations, TagRequest
 from controller.contracts.run import RunState
 from controller.contracts.sweep import Sweep
 from controller.contracts.wire import Submission
@@ -61,6 +62,21 @@ class Desk:
         """See Sweeps.resume."""
         return await self._in_turn(user, partial(self._resume, sweep_id, user))
 
+    async def tag(self, sweep_id: str, user: str, request: TagRequest) -> SweepAnnotations:
+        """See Annotator.tag; raises NotFound, NotAllowed."""
+        change = partial(self._sweeps.annotator.tag, sweep_id, request)
+        return await self._in_turn(user, partial(self._annotate, sweep_id, user, change))
+
+    async def add_note(self, sweep_id: str, user: str, text: str) -> SweepAnnotations:
+        """See Annotator.add_note; raises NotFound, NotAllowed."""
+        change = partial(self._sweeps.annotator.add_note, sweep_id, text, user)
+        return await self._in_turn(user, partial(self._annotate, sweep_id, user, change))
+
+    async def remove_note(self, sweep_id: str, user: str, number: int) -> SweepAnnotations:
+        """See Annotator.remove_note; raises NotFound, NotAllowed."""
+        change = partial(self._sweeps.annotator.remove_note, sweep_id, number)
+        return await self._in_turn(user, partial(self._annotate, sweep_id, user, change))
+
     async def _submit(self, sweep: Sweep, user: str, again: bool) -> Submission:
         if known := self._sweeps.known(sweep, user, again=again):
             return known
@@ -70,8 +86,17 @@ class Desk:
             new = await self._in_thread(self._sweeps.keep, record, cells)
         return self._sweeps.queue(record, cells, new)
 
+    async def _annotate(
+        self, sweep_id: str, user: str, change: Callable[[], SweepAnnotations]
+    ) -> SweepAnnotations:
+        self._sweeps.require(sweep_id, user)
+        async with self._changing(sweep_id):
+            return await self._in_thread(change)
+
     async def _standing(self, sweep_id: str, user: str) -> SweepStatus:
-        status = self._sweeps.sweep_status(sweep_id, user)
+        said = self._sweeps.sweep_status(sweep_id, user)
+        people = await self._in_thread(self._sweeps.annotator.of, sweep_id)
+        status = said.model_copy(update={"tags": people.tags, "notes": people.notes})
         if not status.runs.get(RunState.QUEUED) and not status.runs.get(RunState.LEASED):
             return status
         waits = await self._in_thread(self._sweeps.waits(sweep_id))

@@ -22,6 +22,7 @@ from controller.contracts.run import Run, RunState
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.waiting import WaitingRuns
 from controller.contracts.wire import Submission
+from controller.runtime.annotator import Annotator
 from controller.runtime.clock import Clock
 from controller.runtime.open_runs import Changed, OpenRuns
 from controller.runtime.roster import Roster
@@ -77,6 +78,7 @@ class Sweeps:
         self._quota = quota
         self._max_attempts = max_attempts
         self._waits = SharedWaits(runs, catalog, clock)
+        self.annotator = Annotator(store, clock)
         self._ledger = Ledger()
         self._generations: defaultdict[str, dict[int, str]] = defaultdict(dict)
         """The user of each generation of a sweep, by the digest of the sweep's content."""

@@ -44,9 +44,10 @@ class SweepView:
 def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]:
     """Yield a sweep's view now and after each event, until every run has ended.
 
-    Raises NotFound, and FarmUnavailable if the controller stays away.
+    Raises NotFound, and FarmUnavailable if the controller stays away or `benchfarm down` ends the
+    farm.
     """
-    patience = client.patience()
+    patience, wanted = client.patience(), home.wanted.exists()
     while True:
         try:
             with client.events(sweep_id) as events:
@@ -63,6 +64,10 @@ def follow(home: Home, client: FarmClient, sweep_id: str) -> Iterator[SweepView]
             patience = client.patience()  # it has answered until now
             time.sleep(client.timings.retry_s)
         except FarmUnavailable as error:
+            if wanted and not home.wanted.exists():
+                seen = "`benchfarm down` has ended the farm; the sweep is kept"
+                remedy = f"Run `benchfarm up`, then `benchfarm sweep watch {sweep_id}`."
+                raise FarmUnavailable(f"follow sweep {sweep_id}", seen, remedy) from error
             patience.wait(error)
 
 

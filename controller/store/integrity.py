@@ -35,6 +35,7 @@ def check(path: Path) -> Findings:
         "devices": lambda store: len(store.fleet()[1]),
         "tokens": lambda store: len(store.tokens()),
         "sweeps": lambda store: len(store.sweeps()),
+        "tagged or noted sweeps": lambda store: len(store.annotations()),
         "runs": lambda store: len(store.runs()),
         "results": lambda store: len(store.results()),
         "failures": lambda store: len(store.failures()),

@@ -1,4 +1,4 @@
-"""The names of devices beside what was measured on them, as they are now."""
+"""What people call devices and sweeps, beside what was measured, as it is now."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from controller.store import tables
 from controller.store.snapshot import Measured, Snapshot
 
 
-def with_device_names(outcomes: Sequence[Measured], connection: Connection) -> list[Measured]:
-    """Return rows of outcomes with `device_name`, the shown name of the device or its id.
+def with_names(
+    outcomes: Sequence[Measured], snapshot: Snapshot, connection: Connection
+) -> list[Measured]:
+    """Return rows of outcomes with `device_name`, the shown name of the device or its id, and
+    `tags`, those of the sweep.
 
-    A device whose record is damaged has its id; whoever reads the devices is told of it.
+    A device whose record is damaged has its id; whoever reads the devices is told of it. Damaged
+    tags are left out, and told of.
     """
     if not outcomes:
         return []
@@ -23,7 +27,15 @@ def with_device_names(outcomes: Sequence[Measured], connection: Connection) -> l
         (row["device_id"], row["facts"], (row["life"] or {}).get("name"))
         for row in silent.records(tables.devices, "device", "device_id")
     )
+    tags = {row["sweep_id"]: row["tags"] for row in snapshot.annotations()}
     return [
-        ({**row, "device_name": names.get(row["device_id"], row["device_id"])}, measured)
+        (
+            {
+                **row,
+                "device_name": names.get(row["device_id"], row["device_id"]),
+                "tags": tags.get(row["sweep_id"], ()),
+            },
+            measured,
+        )
         for row, measured in outcomes
     ]

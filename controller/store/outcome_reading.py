@@ -13,10 +13,10 @@ from controller.contracts.outcome_filter import CellFilter, OutcomeFilter
 from controller.contracts.records import OutcomeOrigin, StoredFailure, StoredResult
 from controller.contracts.sweep import PairedCandidate, Side
 from controller.store import tables
-from controller.store.naming import with_device_names
+from controller.store.naming import with_names
 from controller.store.rows import failure_of, result_of
 from controller.store.scanning import Row
-from controller.store.snapshot import Measured
+from controller.store.snapshot import Measured, Snapshot
 from controller.store.sound_reader import SoundReader
 
 Outcome = TypeVar("Outcome", bound=OutcomeOrigin)
@@ -79,19 +79,31 @@ class OutcomeReader(SoundReader):
     def _rows_of(self, kind: str, wanted: OutcomeFilter, newest: int | None) -> Found:
         with self._snapshot() as (snapshot, connection):
             snapshot.count_outcomes()
-            numbers = connection.scalars(_numbers(connection, kind, wanted)).all()
+            tagged = _tagged(snapshot, wanted) if wanted.tags else None
+            numbers = connection.scalars(_numbers(connection, kind, wanted, tagged)).all()
             read = numbers[-newest:] if newest else numbers
             found = snapshot.outcomes(kind, numbers=read) if read else []
-            return with_device_names(found, connection), len(numbers)
+            return with_names(found, snapshot, connection), len(numbers)
 
     def _outcomes(self, kind: str, sweep_id: str | None) -> list[Measured]:
         with self._snapshot() as (snapshot, connection):
             ids = None if sweep_id is None else snapshot.ids_of(sweep_id)
-            return with_device_names(snapshot.outcomes(kind, ids), connection)
+            return with_names(snapshot.outcomes(kind, ids), snapshot, connection)
 
 
-def _numbers(connection: Connection, kind: str, wanted: OutcomeFilter) -> Select[int]:
-    """Return the query for the numbers of the outcomes that a filter keeps, by age."""
+def _tagged(snapshot: Snapshot, wanted: OutcomeFilter) -> list[str]:
+    """Return the ids of the sweeps that have all tags of a filter."""
+    rows = snapshot.annotations()
+    return [row["sweep_id"] for row in rows if wanted.tags.issubset(row["tags"])]
+
+
+def _numbers(
+    connection: Connection, kind: str, wanted: OutcomeFilter, tagged: list[str] | None
+) -> Select[int]:
+    """Return the query for the numbers of the outcomes that a filter keeps, by age.
+
+    tagged: the sweeps that have the filter's tags; None if it has none.
+    """
     outcomes, runs = tables.outcomes, tables.runs
     query = select(outcomes.c.number).where(outcomes.c.type == kind).order_by(outcomes.c.number)
     equal = {"device_id": wanted.device, "validity": wanted.validity}
@@ -101,10 +113,13 @@ def _numbers(connection: Connection, kind: str, wanted: OutcomeFilter) -> Select
         query = query.where(outcomes.c.started_at >= wanted.since)
     if wanted.until is not None:
         query = query.where(outcomes.c.started_at < wanted.until)
-    if wanted.sweep_id is not None or not wanted.cell.keeps_all:
+    if wanted.sweep_id is not None or tagged is not None or not wanted.cell.keeps_all:
         query = query.join(runs, runs.c.run_id == outcomes.c.run_id)
     if wanted.sweep_id is not None:
         query = query.where(runs.c.sweep_id == wanted.sweep_id)
+    if tagged is not None:
+        sweeps = func.json_each(json.dumps(tagged)).table_valued("value")
+        query = query.where(runs.c.sweep_id.in_(select(sweeps.c.value)))
     if not wanted.cell.keeps_all:
         keys = func.json_each(json.dumps(_cells(connection, wanted.cell))).table_valued("value")
         query = query.where(runs.c.cell_key.in_(select(keys.c.value)))

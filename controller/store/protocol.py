@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.capability import Capability
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
@@ -58,6 +59,10 @@ class StoreWriter(Protocol):
         """Store a submitter's token; called when it is created and when it is revoked."""
         ...
 
+    def save_annotations(self, annotations: SweepAnnotations) -> None:
+        """Store the present tags and notes of a sweep; called when a person changes them."""
+        ...
+
     def close(self) -> None:
         """Release the store; called once, last."""
         ...
@@ -76,6 +81,10 @@ class StoreReader(Protocol):
 
     def sweeps(self) -> list[SweepRecord]:
         """Return every sweep, oldest first."""
+        ...
+
+    def annotations(self, sweep_id: str | None = None) -> dict[str, SweepAnnotations]:
+        """Return the tags and notes of the sweeps that ever had some, or of one, by sweep id."""
         ...
 
     def runs(self, sweep_id: str | None = None, *, open_only: bool = False) -> list[Run]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlalchemy import Table, func, select
 
+from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.capability import Capability, of_stored
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
@@ -26,12 +27,13 @@ from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
 from controller.store import tables
 from controller.store.connecting import transaction
-from controller.store.naming import with_device_names
+from controller.store.naming import with_names
 from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
 from controller.store.outcome_reading import OutcomeReader
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
     agent_of,
+    annotations_of,
     attempt_event_of,
     device_of,
     event_of,
@@ -59,6 +61,14 @@ class SqliteReader(OutcomeReader):
         with self._snapshot() as (snapshot, _):
             rows = snapshot.sweeps()
         return self._made(rows, sweep_of, "sweep", "sweep_id")
+
+    def annotations(self, sweep_id: str | None = None) -> dict[str, SweepAnnotations]:
+        """Return the tags and notes of the sweeps that ever had some, or of one, by sweep id."""
+        only = None if sweep_id is None else Only("sweep_id", [sweep_id])
+        with self._snapshot() as (snapshot, _):
+            rows = snapshot.annotations(only)
+        found = self._made(rows, annotations_of, "the tags and notes of sweep", "sweep_id")
+        return {one.sweep_id: one for one in found}
 
     def runs(self, sweep_id: str | None = None, *, open_only: bool = False) -> list[Run]:
         """Return runs in queue order (submission, then position); all, or those not terminal."""
@@ -241,7 +251,7 @@ class SqliteReader(OutcomeReader):
             with self._snapshot() as (snapshot, connection):
                 numbers = connection.scalars(newest_asked(kind)).all()
                 rows = snapshot.outcomes(kind, numbers=numbers) if numbers else []
-                rows = with_device_names(rows, connection)
+                rows = with_names(rows, snapshot, connection)
         except StoreDamaged:
             return self._outcomes(kind, None)
         return self._outcomes(kind, None) if len(self._told) > before else rows

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
+from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.catalog import Catalog
 from controller.contracts.device import (
     Agent,
@@ -62,6 +63,16 @@ def sweep_of(row: Row) -> SweepRecord:
         submitted_at=row["submitted_at"],
         user=row["user"] or ADMIN,
     )
+
+
+def annotations_row(annotations: SweepAnnotations) -> Row:
+    """Return the row of `sweep_annotations`."""
+    return _sealed(tables.sweep_annotations, annotations.model_dump(mode="python"))
+
+
+def annotations_of(row: Row) -> SweepAnnotations:
+    """Return the tags and notes of a row of `sweep_annotations`."""
+    return SweepAnnotations.model_validate(_only(row, SweepAnnotations.model_fields))
 
 
 def cell_row(cell: Cell) -> Row:

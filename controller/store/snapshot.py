@@ -54,6 +54,11 @@ class Snapshot:
         """Return the sound sweeps, oldest first."""
         return self.records(tables.sweeps, "sweep", "sweep_id")
 
+    def annotations(self, only: Only | None = None) -> list[Row]:
+        """Return the sound tags and notes of sweeps: all, or one sweep's."""
+        noun = "the tags and notes of sweep"
+        return self.records(tables.sweep_annotations, noun, "sweep_id", only)
+
     def runs(self, only: Only | None = None) -> list[TriedRun]:
         """Return the sound runs with rows that belong to sound sweeps."""
         rows = self._run_rows(only)
@@ -154,6 +159,9 @@ class Snapshot:
             tables.device_events: self.events(),
             tables.tokens: self.records(tables.tokens, "the token of", "name"),
             tables.sweeps: self.sweeps(),
+            tables.sweep_annotations: [
+                r for r in self.annotations() if r["sweep_id"] in self.places
+            ],
             tables.unleased: self.unleased(),
             tables.cells: [*{row["cell_key"]: row for row, _ in runs}.values()],
             tables.runs: [row for row, _ in runs],

@@ -12,6 +12,7 @@ from typing import Self
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
+from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.device import DeviceHistoryEntry, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import (
     HomeUnusable,
@@ -42,6 +43,7 @@ from controller.store.packing import pack
 from controller.store.reading import SqliteReader
 from controller.store.rows import (
     agent_row,
+    annotations_row,
     token_row,
 )
 from controller.store.sound_reader import log
@@ -187,6 +189,11 @@ class SqliteStore(SqliteReader):
         """Store the present state of a token."""
         with self._transaction() as connection:
             execute(connection, upsert(tables.tokens), [token_row(token)])
+
+    def save_annotations(self, annotations: SweepAnnotations) -> None:
+        """Store the present tags and notes of a sweep."""
+        with self._transaction() as connection:
+            execute(connection, upsert(tables.sweep_annotations), [annotations_row(annotations)])
 
     def close(self) -> None:
         """Release the store and its lock; called once, last."""

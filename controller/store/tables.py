@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 FIRST_REVISION = "0011"
 """The first migration: the schema of the first release, 0.2.0."""
-REVISION = "0011"
+REVISION = "0012"
 """The newest migration, which these tables match; older ones sort before it."""
 
 
@@ -121,6 +121,18 @@ sweeps = Table(
     Column("user", String),
     # The number of its runs, so that a lost run is noticed.
     Column("runs", Integer),
+    Column("checksum", String),
+)
+
+# What people say about a sweep: outside the sweep's own checksum, and of no outcome's.
+sweep_annotations = Table(
+    "sweep_annotations",
+    metadata,
+    Column("sweep_id", ForeignKey(sweeps.c.sweep_id), primary_key=True),
+    Column("tags", JSON, nullable=False),
+    Column("notes", JSON, nullable=False),
+    # How many notes it has ever had, so that no number is given twice.
+    Column("noted", Integer, nullable=False),
     Column("checksum", String),
 )
 

@@ -330,6 +330,7 @@ def test_a_result_comes_back_whole(store: Store, runs: list[Run]) -> None:
             "step_time": {"value": 0.25, "unit": "s", "samples": [0.25, 0.35, 0.1]},
             "throughput": {"value": 8.0, "unit": "images/s", "samples": []},
         },
+        "tags": [],
         "environment": {
             "governor": None,
             "threads": 2,

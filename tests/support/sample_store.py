@@ -8,9 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from controller.contracts.annotations import Note, SweepAnnotations
 from controller.contracts.device import DeviceHistoryEntry, DeviceLife, DeviceState, Hold
 from controller.contracts.errors import BenchfarmError
-from controller.contracts.records import Token
+from controller.contracts.records import OutcomeOrigin, Token
 from controller.contracts.result import Validity
 from controller.contracts.run import RunChange
 from controller.store.reading import SqliteReader
@@ -34,6 +35,7 @@ HELD = PHONE.model_copy(
 
 READS: dict[str, Callable[[SqliteReader], list[object]]] = {
     "sweeps": lambda store: [*store.sweeps()],
+    "annotations": lambda store: [*store.annotations().values()],
     "runs": lambda store: [*store.runs()],
     "open runs": lambda store: [*store.runs(open_only=True)],
     "results": lambda store: [*store.results()],
@@ -66,12 +68,22 @@ def fill(store: SqliteStore, sweeps: int = 4, repeats: int = 12) -> None:
     store.save_token(Token(name="bob", digest="cd" * 32, created_at=2.0, revoked_at=4.0))
     for generation in range(1, sweeps + 1):
         record = sweep_record(generation=generation, repeats=repeats)
-        for number, run in enumerate(store.add_sweep(record, runs_for(record))[:-1]):
+        runs = store.add_sweep(record, runs_for(record))
+        store.save_annotations(words_on(record.sweep_id, generation))
+        for number, run in enumerate(runs[:-1]):
             now = 2000.0 + 100 * number
             leased = grant(run, [CPU, HELD][number % 2], now)
             store.save_runs([leased])
             for change in _course(number, leased, now):
                 store.save_runs([change])
+
+
+def words_on(sweep_id: str, generation: int) -> SweepAnnotations:
+    """Return tags and a note for a sweep; the second note has been removed."""
+    note = Note(number=1, text="=1+1 <b>törö</b>", who="ann", at=3000.25)
+    return SweepAnnotations(
+        sweep_id=sweep_id, tags=(f"g{generation}", "paper"), notes=(note,), noted=2
+    )
 
 
 def _course(number: int, leased: RunChange, now: float) -> list[RunChange]:
@@ -108,5 +120,10 @@ def see(path: Path) -> Seen:
 
 
 def identity(record: object) -> Hashable:
-    """Return something by which records are equal if and only if they say the same."""
+    """Return something by which records are equal if and only if they say the same.
+
+    The tags of an outcome are its sweep's, which are read for themselves.
+    """
+    if isinstance(record, OutcomeOrigin):
+        return repr(record.model_copy(update={"tags": ()}))
     return repr(record)

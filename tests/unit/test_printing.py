@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from controller.platform.terminal import errors_appended_to
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = {"controller/platform/terminal.py", "controller/cli/visible_console.py"}
@@ -100,3 +104,16 @@ def test_agents_programs_complain_in_that_way_too() -> None:
     assert {path: found for path, found in ways.items() if found} == {
         "agents/host/arithmetic.py": ["24: sys.stderr"]  # needs nothing of ours; says a number
     }
+
+
+def test_errors_of_any_code_of_this_process_go_to_a_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "x.log"
+    for word in ("one", "two"):
+        with suppress(ZeroDivisionError), errors_appended_to(log):
+            os.write(2, f"{word} from C++\n".encode())
+            raise ZeroDivisionError
+    os.write(2, b"after\n")
+    assert log.read_text() == "one from C++\ntwo from C++\n"
+    assert capfd.readouterr().err == "after\n"

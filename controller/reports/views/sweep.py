@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from controller.contracts.annotations import SweepAnnotations
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import StoredFailure, StoredResult, SweepRecord
 from controller.contracts.run import Run
@@ -24,6 +25,7 @@ class SweepData:
     runs: Sequence[Run]
     results: Sequence[StoredResult]
     failures: Sequence[StoredFailure]
+    annotations: SweepAnnotations | None = None
 
 
 def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
@@ -39,6 +41,7 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
     facts = {
         "Sweep": data.record.sweep_id,
         "Submitted": moment(data.record.submitted_at),
+        **_words(data.annotations),
         "Runs": ", ".join(f"{count} {state}" for state, count in states.items()),
         "Workloads": ", ".join(sweep.workload),
         "Stacks": ", ".join(sweep.stack),
@@ -61,6 +64,14 @@ def sweep_view(data: SweepData, catalog: Catalog, made: Made) -> ReportView:
         reference=Baseline(sweep.baseline),
         catalog=catalog,
     )
+
+
+def _words(annotations: SweepAnnotations | None) -> dict[str, str]:
+    """Return the tags and notes of people."""
+    if annotations is None:
+        return {}
+    notes = {f"Note {note.number}": note.line for note in annotations.notes}
+    return {"Tags": ", ".join(annotations.tags), **notes}
 
 
 def _paired(sweep: Sweep) -> str:

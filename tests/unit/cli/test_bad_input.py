@@ -31,9 +31,12 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ((*COMPARE, *RETINANET), "no farm is up here. Run `benchfarm up`."),
         (
             (*COMPARE, "--workload", "retinanet"),
-            "cannot use --workload retinanet: there is no such workload. Known: ",
+            "cannot use --workload 'retinanet': there is no such workload. Known: ",
         ),
-        ((*COMPARE, *RETINANET, "--scenario", "kernel"), "does not run under 'kernel'"),
+        (
+            (*COMPARE, *RETINANET, "--scenario", "kernel"),
+            "workload retinanet_resnext50 does not run under it",
+        ),
         (
             (*COMPARE, "--workload", "shapes_classifier"),
             "Add `--scenario` with one of these: single_stream, multi_stream, offline, server",
@@ -47,7 +50,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         ),
         (
             ("compare", "torch", "torch:", *RETINANET),
-            "cannot use side B 'torch:': '' is not KNOB=VALUE",
+            "cannot use side B 'torch:': write `torch`, or `torch:KNOB=VALUE`",
         ),
         (("compare", "torch", "jax", *RETINANET), "key paired.b: there is no stack 'jax'"),
         (("compare", "torch", "litert", *RETINANET), "does not run on stack litert"),
@@ -68,7 +71,7 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("up", "--metrics-address", "0.0.0.0"), "cannot use --metrics-address 0.0.0.0"),
         (
             ("agent", "start", "--metrics-address", "a"),
-            "cannot use --metrics-address a: 'a' does not",
+            "cannot use --metrics-address a: it is no IP address",
         ),
         (("agent", "start"), "no farm is up here. Run `benchfarm up`."),
         (PROFILED, "nothing is stored yet. Start the farm with `benchfarm up`"),
@@ -81,8 +84,8 @@ PROFILED = ("profile", "run", "retinanet_resnext50", "--stack", "torch", "-o", "
         (("agent", "start", "--phone-power-cycle", "hub 'x"), "No closing quotation"),
         (("up", "--meter", "no-such-meter {device}"), "there is no such program"),
         (("agent", "start", "--meter", ""), "cannot use --meter '': it is empty"),
-        (("agent", "start", "--head", "10.0.0.1"), "--head and --token-file need each other"),
-        (("agent", "start", "--no-cpu"), "--head and --token-file need each other"),
+        (("agent", "start", "--head", "10.0.0.1"), "--head needs --token-file. Add --token-file."),
+        (("agent", "start", "--no-cpu"), "--no-cpu needs --head and --token-file. Add"),
         (("agent", "start", "--label", "rack"), "cannot use --label 'rack': it is not KEY=VALUE"),
         (("up", "--label", "größe=1"), "cannot use --label 'größe=1': it is not KEY=VALUE"),
         (("up", "--label", "rack=b2\n"), r"cannot use --label 'rack=b2\n': it is not KEY=VALUE"),

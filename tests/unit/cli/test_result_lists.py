@@ -18,6 +18,8 @@ LIST = ("results", "list")
 FILTERS = [
     ((), 36),
     (("--sweep", SWEEP), 9),
+    (("--tag", "g1", "--tag", "paper"), 9),
+    (("--tag", "g1", "--tag", "g2"), 0),
     (("--device", "phone-1"), 12),
     (("--workload", "retinanet", "--stack", "eager", "--scenario", "training"), 36),
     (("--knob", "batch=2", "--knob", "dtype=bf16"), 36),

@@ -7,12 +7,14 @@ import re
 import sys
 import time
 from base64 import b64encode
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
 import plotly.graph_objects as go
 import pytest
 
+from controller.contracts.annotations import Note, SweepAnnotations
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
@@ -80,11 +82,15 @@ def test_every_text_of_a_report_is_escaped() -> None:
         result(device="b", knobs={"precision": "x"}, metrics=trained((2.0, 2.1))),
     ]
     failed = failure(device="c", message=HOSTILE, output=HOSTILE, kind=HOSTILE)
-    data = SweepExample().data([broken, *fine], [failed])
+    note = Note(number=1, text=HOSTILE, who="ann", at=0.0)
+    words = SweepAnnotations(sweep_id="made-up-1", tags=("paper", "v2"), notes=(note,))
+    data = replace(SweepExample().data([broken, *fine], [failed]), annotations=words)
     text = report_html(sweep_view(data, catalog(), MADE))
     plain = Tags(report_of([*repeats("b", (1.0, 1.1)), *repeats("c", (2.0, 2.1))]))
     found = Tags(text)
-    assert text.count(html.escape(HOSTILE)) >= 10
+    assert text.count(html.escape(HOSTILE)) >= 11
+    assert "paper, v2" in text
+    assert f"{html.escape(HOSTILE)} (ann, 1970-01-01 00:00 UTC)" in text
     assert len(found.scripts) == len(plain.scripts) == 3
     assert found.tags.count("img") == 0
     assert found.policy == plain.policy

@@ -76,9 +76,7 @@ def drained(device: RegisteredDevice) -> RegisteredDevice:
     return device.model_copy(update={"draining": drain})
 
 
-DRAINED = (
-    "cpu-1 takes no runs: its host is draining since 1970-01-02 00:00 UTC, by admin: new fans"
-)
+DRAINED = "cpu-1 takes no runs: its host is draining since 1970-01-02 00:00 UTC, by admin: new fans"
 MINE = builders.run("mine")
 
 
