@@ -108,10 +108,15 @@ def test_a_signal_while_the_interpreter_ends_is_passed_over(name: str) -> None:
         f"atexit.register(signal.raise_signal, signal.{name})\n"
         "sys.exit(serve(Way, handle))\n"
     )
-    done = subprocess.run(
-        python_code(code), input=b'{"way":"refuse"}\n', capture_output=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (2, b"")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(python_code(code), stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(b'{"way":"refuse"}\n')
+        process.stdin.flush()  # and open until its end, which would be a signal, too
+        assert b"it is not there" in process.stdout.read()
+        assert (process.wait(), process.stderr.read()) == (2, b"")
 
 
 def test_the_caller_is_interrupted_with_it() -> None:
