@@ -15,6 +15,7 @@ from typing import Final
 
 from agents.attempts.on_device import LoadGenRunner, not_started, run_folder, short, task_of
 from agents.attempts.worker_protocol import MessageReader
+from agents.host.disturbance import judged
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.host.helper_process import ask_process
 from agents.inference.content import Content
@@ -23,6 +24,7 @@ from agents.remotes.remote import RUNS, Ended, FaultKind, Remote, RemoteFault, f
 from controller.contracts.command import FILES, MODEL, OUTPUT, STDERR, STDOUT, Command, rendered
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError, WorkerFault
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import CommandProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL as MODEL_FILE
@@ -107,13 +109,15 @@ async def _run(
     if failure is not None:
         raise WorkerFault(failure)
     facts = {"rules": command.rules, "meets_run_rules": False, "pushed_bytes": pushed.pushed_bytes}
-    return Result(
+    result = Result(
         validity=Validity.INVALID if reading.objections else Validity.VALID,
         reasons=reading.objections,
         metrics=reading.metrics,
         environment={**facts, "command": tuple(arguments), **reading.facts},
         artefacts=_artefacts(reading, kept),
     )
+    policy = load_policy(str(spec.job.knobs["policy"]))
+    return judged(result, ended.beside, policy) if ended.beside else result
 
 
 async def _pull(remote: Remote, source: PurePosixPath, target: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,9 +44,10 @@ class CpuTimes:
         """Return the times that have passed since `start`; unknown if a counter went backwards."""
         elapsed_s = self.elapsed_s - start.elapsed_s
         busy_s, steal_s = self.busy_s - start.busy_s, self.steal_s - start.steal_s
-        if not (busy_s >= 0 and steal_s >= 0):  # NaN, too
+        own_s = self.own_s - start.own_s
+        if not (busy_s >= 0 and steal_s >= 0 and own_s >= 0):  # NaN, too
             return CpuTimes(elapsed_s, self.cores, unknown_s=elapsed_s)
-        return CpuTimes(elapsed_s, self.cores, busy_s, steal_s, self.own_s - start.own_s)
+        return CpuTimes(elapsed_s, self.cores, busy_s, steal_s, own_s)
 
     def plus(self, other: CpuTimes) -> CpuTimes:
         """Return the sum."""
@@ -95,12 +96,15 @@ class CpuWatch:
         self.timed = CpuTimes()
 
     @contextmanager
-    def timing(self) -> Iterator[None]:
-        """Add the CPU times of this context; may be entered repeatedly."""
+    def timing(self, own_s: Callable[[], float] = time.process_time) -> Iterator[None]:
+        """Add the CPU times of this context; may be entered repeatedly.
+
+        own_s: returns the CPU seconds so far of what is timed, if not this process is.
+        """
         before = read_strain()
-        start = read_cpu_times()
+        start = replace(read_cpu_times(), own_s=own_s())
         yield
-        section = read_cpu_times().since(start)
+        section = replace(read_cpu_times(), own_s=own_s()).since(start)
         self.timed = self.timed.plus(replace(section, strain=between(before, read_strain())))
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from agents.host.cpu_watch import TICKS_PER_S, CpuTimes, CpuWatch
 from agents.host.strain import Strain
 from controller.contracts.policy import HostLimits, Policy
-from controller.contracts.result import Environment, Validity
+from controller.contracts.result import Environment, Result, Validity
 
-__all__ = ["CpuTimes", "CpuWatch", "environment_of", "objections", "validity_of"]
+__all__ = ["CpuTimes", "CpuWatch", "environment_of", "judged", "objections", "validity_of"]
 
 
 def environment_of(timed: CpuTimes) -> Environment:
@@ -91,3 +91,15 @@ def validity_of(broken: Sequence[str], disturbed: Sequence[str], policy: Policy)
     if broken or (disturbed and policy.host and policy.host.enforced):
         return Validity.INVALID
     return Validity.DISTURBED if disturbed else Validity.VALID
+
+
+def judged(result: Result, timed: CpuTimes, policy: Policy) -> Result:
+    """Return a result with how quiet its host was; DISTURBED or INVALID if its policy says so."""
+    disturbed = objections(timed, policy)
+    return result.model_copy(
+        update={
+            "validity": validity_of(result.reasons, disturbed, policy),
+            "reasons": (*result.reasons, *disturbed),
+            "environment": {**result.environment, **environment_of(timed)},
+        }
+    )

@@ -13,7 +13,7 @@ from agents.energy.readings import readings_of
 from agents.energy.sampled import energy_of
 from agents.energy.trace import Span
 from agents.host.cpu_watch import CpuTimes
-from agents.host.disturbance import environment_of, objections, validity_of
+from agents.host.disturbance import judged
 from agents.inference.quality import invalid
 from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
@@ -130,14 +130,7 @@ def with_host_use(result: Result, policy: Policy, folder: Path) -> Result:
         timed = read_json(_CPU_TIMES, folder / host_use.FILE)
     except UNREADABLE:
         return result
-    disturbed = objections(timed, policy)
-    return result.model_copy(
-        update={
-            "validity": validity_of(result.reasons, disturbed, policy),
-            "reasons": (*result.reasons, *disturbed),
-            "environment": {**result.environment, **environment_of(timed)},
-        }
-    )
+    return judged(result, timed, policy)
 
 
 def rest_of(environment: Environment, started_uptime_s: float) -> Span | None:

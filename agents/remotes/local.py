@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ from pathlib import Path, PurePosixPath
 from secrets import token_hex
 from typing import Any, BinaryIO
 
+from agents.host.cpu_watch import CpuWatch
 from agents.host.oom import offer_to_oom_killer, oom_kills
+from agents.remotes.child import Child
 from agents.remotes.outputs import RunsPrograms
 from agents.remotes.remote import (
     KILLED,
@@ -68,11 +71,12 @@ class LocalPrograms:
         self._running.add(token)
         try:
             with _Pipes.open(stdin) as pipes:
-                kills = oom_kills()
-                process = await pipes.start(argv, {**inherited(os.environ), **environment, **marks})
+                kills, watch = oom_kills(), CpuWatch()
+                process = pipes.start(argv, {**inherited(os.environ), **environment, **marks})
                 offer_to_oom_killer(process.pid)
-                ended = await _converse(process, pipes, deadline_s, take, token)
-                return replace(ended, out_of_memory=oom_kills() > kills)
+                with watch.timing(lambda: process.cpu_s):
+                    ended = await _converse(process, pipes, deadline_s, take, token)
+                return replace(ended, out_of_memory=oom_kills() > kills, beside=watch.timed)
         except (FileNotFoundError, PermissionError, NotADirectoryError) as error:
             missing = isinstance(error, FileNotFoundError)
             return Ended(_NOT_FOUND if missing else _NOT_EXECUTABLE, False, str(error).encode())
@@ -128,17 +132,17 @@ class _Pipes:
                 source.seek(0)
             yield cls(source, lifeline, pipe(), pipe())
 
-    async def start(
-        self, argv: Sequence[str], environment: Mapping[str, str]
-    ) -> asyncio.subprocess.Process:
+    def start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Child:
         """Start the program, and keep only our ends of the pipes."""
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=self.stdin,
-            stdout=self.stdout[1],
-            stderr=self.stderr[1],
-            env=environment,
-            start_new_session=True,
+        process = Child(
+            subprocess.Popen(
+                argv,
+                stdin=self.stdin,
+                stdout=self.stdout[1],
+                stderr=self.stderr[1],
+                env=environment,
+                start_new_session=True,
+            )
         )
         for theirs in (self.stdin, self.stdout[1], self.stderr[1]):
             theirs.close()
@@ -146,7 +150,7 @@ class _Pipes:
 
 
 async def _converse(
-    process: asyncio.subprocess.Process,
+    process: Child,
     pipes: _Pipes,
     deadline_s: float,
     take: Callable[[bytes], None],
@@ -178,7 +182,7 @@ async def _converse(
 
 
 async def _until_exit(
-    process: asyncio.subprocess.Process,
+    process: Child,
     listening: asyncio.Future[tuple[None, None]],
     deadline_s: float,
 ) -> bool:
@@ -210,7 +214,7 @@ async def _listen(pipe: BinaryIO, take: Callable[[bytes], None]) -> None:
         transport.close()
 
 
-def _kill_group(process: asyncio.subprocess.Process) -> None:
+def _kill_group(process: Child) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

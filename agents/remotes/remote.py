@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Protocol
 
+from agents.host.cpu_watch import CpuTimes
 from agents.remotes.tree import Tree
 from controller.contracts.errors import BenchfarmError, UserError
 from controller.contracts.result import Blame, Failure
@@ -105,6 +106,8 @@ class Ended:
     """Whether the remote can't separate the outputs; standard error then comes as lines."""
     out_of_memory: bool = False
     """Whether its kernel killed a process for lack of memory meanwhile; False if unknown."""
+    beside: CpuTimes | None = None
+    """What it and others used of this host's cores meanwhile; None on other machines."""
 
 
 @dataclass(frozen=True, slots=True)

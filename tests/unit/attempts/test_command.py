@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from agents.attempts.command import READING_S
+from agents.host.cpu_watch import CpuTimes
 from agents.remotes.local import LocalRemote
+from agents.remotes.remote import NO_ENVIRONMENT, Ended
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import SweepInvalid, UserError
@@ -23,6 +27,7 @@ from models.mobile import catalogue
 from models.mobile.store import Store
 from tests.support.processes import OWNER
 from tests.support.user_program import RECORDED, SCRIPT, STACK, add, changed, run_on, spec_of
+from tests.support.validity import MET_RULES
 from tests.support.waiting import PATIENCE_S
 
 
@@ -50,7 +55,7 @@ async def test_from_one_yaml_to_a_result(store: Store, tmp_path: Path) -> None:
         tmp_path, spec_of(tmp_path, "vendor-bench", {"loops": 7, "quiet": True})
     )
     assert isinstance(result, Result), result
-    assert result.validity is Validity.VALID
+    assert result.validity in MET_RULES
     latency, rate = result.metrics["latency"], result.metrics["rate"]
     assert latency.samples == pytest.approx((0.0015, 0.0025, 0.0035))
     assert latency.value == pytest.approx(0.0025)
@@ -61,6 +66,78 @@ async def test_from_one_yaml_to_a_result(store: Store, tmp_path: Path) -> None:
     assert (facts["mode_used"], facts["arguments_seen"]) == ("burst", "7 --quiet")
     assert Path(result.artefacts["stderr"]).read_text() == "a warning\n"
     assert (tmp_path / "artefacts/output/log.txt").read_text() == "a log\n"
+
+
+class _Beside(LocalRemote):
+    """A host on which others do what a test says while a program runs."""
+
+    planted: CpuTimes | None = None
+
+    async def stream(
+        self,
+        argv: Sequence[str],
+        deadline_s: float,
+        on_line: Callable[[bytes], None],
+        environment: Mapping[str, str] = NO_ENVIRONMENT,
+    ) -> Ended:
+        ended = await super().stream(argv, deadline_s, on_line, environment)
+        return replace(ended, beside=self.planted)
+
+
+QUIET = CpuTimes(10.0, 2, busy_s=15.0, own_s=15.0)
+
+
+@pytest.mark.parametrize(
+    ("beside", "policy", "validity", "said"),
+    [
+        (QUIET, "lab", Validity.VALID, ""),
+        (replace(QUIET, busy_s=29.0), "lab", Validity.INVALID, "kept 1.40 of 2 cores busy"),
+        (replace(QUIET, busy_s=29.0), "ci", Validity.DISTURBED, "kept 1.40 of 2 cores busy"),
+        (replace(QUIET, steal_s=4.0), "ci", Validity.DISTURBED, "took 20.0% of the cores' time"),
+        (replace(QUIET, busy_s=29.0), "mlperf", Validity.VALID, ""),
+        (CpuTimes(10.0, 2, unknown_s=10.0), "lab", Validity.VALID, ""),
+        (None, "lab", Validity.VALID, ""),
+    ],
+)
+async def test_what_ran_beside_it_disturbs_it(
+    store: Store,
+    tmp_path: Path,
+    beside: CpuTimes | None,
+    policy: str,
+    validity: Validity,
+    said: str,
+) -> None:
+    class Planted(_Beside):
+        planted = beside
+
+    remote = Planted.of(tmp_path / "device", OWNER)
+    result = await run_on(remote, tmp_path, spec_of(tmp_path, "vendor-bench", {"policy": policy}))
+    assert isinstance(result, Result), result
+    assert result.validity is validity
+    assert len(result.reasons) == bool(said)
+    assert all(said in reason for reason in result.reasons)
+    others = beside.other_cores if beside else None
+    assert result.environment.get("timed_other_cores") == others
+    assert ("timed_s" in result.environment) is (beside is not None)
+
+
+@pytest.mark.parametrize(
+    ("program", "validity"),
+    [("echo nothing", Validity.DISTURBED), ("echo objection", Validity.INVALID)],
+)
+async def test_what_a_program_objects_to_stays_beside_what_disturbed_it(
+    store: Store, tmp_path: Path, program: str, validity: Validity
+) -> None:
+    class Planted(_Beside):
+        planted = replace(QUIET, busy_s=29.0)
+
+    (tmp_path / "program").write_text(f"{SCRIPT}{program}\n")
+    catalogue.add(store, tmp_path / "program", "vendor-bench/files/program")
+    spec = changed(spec_of(tmp_path, "vendor-bench"), invalid=["^objection$"])
+    result = await run_on(Planted.of(tmp_path / "device", OWNER), tmp_path, spec)
+    assert isinstance(result, Result), result
+    assert result.validity is validity
+    assert any("cores busy" in reason for reason in result.reasons)
 
 
 @pytest.mark.parametrize(

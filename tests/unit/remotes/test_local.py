@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
 from pathlib import Path
 
+import pytest
+
+from agents.remotes.child import UNKNOWN_STATUS
 from agents.remotes.local import LocalRemote
 from agents.remotes.remote import KILLED
 from tests.support.memory_limit import limited_memory
@@ -28,3 +33,35 @@ async def test_that_memory_ran_out_is_told(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.past_deadline, ended.out_of_memory) == (KILLED, False, True)
     at_ease = await remote.stream(greedy, PATIENCE_S, lambda _: None)
     assert (at_ease.exit_code, at_ease.out_of_memory) == (0, False)
+
+
+BURNING_S = 1.0
+BURN = f"import time\nwhile time.process_time() < {BURNING_S}: pass"
+CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}])"
+LEFT = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', {BURN!r}])"
+
+
+@pytest.mark.parametrize(("code", "own"), [(BURN, True), (CHILD, True), (LEFT, False)])
+async def test_what_a_program_used_is_its_own(tmp_path: Path, code: str, own: bool) -> None:
+    """And what its children used that it has waited for; none of another program's beside it."""
+    remote = LocalRemote.of(tmp_path, OWNER)
+    plain, other = ((sys.executable, "-c", text) for text in (code, BURN))
+    ended, _ = await asyncio.gather(
+        remote.stream(plain, PATIENCE_S, lambda _: None),
+        remote.stream(other, PATIENCE_S, lambda _: None),
+    )
+    assert ended.beside is not None
+    assert (ended.beside.own_s >= BURNING_S) is own
+    assert ended.beside.own_s < 2 * BURNING_S
+
+
+async def test_what_a_program_used_is_unknown_if_another_has_waited_for_it(tmp_path: Path) -> None:
+    remote = LocalRemote.of(tmp_path, OWNER)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel keeps no status
+    try:
+        ended = await remote.stream((sys.executable, "-c", ""), PATIENCE_S, lambda _: None)
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    assert ended.exit_code == UNKNOWN_STATUS
+    assert ended.beside is not None
+    assert ended.beside.other_cores is None
