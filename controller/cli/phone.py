@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from controller.cli.common import Json, exit_if_to_mend, home, show_checks, show_json, show_table
+from controller.cli.references import phone_of
 from controller.contracts.adb_status import Offer
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
@@ -46,7 +47,7 @@ Address = Annotated[
     str,
     typer.Argument(help="HOST[:PORT] of a phone that listens for adb. [default port: 5555]"),
 ]
-Phone = Annotated[str, typer.Argument(help="HOST[:PORT] or device id; see `phone list`.")]
+Phone = Annotated[str, typer.Argument(help="HOST[:PORT], device id or name; see `phone list`.")]
 AdbServer = Annotated[
     str | None,
     typer.Option(
@@ -123,22 +124,25 @@ def disconnect(phone: Phone) -> None:
 
     The agent does not reconnect to it until `benchfarm phone connect`.
     """
-    say(f"{disconnect_phone(home(), phone)}: disconnected")
+    say(f"{disconnect_phone(home(), phone_of(phone))}: disconnected")
     _say_kept()
 
 
 @app.command()
-def clean(device: Annotated[str, typer.Argument(help="Device id; see `device list`.")]) -> None:
+def clean(
+    device: Annotated[str, typer.Argument(help="Device id or name; see `device list`.")],
+) -> None:
     """Remove what runs have put on a phone.
 
     Removes bundles, models and data; the next run pushes them again.
     """
+    device = phone_of(device)
     say(f"{device}: {clean_phone(home(), device) / 1e6:.1f} MB freed")
 
 
 @app.command()
 def doctor(
-    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see `phone list`.")],
+    phone: Annotated[str, typer.Argument(help="Device id, name or adb serial; see `phone list`.")],
     policy: Annotated[
         RunPolicy, typer.Option(help="Policy whose limits to check.")
     ] = RunPolicy.MLPERF,
@@ -160,6 +164,7 @@ def doctor(
     if set_ and not yes and (json or not sys.stdin.isatty()):
         seen = "there is no terminal to confirm it on"
         raise UserError("use --set", seen, "Add `--yes`.")
+    phone = phone_of(phone)
     found = examined_phone(home(), phone, policy)
     if not (set_ and found.offers):
         show_checks(found.checks, json=json)
@@ -177,14 +182,14 @@ def doctor(
 
 @app.command()
 def restore(
-    phone: Annotated[str, typer.Argument(help="Device id or adb serial; see `phone list`.")],
+    phone: Annotated[str, typer.Argument(help="Device id, name or adb serial; see `phone list`.")],
     json: Json = False,
 ) -> None:
     """Restore the settings that `phone doctor --set` changed.
 
     Leaves settings that were changed since.
     """
-    checks = restored_phone(home(), phone).checks
+    checks = restored_phone(home(), phone_of(phone)).checks
     show_checks(checks, json=json)
     exit_if_to_mend(checks)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from controller.cli.common import farm_elsewhere, reading
-from controller.contracts.device import RegisteredDevice, shown_names
+from controller.contracts.device import DeviceKind, RegisteredDevice, shown_names
+from controller.contracts.errors import HomeUnusable, NotFound, UserError
 from controller.contracts.records import ADMIN, SweepRecord
 from controller.platform.terminal import say
 from controller.scheduling.references import SweepReferent, find_device, find_sweep
@@ -26,6 +27,28 @@ def device_id_of(given: str) -> str:
         return given
     with reading() as store:
         return device_of(store, given).device.id
+
+
+def phone_of(given: str) -> str:
+    """Return the id of the phone that has a name; else what was typed, such as an adb serial.
+
+    Only whole names count: the beginning of one may be the serial of a phone that is new here.
+    Raises UserError if several phones have the name.
+    """
+    if farm_elsewhere():
+        return given
+    try:
+        with reading() as store:
+            known = [each for each in store.fleet()[1] if each.device.kind is DeviceKind.ANDROID]
+    except (NotFound, HomeUnusable):  # no names are known
+        return given
+    if any(each.device.id == given for each in known):
+        return given
+    named = [each.device.id for each in known if each.labelled.name == given]
+    if len(named) > 1:
+        seen = f"{len(named)} phones have this name: {', '.join(named)}"
+        raise UserError(f"find phone {given}", seen, "Give its id.")
+    return named[0] if named else given
 
 
 def record_of(store: StoreReader, given: str) -> SweepRecord:
