@@ -5,12 +5,18 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from controller.contracts.device import LABEL_CHARACTERS
+from pydantic import TypeAdapter, ValidationError
+
+from controller.contracts.device import LABEL_CHARACTERS, Word
 from controller.contracts.wire import MOST_FILES
 from models.mobile.store import Store
 
 log = logging.getLogger(__name__)
+
+
+_WORD: Final[TypeAdapter[str]] = TypeAdapter(Word)
 
 
 @dataclass(slots=True)
@@ -28,7 +34,8 @@ class StoredFiles:
         except OSError as error:
             self._log(f"the store of models can't be read: {error}")
             return None
-        if len(found) > MOST_FILES or any(len(word) > LABEL_CHARACTERS for word in found):
+        found = tuple(word for word in found if _is_tellable(word))  # no task needs another
+        if len(found) > MOST_FILES:
             self._log(f"the store of models has too much to tell of: {len(found)} names")
             return None
         self.told = ""
@@ -38,3 +45,11 @@ class StoredFiles:
         if trouble != self.told:
             log.warning("%s", trouble)
         self.told = trouble
+
+
+def _is_tellable(name: str) -> bool:
+    """Return whether a name can be sent: others who may write here may give it any character."""
+    try:
+        return len(_WORD.validate_python(name)) <= LABEL_CHARACTERS
+    except ValidationError:
+        return False

@@ -6,6 +6,7 @@ that from a file, and finding a package that is in no other one executes none of
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections import Counter
@@ -27,6 +28,7 @@ OURS: Final = ("controller", "agents", "models", "kernels")
 """The packages of benchfarm itself."""
 READ: Final = frozenset({".py", ".yaml", ".so"})
 """Endings of files whose content decides what a plugin does; of others, the size is looked at."""
+CACHE: Final = "__pycache__"
 DIGITS: Final = 8
 """Hex digits of a plugin's digest."""
 
@@ -115,13 +117,15 @@ def installed_plugins() -> tuple[list[InstalledPlugin], list[LeftOut]]:
 def files_digest(folder: Path) -> str:
     """Return a digest of a package's files: names, content of code and manifests, other sizes.
 
-    What Python compiles is left out. Raises OSError.
+    What Python, and libraries as Numba, compile is left out. Raises OSError.
     """
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix == ".pyc" or not path.is_file():
+        inside = path.relative_to(folder)
+        if path.suffix == ".pyc" or CACHE in inside.parts or not path.is_file():
             continue
-        digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\n".encode())
+        line = f"{inside}\0{path.stat().st_size}\n"
+        digest.update(line.encode(errors="surrogateescape"))
         if path.suffix in READ:
             with path.open("rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -179,8 +183,11 @@ def _folder_of(package: str) -> Path:
 
 def _has(distribution: Distribution, package: str) -> bool:
     """Return whether a package is a distribution's own, as far as its metadata says."""
-    files: Sequence[Path] | None = distribution.files  # type: ignore[assignment] # paths, too
-    if files is None or any(path.parts[0] == package for path in files):
+    try:
+        files: Sequence[Path] | None = distribution.files  # type: ignore[assignment] # paths, too
+    except (TypeError, ValueError, csv.Error) as error:
+        raise PluginRefused("RECORD cannot be read") from error
+    if files is None or any(path.parts[:1] == (package,) for path in files):
         return True
     try:
         told = json.loads(distribution.read_text("direct_url.json") or "{}")

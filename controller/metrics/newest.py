@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from statistics import median
 from typing import NamedTuple, Self
 
@@ -16,7 +15,7 @@ from controller.contracts.result import Measurement, Result, Validity
 from controller.contracts.run import OutcomeRecord, Run
 from controller.contracts.work import Work, work_of
 from controller.metrics.names import NO_PRECISION
-from controller.stats.bootstrap import MedianOfRuns, median_of_runs
+from controller.stats.medians import MedianOfRuns, median_of_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Newest:
     def ranked(self) -> MedianOfRuns | None:
         """The median in the metric that ranks the scenario; None if it wasn't measured."""
         runs = tuple(repeat.ranked for repeat in self.repeats if repeat.ranked)
-        return _median_of(runs) if runs else None
+        return median_of_runs(runs) if runs else None
 
     def followed_by(self, result: NewestResult, repeats: tuple[Repeat, ...]) -> Self:
         """Return the newest results after a further result."""
@@ -86,11 +85,6 @@ class Newest:
         if valid:
             return replace(self, latest=result, valid=result, repeats=repeats)
         return replace(self, latest=result)
-
-
-@lru_cache(maxsize=2**15)  # a scrape asks for the same again
-def _median_of(runs: tuple[tuple[float, ...], ...]) -> MedianOfRuns:
-    return median_of_runs(runs)
 
 
 class NewestResults:

@@ -14,7 +14,7 @@ from controller.contracts.sweep import Side, side_labels
 from controller.contracts.units import Unit
 from controller.reports.sides import side_of, sides_of
 from controller.reports.verdict import ComparisonOutcome, outcome_of, verdict
-from controller.stats.bootstrap import Ratio, Runs, ratio_of_medians, spread
+from controller.stats.medians import Ratio, Runs, ratio_of_medians, spread
 from controller.stats.pairs import ratio_of_pairs, times_better
 
 DISTURBED: Final = "; DISTURBED: the machine was not quiet"

@@ -24,6 +24,7 @@ class NoRatio(StrEnum):
     SEVERAL = "several baselines"
     NOT_VALID = "not VALID"
     BASELINE_NOT_VALID = "baseline not VALID"
+    NOT_POSITIVE = "a value is not positive"
     NOTHING_ALIKE = "nothing alike"
     """In a comparison: the first subject has no such cell, or two."""
 

@@ -12,7 +12,7 @@ from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison
 from controller.reports.figures import shown
 from controller.reports.verdict import bounds, tie, times
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 
 OPERATORS_SHOWN = 30
 

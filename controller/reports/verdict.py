@@ -9,7 +9,7 @@ import math
 from enum import StrEnum
 
 from controller.contracts.sweep import Stopping
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 from controller.stats.pairs import CONFIDENCE
 
 PRECISION = Stopping().width

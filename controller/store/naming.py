@@ -17,8 +17,8 @@ def with_names(
     """Return rows of outcomes with `device_name`, the shown name of the device or its id, and
     `tags`, those of the sweep.
 
-    A device whose record is damaged has its id; whoever reads the devices is told of it. Damaged
-    tags are left out, and told of.
+    A device whose record is damaged has its id, and damaged tags are left out: whoever reads the
+    devices or the tags is told of it, since no outcome is damaged by it.
     """
     if not outcomes:
         return []
@@ -27,7 +27,7 @@ def with_names(
         (row["device_id"], row["facts"], (row["life"] or {}).get("name"))
         for row in silent.records(tables.devices, "device", "device_id")
     )
-    tags = {row["sweep_id"]: row["tags"] for row in snapshot.annotations()}
+    tags = {row["sweep_id"]: row["tags"] for row in silent.annotations()}
     return [
         (
             {

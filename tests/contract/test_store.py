@@ -42,7 +42,7 @@ from controller.scheduling.lifecycle import (
     advance,
 )
 from controller.scheduling.policy import RetryPolicy
-from controller.stats.bootstrap import median_of_runs
+from controller.stats.medians import median_of_runs
 from controller.store.protocol import Store, StoreReader
 from controller.store.sqlite import SqliteStore
 from tests.support import builders

@@ -117,6 +117,7 @@ def _result(
         validity=validity,
         recorded_at=1.7e9,
         metrics={n: Measurement(value=value, unit=units[n]) for n in METRICS[scenario]},
+        ranked=(value,),
     )
 
 

@@ -56,13 +56,18 @@ def view_of(
         facts=tuple((name, value) for name, value in facts.items() if value),
         scoreboards=scoreboards_of(rankings),
         rankings=rankings,
-        compared=compared_of([r for r in results if r.versus and r.counted], names, catalog),
+        compared=compared_of(_comparable(results, catalog), names, catalog),
         delegates=delegates_of(capabilities(outcomes), names),
         rejected=tuple(_rejected(r, names) for r in results if not _counts(r)),
         failed=tuple(_failed(f, names) for f in failures),
         conditions=conditions_of([*groups, *_paired_groups(results)], catalog.own_facts),
         any_virtual=any(name.virtual for name in names.values()),
     )
+
+
+def _comparable(results: Sequence[StoredResult], catalog: Catalog) -> list[StoredResult]:
+    """Return those of paired comparisons that this release, with its plugins, knows."""
+    return [r for r in results if r.versus and r.counted and r.scenario in catalog.scenarios]
 
 
 def names_of(outcomes: Sequence[StoredResult | StoredFailure]) -> dict[str, DeviceName]:

@@ -12,7 +12,7 @@ from controller.contracts.result import usable
 from controller.contracts.units import Unit
 from controller.reports.comparison import compare_pairs
 from controller.reports.views.model import Compared, DeviceName, PairPoint
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 from controller.stats.pairs import ratio_of_pairs
 
 

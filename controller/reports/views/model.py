@@ -11,7 +11,7 @@ from controller.contracts.device import likeness
 from controller.contracts.result import Validity
 from controller.contracts.units import Unit
 from controller.reports.groups import NoRatio
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 
 Interval = tuple[float, float]
 

@@ -16,7 +16,7 @@ from controller.reports.tables import draws_text
 from controller.reports.views.conditions import device_name
 from controller.reports.views.model import Columns, DeviceName, Distribution, Metric, Row
 from controller.reports.views.reference import Reference
-from controller.stats.bootstrap import MedianOfRuns, Ratio, median_of_runs, ratio
+from controller.stats.medians import MedianOfRuns, Ratio, median_of_runs, ratio
 
 _QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
@@ -56,6 +56,8 @@ def advantage(mine: Candidate, theirs: Candidate, columns: Columns) -> Ratio | N
         return None
     if not (mine.is_ranked and theirs.is_ranked):
         return None
+    if min(mine.ranked.median, theirs.ranked.median) <= 0:  # as a user's program may print
+        return None
     if columns.metric.unit.lower_is_better:
         return ratio(theirs.ranked, mine.ranked)
     return ratio(mine.ranked, theirs.ranked)
@@ -93,7 +95,10 @@ def _versus(
     theirs = against.group
     elsewhere = theirs.origin.device != mine.group.origin.device
     device = device_name(theirs.origin, theirs.results) if found and elsewhere else None
-    return found, None if found else NoRatio.BASELINE_NOT_VALID, device
+    if found:
+        return found, None, device
+    why = NoRatio.NOT_POSITIVE if against.is_ranked else NoRatio.BASELINE_NOT_VALID
+    return None, why, None
 
 
 def _row(

@@ -8,7 +8,7 @@ from controller.reports.figures import shown
 from controller.reports.tables import ratio_text
 from controller.reports.verdict import ComparisonOutcome, bounds, outcome_of, precision, tie, times
 from controller.reports.views.model import Columns, Row
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 
 LABELS_SAID = 5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from controller.contracts.catalog import Catalog, load_catalog, manifests_digest
-from controller.contracts.plugins import GROUP, installed_plugins
+from controller.contracts.plugins import GROUP, files_digest, installed_plugins
 from tests.support.plugins import (
     CODE,
     KNOB,
@@ -72,6 +73,25 @@ def test_an_editable_plugin_is_found(
 def test_a_package_without_a_list_of_its_files_is_believed(site: Path) -> None:
     install(site, record=False)
     assert left_out(load_catalog()) == []
+
+
+@pytest.mark.parametrize("record", ["my_farm/a.py,,x\n", "a,b,c,d,e\n", "\n", '"",,\n'])
+def test_a_damaged_list_of_files_leaves_the_plugin_out(site: Path, record: str) -> None:
+    install(site)
+    (site / "my_farm-1.0.dist-info/RECORD").write_text(record)
+    (line,) = left_out(load_catalog())
+    assert "my-farm 1.0" in line
+
+
+def test_what_is_compiled_is_no_change_of_a_plugin(site: Path) -> None:
+    folder = install(site)
+    before = files_digest(folder)
+    for name in ("a.cpython-311.pyc", "a.cpython-311.pyc.140", "fit.nbi", "fit.1.nbc"):
+        (folder / "__pycache__").mkdir(exist_ok=True)
+        (folder / "__pycache__" / name).write_text("compiled")
+    assert files_digest(folder) == before
+    (folder / os.fsdecode(b"odd-\xff")).write_text("data")
+    assert files_digest(folder) != before
 
 
 def _of(kind: str, **changes: object) -> dict[str, object]:

@@ -20,7 +20,7 @@ from controller.metrics import names
 from controller.metrics.families import gauge_text
 from controller.metrics.farm_metrics import FarmMetrics
 from controller.scheduling.device_life import Labelled, Renamed
-from controller.stats.bootstrap import median_of_runs
+from controller.stats.medians import median_of_runs
 from tests.support import builders
 from tests.support.exposition import plain
 from tests.support.farm import TTL_S, FarmBox

@@ -39,14 +39,14 @@ def test_devices_are_compared_where_they_ran_the_same() -> None:
 def test_sweeps_are_compared_on_the_same_device_with_the_same_cell() -> None:
     view = compared(
         ["s1", "s2"],
-        repeats("a", (1.0, 1.1, 0.9), (1.0, 1.1, 0.9), sweep_id="s1"),
-        repeats("a", (1.0, 1.1, 0.9), (1.0, 1.1, 0.9), sweep_id="s2"),
+        repeats("a", (1.0, 1.01), (1.0, 0.99), (1.0, 1.0), sweep_id="s1"),
+        repeats("a", (1.0, 1.01), (1.0, 0.99), (1.0, 1.0), sweep_id="s2"),
         repeats("b", (3.0, 3.0), (3.0, 3.0), sweep_id="s1"),
         repeats("b", (1.0, 1.0), (1.0, 1.0), sweep_id="s2"),
     )
     assert dict(view.facts)["sweep 1"] == "s1"
     same, faster = sorted(only(view).verdicts)
-    assert same.startswith("s2 · a and s1: not resolved, 1.00× [0.86, 1.16], 30 % wide (±15 %)")
+    assert same.startswith("s2 · a and s1: not resolved, 1.00× [0.98, 1.02], 3.6 % wide (±1.8 %)")
     assert faster == "s2 · b: 3.00× [3.00, 3.00] as fast as s1 (step time 1.000 s)."
 
 

@@ -9,8 +9,10 @@ import pytest
 from rich.cells import cell_len
 
 from controller.contracts.base import Scalar
+from controller.contracts.manifests import ScenarioManifest
 from controller.contracts.records import StoredResult
-from controller.contracts.result import Validity
+from controller.contracts.result import Measurement, Validity
+from controller.contracts.units import Unit
 from controller.reports.figures import shown
 from controller.reports.groups import NoRatio
 from controller.reports.layout import Column, Kind, draw, shortened
@@ -208,6 +210,21 @@ def test_a_name_cannot_steer_the_terminal_and_a_mark_is_never_shortened() -> Non
     text = "\n".join(draw(columns, 40).lines)
     assert "\x1b" not in text
     assert "(virtual)" in text
+
+
+@pytest.mark.parametrize("values", [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+def test_a_value_of_zero_has_no_ratio_and_says_why(values: tuple[float, float]) -> None:
+    """A user's program may print it."""
+    mine, base = ({"rate": Measurement(value=v, unit=Unit.SAMPLES_PER_SECOND)} for v in values)
+    found = [result(scenario="rates", metrics=base, stack="torch", repeat=n) for n in (0, 1)]
+    found += [result(scenario="rates", metrics=mine, stack="other", repeat=n) for n in (0, 1)]
+    known = catalog()
+    rates = ScenarioManifest(name="rates", title="Rates", metric="rate")
+    known = known.model_copy(update={"scenarios": {**known.scenarios, "rates": rates}})
+    summary = summarise(found, [], {"stack": "torch"}, known)
+    (row,) = [cell for cell in summaries_of(summary.rankings) if not cell.is_baseline]
+    assert (row.vs_baseline, row.no_ratio) == (None, NoRatio.NOT_POSITIVE)
+    assert summary_lines(summary.rankings, 100, "all")
 
 
 def test_metrics_of_a_users_own_program_are_shown() -> None:

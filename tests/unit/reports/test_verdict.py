@@ -7,7 +7,7 @@ import math
 import pytest
 
 from controller.reports.verdict import ComparisonOutcome, inverse, outcome_of, percent, verdict
-from controller.stats.bootstrap import Ratio
+from controller.stats.medians import Ratio
 
 Interval = tuple[float, float] | None
 WIDE = "68 % wide (±34 %), asked 3 %"

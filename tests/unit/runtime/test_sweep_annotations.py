@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,23 @@ async def test_they_outlast_a_restart_and_change_nothing_that_was_measured(tmp_p
         kept = box.store.annotations()
         box.restart()
         assert box.store.annotations() == kept
+
+
+async def test_damaged_ones_are_kept_for_salvage_and_harm_no_other_sweep(tmp_path: Path) -> None:
+    async with served(tmp_path) as there:
+        box, admin = there.box, there.client(ADMIN_TOKEN)
+        sweep_id = (await asyncio.to_thread(admin.submit, builders.sweep())).sweep_id
+        box.report(box.ask().run[0].ref, builders.result())
+        await annotate(admin, sweep_id, NoteRequest(text="first"))
+        with sqlite3.connect(tmp_path / "store.sqlite") as file:
+            file.execute("UPDATE sweep_annotations SET tags = '[\"planted\"]'")
+        (result,) = box.store.results()
+        assert (result.tags, box.store.damage()) == ((), [])
+        for change in (NoteRequest(text="second"), TagRequest(add=("t",)), NoteRemoval(number=1)):
+            with pytest.raises(UserError, match="they are damaged in the store"):
+                await annotate(admin, sweep_id, change)
+        with sqlite3.connect(tmp_path / "store.sqlite") as file:
+            assert "first" in str(file.execute("SELECT * FROM sweep_annotations").fetchall())
 
 
 class _Hostile(AnnotationChange):

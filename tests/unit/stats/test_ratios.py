@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.stats.bootstrap import Ratio, ratio_of_medians, spread
+from controller.stats.medians import Ratio, ratio_of_medians, spread
 
 SAMPLES = st.lists(st.floats(0.01, 100), min_size=1, max_size=12)
 RUNS = st.lists(SAMPLES, min_size=1, max_size=4)
@@ -56,7 +56,8 @@ def test_a_run_that_is_off_as_a_whole_widens_the_interval() -> None:
     assert calm
     assert rough
     assert rough[1] - rough[0] > 5 * (calm[1] - calm[0])
-    assert rough[1] == pytest.approx(1.5, abs=0.03)
+    assert rough[0] < 1 / 1.5
+    assert rough[1] > 1.5
 
 
 def test_one_run_has_no_interval_however_many_its_samples() -> None:
@@ -65,14 +66,17 @@ def test_one_run_has_no_interval_however_many_its_samples() -> None:
     assert not found.shown
 
 
-@pytest.mark.parametrize("runs", [2, 3])
-def test_intervals_of_separate_runs_hold_the_truth(runs: int) -> None:
-    """Runs that differ by 2 % as a whole, steps by 3 %: of 60 intervals at least 52 hold 1."""
+@pytest.mark.parametrize("within", [0.003, 0.03])
+@pytest.mark.parametrize("runs", [2, 3, 5])
+def test_intervals_of_separate_runs_hold_the_truth(runs: int, within: float) -> None:
+    """Runs that differ by 2 % as a whole, and steps within them: 93 % of intervals hold 1."""
     generator = random.Random(runs)
 
     def side() -> list[list[float]]:
         levels = [generator.gauss(0, 0.02) for _ in range(runs)]
-        return [[math.exp(level + generator.gauss(0, 0.03)) for _ in range(10)] for level in levels]
+        return [
+            [math.exp(level + generator.gauss(0, within)) for _ in range(10)] for level in levels
+        ]
 
-    intervals = [ratio_of_medians(side(), side()).interval for _ in range(60)]
-    assert sum(low <= 1 <= high for low, high in filter(None, intervals)) >= 52
+    intervals = [ratio_of_medians(side(), side()).interval for _ in range(1000)]
+    assert sum(low <= 1 <= high for low, high in filter(None, intervals)) >= 930

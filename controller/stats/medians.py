@@ -1,4 +1,4 @@
-"""Medians, spreads and ratios with their intervals. Pure; the bootstrap is seeded."""
+"""Medians, spreads and ratios with their intervals. Pure."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, quantiles, stdev
 
-import numpy as np
-from numpy.typing import NDArray
-
 from controller.stats.pairs import CONFIDENCE, t_quantile
 
-RESAMPLES = 2000
-SEED = 0
-"""Of resampling: the same runs give the same interval everywhere."""
 LARGEST_EXPONENT = 350.0
 """exp() of twice as much is no double."""
-_DRAWS_AT_ONCE = 2_000_000
-"""Samples drawn at once: bounds memory to about 50 MB for any number of samples."""
 
 Runs = Sequence[Sequence[float]]
 """Raw samples, one sequence a run."""
@@ -80,7 +72,7 @@ def median_of_runs(runs: Runs) -> MedianOfRuns:
     middle = median(samples)
     if len(runs) < 2 or min(samples) <= 0:
         return MedianOfRuns(middle, None)
-    reach = _t_reach(samples, middle) if len(samples) == len(runs) else _drawn_reach(runs, middle)
+    reach = _reach([median(run) for run in runs], middle)
     return MedianOfRuns(middle, math.exp(reach) if reach < LARGEST_EXPONENT else None)
 
 
@@ -106,54 +98,13 @@ def _around(middle: float, factor: float | None) -> tuple[float, float] | None:
     return None if factor is None else (middle / factor, middle * factor)
 
 
-def _t_reach(values: Sequence[float], middle: float) -> float:
-    """Return half the interval's width, as a logarithm, for runs of one value each.
+def _reach(values: Sequence[float], middle: float) -> float:
+    """Return half the interval's width, as a logarithm, from each run's median.
 
-    It is Student's t interval of the mean of their logarithms, widened to be centred at the median:
-    so few values say too little to be resampled.
+    It is Student's t interval of the mean of their logarithms, widened to be centred at the median.
+    Samples of a run share what makes it differ from others, so they count once: intervals from
+    resampled runs and samples hold the truth too seldom, of two runs in two cases of three.
     """
     logs = [math.log(value) for value in values]
     reach = t_quantile(len(logs) - 1, CONFIDENCE) * stdev(logs) / math.sqrt(len(logs))
     return reach + abs(math.log(middle) - fmean(logs))
-
-
-def _drawn_reach(runs: Runs, middle: float) -> float:
-    """Return half the interval's width, as a logarithm, for runs with raw samples.
-
-    It is the symmetric bootstrap interval (Hall 1988). Runs are resampled, then samples within
-    each, so that an outlying run widens it. Each resample has one run fewer than the data
-    (McCarthy & Snowden 1985); with as many, intervals would be too narrow, for two runs by a third.
-    """
-    drawn = _resampled_medians(runs, np.random.default_rng(SEED))
-    away = np.sort(np.abs(np.log(drawn) - math.log(middle)))
-    return float(away[math.ceil(CONFIDENCE * len(away)) - 1])
-
-
-def _resampled_medians(runs: Runs, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Return RESAMPLES medians; each run keeps its length in every resample."""
-    lengths = np.array([len(run) for run in runs])
-    samples = np.zeros((len(runs), lengths.max()))
-    for row, run in zip(samples, runs, strict=True):
-        row[: len(run)] = run
-    step = max(1, _DRAWS_AT_ONCE // samples.size)
-    counts = [min(step, RESAMPLES - start) for start in range(0, RESAMPLES, step)]
-    return np.concatenate([_draw_medians(samples, lengths, n, generator) for n in counts])
-
-
-def _draw_medians(
-    samples: NDArray[np.float64], lengths: NDArray[np.int_], count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """samples: (runs, longest), of which `lengths` are filled; returns (count,) medians."""
-    runs, longest = samples.shape
-    chosen = rng.integers(runs, size=(count, runs - 1))
-    drawn = lengths[chosen]
-    index = (rng.random((count, runs - 1, longest)) * drawn[:, :, None]).astype(np.intp)
-    index += longest * chosen[:, :, None]
-    values = samples.ravel().take(index)
-    if lengths.min() < longest:
-        values[np.arange(longest) >= drawn[:, :, None]] = np.inf  # sorts after the drawn samples
-    ordered = np.sort(values.reshape(count, -1), axis=1)
-    total = drawn.sum(axis=1)
-    row = np.arange(count)
-    lower, upper = ordered[row, (total - 1) // 2], ordered[row, total // 2]
-    return np.asarray((lower + upper) / 2)
