@@ -96,16 +96,21 @@ class CpuWatch:
         self.timed = CpuTimes()
 
     @contextmanager
-    def timing(self, own_s: Callable[[], float] = time.process_time) -> Iterator[None]:
+    def timing(self, own_s: Callable[[], float] | None = None) -> Iterator[None]:
         """Add the CPU times of this context; may be entered repeatedly.
 
-        own_s: returns the CPU seconds so far of what is timed, if not this process is.
+        own_s: returns the CPU seconds so far of what is timed; None: this process is.
         """
         before = read_strain()
-        start = replace(read_cpu_times(), own_s=own_s())
+        start = _read(own_s)
         yield
-        section = replace(read_cpu_times(), own_s=own_s()).since(start)
+        section = _read(own_s).since(start)
         self.timed = self.timed.plus(replace(section, strain=between(before, read_strain())))
+
+
+def _read(own_s: Callable[[], float] | None) -> CpuTimes:
+    now = read_cpu_times()
+    return replace(now, own_s=own_s()) if own_s else now
 
 
 def read_cpu_times(stat: Path = PROC / "stat") -> CpuTimes:
