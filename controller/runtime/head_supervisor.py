@@ -84,16 +84,25 @@ class _Head:
     supervision: Supervision
     look_s: float
     away_since: float | None = None
+    told: str = ""
+    """What was missing when it was last said; "" since all was there."""
 
     async def live_once(self) -> float:
         """Bring up what is missing, wait until something is; return the seconds in between."""
-        if self._missing() and not await self._bring_up():
-            return 0.0
+        if missing := self._missing():
+            self._tell(missing)
+            if not await self._bring_up():
+                return 0.0
+        self.told = ""
         began = time.monotonic()
-        missing = await self._until_missing()
-        if missing:
-            self.supervision.say(missing)
+        if missing := await self._until_missing():
+            self._tell(missing)
         return time.monotonic() - began
+
+    def _tell(self, missing: str) -> None:
+        if missing != self.told:
+            self.supervision.say(missing)
+        self.told = missing
 
     async def keep_standby(self) -> None:
         """Keep another process waiting to take over; start it again when it ends."""
