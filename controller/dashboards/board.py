@@ -14,7 +14,7 @@ from grafana_foundation_sdk.models import dashboard
 
 from controller.dashboards.links import TAG, menu
 from controller.dashboards.panels import SOURCE
-from controller.dashboards.promql import Expr, being, filtered, highest
+from controller.dashboards.promql import Expr, being, filtered, highest, with_info
 from controller.dashboards.variables import Choice, source_variable
 from controller.metrics import names
 
@@ -57,8 +57,8 @@ def sweeps() -> Annotation:
 
 def quarantines() -> Annotation:
     """Return the annotation for devices in quarantine."""
-    held = being(names.DEVICE_STATE, 1, state="quarantined")
-    return Annotation("Quarantine", held, "red", "{{device}}")
+    held = with_info(being(names.DEVICE_STATE, 1, state="quarantined"), "name")
+    return Annotation("Quarantine", held, "red", "{{name}}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,21 +20,22 @@ from controller.dashboards.variables import (
     VIRTUAL,
     WORKLOAD,
     Choice,
-    having_results,
+    device_choice,
     work,
 )
 from controller.metrics import names
 from controller.metrics.names import Metric
 
-DEVICE = Choice(
-    "device", "Device", names.RESULT_TIME, "device", among=having_results(workload=WORKLOAD.wanted)
+MEASURED = last(names.RESULT_TIME, workload=WORKLOAD.wanted)
+DEVICE = device_choice(
+    names.RESULT_TIME, promql.with_info(MEASURED, "name", virtual=VIRTUAL.wanted)
 )
 BASE_DEVICE = replace(DEVICE, name="baseline_device", title="Baseline device", many=False)
 BASE_STACK = replace(STACK, name="baseline_stack", title="Baseline stack", many=False)
 OF_WORK = ("workload", "scenario", "work")
-WHO = ("model", "device", "stack", "precision")
+WHO = ("name", "model", "device", "stack", "precision")
 
-LEGEND = "{{model}} {{device}} {{stack}} {{precision}}"
+LEGEND = "{{name}} {{model}} {{stack}} {{precision}}"
 SHOWN = 30
 """Bars in a panel."""
 MANY = 20
@@ -69,13 +70,13 @@ def compare() -> Board:
 def overall() -> dashboard.Panel:
     """Return how many times better each device is over all works."""
     base = last(names.RESULT, **_chosen(device=BASE_DEVICE.wanted, metric=RANKING))
-    means = ratios.overall(_against_device(), base, *WHO[1:])
+    means = ratios.overall(_against_device(), base, *WHO[2:])
 
     def named(expr: Expr) -> Expr:
-        return promql.with_info(expr, "model")
+        return promql.with_info(expr, "name", "model")
 
     return tables.columns(
-        "Overall, against the device $baseline_device",
+        "Overall, against the device ${baseline_device:text}",
         "Geometric mean of how many times better a device is than the baseline device, over all "
         "works that the baseline has a result of; without devices that lack one. Low and high are "
         "the ends of the 95 % interval, empty if not every result was repeated in its sweep; they "
@@ -91,12 +92,12 @@ def overall() -> dashboard.Panel:
 def by_device() -> dashboard.Panel:
     """Return the heat map of results relative to the baseline device."""
     return tables.heat_map(
-        "Against the device $baseline_device",
+        "Against the device ${baseline_device:text}",
         "How many times better each newest result is than the baseline device's, same work, stack "
         "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
         "is inside the 95 % interval, or a side was not repeated in its sweep.",
-        _against_device(),
-        ("device", "stack", "precision"),
+        ratios.with_info(_against_device(), "name"),
+        ("name", "stack", "precision"),
         OF_WORK,
     )
 
@@ -109,21 +110,18 @@ def by_stack() -> dashboard.Panel:
         "Against the stack $baseline_stack, on the same device",
         "How many times better each newest result is than the baseline stack's on the same device, "
         "same work and precision. Above 1 is better. Not resolved: as above.",
-        ratios.times_better(_ranking, base, *same),
-        ("device", "stack", "precision"),
+        ratios.with_info(ratios.times_better(_ranking, base, *same), "name"),
+        ("name", "stack", "precision"),
         OF_WORK,
     )
 
 
 def by_model() -> dashboard.Panel:
     """Return the table of medians of each device model relative to the baseline device."""
-    against = _against_device()
-    named = ratios.Judged(
-        promql.with_info(against.every, "model"), promql.with_info(against.settled, "model")
-    )
+    named = ratios.with_info(_against_device(), "model")
     labels = ("model", "stack", "precision", *OF_WORK)
     return tables.heat_map(
-        "By model, against the device $baseline_device",
+        "By model, against the device ${baseline_device:text}",
         "The median over all chosen devices of a model. Devices of one model differ: see how much "
         "in the heat-map of devices. Not resolved: one of its devices is not, or they are on both "
         "sides of 1.",
@@ -151,23 +149,23 @@ def throughput() -> dashboard.Panel:
 
 def speed_and_accuracy() -> dashboard.Panel:
     """Return the table of all chosen results."""
-    accuracy = ratios.accuracy(_results(metric=QUALITY))
-    missed = promql.with_info(last(names.QUALITY_MISSED, **_chosen()), virtual=VIRTUAL.wanted)
+    accuracy = _named(ratios.accuracy(_result(metric=QUALITY)))
+    missed = _named(last(names.QUALITY_MISSED, **_chosen()))
     return tables.columns(
         "Speed and accuracy",
         "Newest valid results in numbers. The target is judged on the newest result, valid or not: "
         "a speed without its accuracy counts for nothing. Energy is that of a query or step above "
         "idle; it is empty where it is unknown.",
-        names.RESULT_LABELS,
-        tables.Column("step time", _results(metric="step_time")),
-        tables.Column("latency p50", _results(metric="latency_p50")),
-        tables.Column("latency p90", _results(metric="latency_p90")),
-        tables.Column("latency p99", _results(metric="latency_p99")),
-        tables.Column("throughput", _results(metric="throughput")),
+        ("name", *names.RESULT_LABELS),
+        tables.Column("step time", _named(_result(metric="step_time"))),
+        tables.Column("latency p50", _named(_result(metric="latency_p50"))),
+        tables.Column("latency p90", _named(_result(metric="latency_p90"))),
+        tables.Column("latency p99", _named(_result(metric="latency_p99"))),
+        tables.Column("throughput", _named(_result(metric="throughput"))),
         tables.Column("accuracy", accuracy),
         tables.Column("target", missed, words=thresholds.TARGET),
-        tables.Column("energy", _results(metric="energy")),
-        tables.Column("peak memory", _results(metric="peak_memory")),
+        tables.Column("energy", _named(_result(metric="energy"))),
+        tables.Column("peak memory", _named(_result(metric="peak_memory"))),
         size=WIDE,
     )
 
@@ -220,12 +218,21 @@ def _ranking(metric: Metric, **where: Wanted) -> Expr:
 
 def _fastest(which: Literal["topk", "bottomk"], number: int, metric: str, work: Choice) -> Expr:
     found = _results(metric=metric, work=work.wanted)
-    return promql.with_info(promql.extreme(which, number, found), "model")
+    return promql.with_info(promql.extreme(which, number, found), "name", "model")
 
 
 def _results(**where: Wanted) -> Expr:
     """Return the chosen results, of real or of virtual devices."""
-    return promql.with_info(last(names.RESULT, **_chosen(**where)), virtual=VIRTUAL.wanted)
+    return promql.with_info(_result(**where), virtual=VIRTUAL.wanted)
+
+
+def _result(**where: Wanted) -> Expr:
+    return last(names.RESULT, **_chosen(**where))
+
+
+def _named(results: Expr) -> Expr:
+    """Return those of real or of virtual devices, with the device's name."""
+    return promql.with_info(results, "name", virtual=VIRTUAL.wanted)
 
 
 def _chosen(**where: Wanted) -> dict[str, Wanted]:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from grafana_foundation_sdk.models import dashboard
 
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query, Size
 from controller.dashboards.promql import QUALITY, Expr, Wanted, kept, last
-from controller.dashboards.variables import Choice
+from controller.dashboards.variables import device_choice
 from controller.metrics import names
 
-DEVICE = Choice(
-    *("device", "Device", names.DEVICE_INFO, "device"),
-    many=False,
-    among=last(names.DEVICE_INFO),
-    text="name",
-)
+DEVICE = replace(device_choice(names.DEVICE_INFO, last(names.DEVICE_INFO)), many=False)
 THIS = kept(str(DEVICE.wanted))
 LIVE = "{{workload}} {{stack}} {{scenario}}"
 RESULT = "{{workload}} {{stack}} {{scenario}} {{precision}} {{work}}"

@@ -147,7 +147,7 @@ def states() -> dashboard.Panel:
 def hottest() -> dashboard.Panel:
     """Return the panel of the hottest devices."""
     hot = promql.highest(names.DEVICE_TEMPERATURE, "device")
-    top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)), "name")
+    top = promql.marked(promql.extreme("topk", 10, _of_chosen(hot)))
     about = "The ten devices with the hottest sensor, when last read."
     query = Query(top, "{{name}}{{virtual}}")
     return panels.gauges("Hottest devices", about, query, steps=thresholds.CELSIUS, full=110)
@@ -156,7 +156,7 @@ def hottest() -> dashboard.Panel:
 def emptiest() -> dashboard.Panel:
     """Return the panel of the phones with the least charge."""
     lowest = promql.extreme("bottomk", 10, _of_chosen(last(names.DEVICE_BATTERY)))
-    low = promql.marked(lowest, "name")
+    low = promql.marked(lowest)
     about = (
         "The ten phones with the least charge; a phone with too little waits before it measures."
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from grafana_foundation_sdk.models import dashboard
 
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
@@ -9,7 +11,7 @@ from controller.dashboards.board import Annotation, Board, Row, quarantines, swe
 from controller.dashboards.panels import Query
 from controller.dashboards.promql import QUALITY, RANKING, Expr, Wanted, last
 from controller.dashboards.ratios import Baseline
-from controller.dashboards.variables import VIRTUAL, Choice, work
+from controller.dashboards.variables import VIRTUAL, Choice, device_choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
 
@@ -21,17 +23,22 @@ def _phones(expr: Expr, *labels: str) -> Expr:
     return promql.with_info(expr, *labels, kind=KIND, virtual=VIRTUAL.wanted)
 
 
-PHONES: tuple[tuple[str, Wanted], ...] = (("kind", KIND), ("virtual", VIRTUAL.wanted))
-PHONE = Choice("device", "Phone", names.DEVICE_INFO, "device", PHONES)
-MEASURED = _phones(last(names.RESULT_TIME, device=PHONE.wanted))
+PHONES = last(names.DEVICE_INFO, kind=KIND, virtual=VIRTUAL.wanted)
+PHONE = replace(device_choice(names.DEVICE_INFO, PHONES), title="Phone")
+MEASURED = _phones(last(names.RESULT_TIME, device=PHONE.wanted), "name")
 WORKLOAD, SCENARIO, PRECISION = (
     Choice(label, label.capitalize(), names.RESULT_TIME, label, among=MEASURED)
     for label in ("workload", "scenario", "precision")
 )
-BASE = Choice("baseline_device", "Baseline phone", names.RESULT_TIME, "device", (), False, MEASURED)
+BASE = replace(
+    device_choice(names.RESULT_TIME, MEASURED),
+    name="baseline_device",
+    title="Baseline phone",
+    many=False,
+)
 
-
-LEGEND = "{{model}} {{soc}} {{device}} {{stack}} {{precision}}"
+FACTS = ("name", "model", "soc")
+LEGEND = "{{name}} {{model}} {{soc}} {{stack}} {{precision}}"
 
 
 def mobile() -> Board:
@@ -65,14 +72,15 @@ def by_phone() -> dashboard.Panel:
         lambda metric: last(metric, **_chosen(device=BASE.wanted, metric=RANKING)),
         lambda metric: results(metric, device=promql.both(PHONE.wanted, BASE.wanted)),
     )
+    labels = ("name", "model")
     found = ratios.times_better(results, base, *same)
     return tables.heat_map(
-        "Against the phone $baseline_device",
+        "Against the phone ${baseline_device:text}",
         "How many times better each newest result is than the baseline phone's, same work, stack "
         "and precision, in the metric that ranks the scenario. Above 1 is better. Not resolved: 1 "
         "is inside the 95 % interval, or a side was not repeated in its sweep.",
-        ratios.Judged(_phones(found.every, "model"), _phones(found.settled, "model")),
-        ("device", "model"),
+        ratios.Judged(_phones(found.every, *labels), _phones(found.settled, *labels)),
+        labels,
         ("workload", "scenario", "work", "precision"),
     )
 
@@ -84,7 +92,7 @@ def newest() -> dashboard.Panel:
         "The newest valid result of each phone. Single-stream gives latencies, offline gives "
         "throughput; both are worth nothing below the quality target. Energy is that of a query "
         "above idle; it is empty where it is unknown.",
-        (*names.RESULT_LABELS, "model", "soc"),
+        ("name", *names.RESULT_LABELS, "model", "soc"),
         tables.Column("latency p50", _result(metric="latency_p50")),
         tables.Column("latency p90", _result(metric="latency_p90")),
         tables.Column("latency p99", _result(metric="latency_p99")),
@@ -93,10 +101,10 @@ def newest() -> dashboard.Panel:
         tables.Column("accuracy", ratios.accuracy(_result(metric=QUALITY))),
         tables.Column(
             "target",
-            _phones(last(names.QUALITY_MISSED, **_chosen()), "model", "soc"),
+            _phones(last(names.QUALITY_MISSED, **_chosen()), *FACTS),
             words=thresholds.TARGET,
         ),
-        tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), "model", "soc")),
+        tables.Column("age", _phones(promql.age(names.RESULT_TIME, **_chosen()), *FACTS)),
     )
 
 
@@ -118,10 +126,10 @@ def throughput() -> dashboard.Panel:
 
 def delegates() -> dashboard.Panel:
     """Return the table of delegates on each phone."""
-    labels = ("model", "virtual")
+    labels = ("name", "model", "virtual")
     where = {choice.name: choice.wanted for choice in (PHONE, WORKLOAD, PRECISION)}
     return tables.delegates(
-        (*names.DELEGATE_LABELS, *labels),
+        ("name", *names.DELEGATE_LABELS, "model", "virtual"),
         _phones(last(names.DEVICE_CAPABILITY, **where), *labels),
         _phones(last(names.DEVICE_DELEGATED, **where), *labels),
     )
@@ -129,29 +137,29 @@ def delegates() -> dashboard.Panel:
 
 def progress() -> dashboard.Panel:
     """Return the panel of the progress of runs on phones."""
-    query = Query(_live(names.RUN_PROGRESS), "{{device}} {{workload}} {{scenario}}")
+    query = Query(_live(names.RUN_PROGRESS), "{{name}} {{workload}} {{scenario}}")
     return panels.gauges("Progress", "Done part of each run on a phone.", query, full=1)
 
 
 def queries() -> dashboard.Panel:
     """Return the chart of the current rate of runs on phones."""
-    query = Query(_live(names.RUN_QUERIES), "{{device}} {{workload}} {{scenario}}")
+    query = Query(_live(names.RUN_QUERIES), "{{name}} {{workload}} {{scenario}}")
     about = "Queries a second as LoadGen issues them. A fall while it gets hot is throttling."
     return panels.lines("Queries now", about, query, live=True)
 
 
 def thermal() -> dashboard.Panel:
     """Return the panel of the thermal status of the warmest phones."""
-    status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted))
-    query = Query(promql.extreme("topk", 20, status), "{{device}}")
+    status = _phones(last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted), "name")
+    query = Query(promql.extreme("topk", 20, status), "{{name}}")
     about = "Android's own word for its heat, of the twenty worst; from moderate on it slows down."
     return panels.states("Thermal status", about, query, words=thresholds.THERMAL)
 
 
 def temperature() -> dashboard.Panel:
     """Return the chart of the hottest sensors."""
-    sensors = _phones(last(names.DEVICE_TEMPERATURE, device=PHONE.wanted))
-    query = Query(promql.extreme("topk", 20, sensors), "{{device}} {{sensor}}")
+    sensors = _phones(last(names.DEVICE_TEMPERATURE, device=PHONE.wanted), "name")
+    query = Query(promql.extreme("topk", 20, sensors), "{{name}} {{sensor}}")
     about = "The twenty hottest sensors of the chosen phones."
     steps = thresholds.PHONE_CELSIUS
     return panels.lines("Temperature", about, query, steps=steps, live=True)
@@ -159,8 +167,8 @@ def temperature() -> dashboard.Panel:
 
 def battery() -> dashboard.Panel:
     """Return the panel of the lowest batteries."""
-    charge = _phones(last(names.DEVICE_BATTERY, device=PHONE.wanted))
-    query = Query(promql.extreme("bottomk", 20, charge), "{{device}}")
+    charge = _phones(last(names.DEVICE_BATTERY, device=PHONE.wanted), "name")
+    query = Query(promql.extreme("bottomk", 20, charge), "{{name}}")
     about = "The twenty lowest batteries of the chosen phones."
     return panels.lines("Battery", about, query, steps=thresholds.BATTERY, live=True)
 
@@ -174,21 +182,21 @@ def throttled() -> dashboard.Panel:
 
 def throttling() -> Annotation:
     """Return the annotation for phones that throttle."""
-    return Annotation("Throttling", _throttled(), "orange", "{{device}}")
+    return Annotation("Throttling", _throttled(), "orange", "{{name}}")
 
 
 def _throttled() -> Expr:
     status = last(names.DEVICE_THERMAL_STATUS, device=PHONE.wanted)
-    return _phones(promql.filtered(status, ">=", 2))
+    return _phones(promql.filtered(status, ">=", 2), "name")
 
 
 def _live(metric: Metric) -> Expr:
     chosen = {"device": PHONE.wanted, "workload": WORKLOAD.wanted, "scenario": SCENARIO.wanted}
-    return _phones(last(metric, **chosen))
+    return _phones(last(metric, **chosen), "name")
 
 
 def _result(**where: Wanted) -> Expr:
-    return _phones(last(names.RESULT, **_chosen(**where)), "model", "soc")
+    return _phones(last(names.RESULT, **_chosen(**where)), *FACTS)
 
 
 def _chosen(**where: Wanted) -> dict[str, Wanted]:

@@ -12,8 +12,8 @@ from controller.dashboards.promql import Expr, Wanted, last
 from controller.metrics import names
 from controller.metrics.names import Metric
 
-LABELS = ("device", "virtual", "workload", "stack", "precision", "work")
-LEGEND = "{{primitive}} {{direction}} {{device}}{{virtual}} {{workload}} {{stack}} {{precision}}"
+LABELS = ("name", "device", "virtual", "workload", "stack", "precision", "work")
+LEGEND = "{{primitive}} {{direction}} {{name}}{{virtual}} {{workload}} {{stack}} {{precision}}"
 MOST = 30
 
 
@@ -38,4 +38,4 @@ def primitives(chosen: Mapping[str, Wanted]) -> dashboard.Panel:
 
 
 def _plain(metric: Metric, chosen: Mapping[str, Wanted]) -> Expr:
-    return promql.with_info(last(metric, **chosen), "virtual")
+    return promql.with_info(last(metric, **chosen), "name", "virtual")

@@ -223,11 +223,11 @@ def with_info(expr: Expr, /, *labels: str, **where: Wanted) -> Expr:
 
 
 def marked(expr: Expr, /, *labels: str) -> Expr:
-    """Return series whose label `virtual` is ` (virtual)` or empty, to stand behind the device.
+    """Return series with their device's name, and a label `virtual` to stand behind it.
 
-    labels: others of the device.
+    It is ` (virtual)` or empty. labels: others of the device.
     """
-    said = with_info(expr, "virtual", *labels)
+    said = with_info(expr, "name", "virtual", *labels)
     blank = f'label_replace({said.text}, "virtual", "", "virtual", "false")'
     return replace(said, text=f'label_replace({blank}, "virtual", " (virtual)", "virtual", "true")')
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from controller.dashboards import promql
 from controller.dashboards.promql import (
     Expr,
     WrongQuery,
@@ -128,6 +129,11 @@ def _or_alone(ratios: Expr, own: Expr) -> Expr:
     alone.require(ratios.labels)
     every = ", ".join(sorted(ratios.labels))
     return replace(ratios, text=f"({ratios.text} or on ({every}) {alone.text})")
+
+
+def with_info(ratios: Judged, *labels: str) -> Judged:
+    """Return ratios with labels of their devices."""
+    return Judged(*(promql.with_info(of, *labels) for of in (ratios.every, ratios.settled)))
 
 
 def of_groups(ratios: Judged, *by: str) -> Judged:

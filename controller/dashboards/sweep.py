@@ -13,7 +13,7 @@ from controller.metrics import names
 from controller.metrics.names import Metric
 
 SWEEP = Choice("sweep", "Sweep", names.SWEEP_RUNS, "sweep")
-LIVE = "{{device}}{{virtual}} {{workload}} {{stack}} {{scenario}}"
+LIVE = "{{name}}{{virtual}} {{workload}} {{stack}} {{scenario}}"
 
 
 def sweep_live() -> Board:
@@ -85,8 +85,8 @@ def progress() -> dashboard.Panel:
 
 def at_work() -> dashboard.Panel:
     """Return the table of busy devices and their runs."""
-    runs = promql.with_info(last(names.RUN_PROGRESS), "model", "virtual")
-    labels = ("device", "model", "virtual", *names.RUN_LABELS[1:])
+    runs = promql.with_info(last(names.RUN_PROGRESS), "name", "model", "virtual")
+    labels = ("name", "device", "model", "virtual", *names.RUN_LABELS[1:])
     about = "Devices that measure now, and what."
     return tables.columns(
         "Devices at work", about, labels, tables.Column("done", runs), size=panels.HALF
@@ -117,7 +117,7 @@ def heat() -> dashboard.Panel:
     busy = promql.only(hottest, promql.being(names.DEVICE_STATE, 1, state="busy"), "device")
     top = promql.marked(promql.extreme("topk", 20, busy))
     about = "The hottest sensor of each device, of the twenty hottest."
-    query = Query(top, "{{device}}{{virtual}}")
+    query = Query(top, "{{name}}{{virtual}}")
     return panels.lines("Heat", about, query, steps=thresholds.CELSIUS, live=True)
 
 
@@ -153,8 +153,8 @@ def durations() -> dashboard.Panel:
 
 def missed() -> dashboard.Panel:
     """Return the table of newest results below their quality target."""
-    target = promql.with_info(last(names.QUALITY_MISSED), "virtual")
-    labels = (*names.RESULT_LABELS, "virtual")
+    target = promql.with_info(last(names.QUALITY_MISSED), "name", "virtual")
+    labels = ("name", *names.RESULT_LABELS, "virtual")
     about = "Whether each newest result reaches the quality target of its workload."
     column = tables.Column("target", target, words=thresholds.TARGET)
     return tables.columns("Quality targets", about, labels, column, size=panels.HALF)

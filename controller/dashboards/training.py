@@ -12,7 +12,7 @@ from controller.dashboards.board import Board, Row, quarantines, sweeps
 from controller.dashboards.panels import POINTS_OF_RESULTS, Query
 from controller.dashboards.promql import RANKING, Expr, Wanted, kept, last
 from controller.dashboards.ratios import Baseline
-from controller.dashboards.variables import Choice, work
+from controller.dashboards.variables import Choice, device_choice, work
 from controller.metrics import names
 from controller.metrics.names import Metric
 
@@ -20,7 +20,8 @@ SCENARIO = "training"
 OF_TRAINING: tuple[tuple[str, Wanted], ...] = (("scenario", SCENARIO),)
 WORKLOAD = Choice("workload", "Workload", names.RESULT_TIME, "workload", OF_TRAINING)
 OF_WORKLOAD = (*OF_TRAINING, ("workload", WORKLOAD.wanted))
-DEVICE = Choice("device", "Device", names.RESULT_TIME, "device", OF_WORKLOAD)
+TRAINED = last(names.RESULT_TIME, scenario=SCENARIO, workload=WORKLOAD.wanted)
+DEVICE = device_choice(names.RESULT_TIME, promql.with_info(TRAINED, "name"))
 STACK = Choice("stack", "Stack", names.RESULT_TIME, "stack", OF_WORKLOAD)
 PRECISION = Choice("precision", "Precision", names.RESULT_TIME, "precision", OF_WORKLOAD)
 BASE = replace(PRECISION, name="baseline_precision", title="Baseline precision", many=False)
@@ -28,8 +29,8 @@ PROFILED: dict[str, Wanted] = {
     "scenario": SCENARIO,
     **{choice.name: choice.wanted for choice in (WORKLOAD, DEVICE, STACK, PRECISION)},
 }
-LIVE = "{{device}}{{virtual}} {{workload}} {{stack}}"
-RESULT = "{{model}} {{device}}{{virtual}} {{stack}} {{precision}}"
+LIVE = "{{name}}{{virtual}} {{workload}} {{stack}}"
+RESULT = "{{name}}{{virtual}} {{model}} {{stack}} {{precision}}"
 
 
 def training() -> Board:
@@ -77,13 +78,13 @@ def heat() -> dashboard.Panel:
     sensors = promql.highest(names.DEVICE_TEMPERATURE, "device", device=DEVICE.wanted)
     top = promql.marked(promql.extreme("topk", 20, sensors))
     about = "The hottest sensor of each chosen device, of the twenty hottest."
-    query = Query(top, "{{device}}{{virtual}}")
+    query = Query(top, "{{name}}{{virtual}}")
     return panels.lines("Heat", about, query, steps=thresholds.CELSIUS, live=True)
 
 
 def newest() -> dashboard.Panel:
     """Return the table of newest results."""
-    labels = ("device", "virtual", "workload", "stack", "precision", "work")
+    labels = ("name", "device", "virtual", "workload", "stack", "precision", "work")
     return tables.columns(
         "Newest results",
         "The newest valid result of each device, work, stack and precision. Step time is the "
@@ -118,13 +119,14 @@ def by_precision() -> dashboard.Panel:
         lambda metric: ranked(metric, precision=BASE.wanted),
         lambda metric: ranked(metric, precision=promql.both(PRECISION.wanted, BASE.wanted)),
     )
+    found = ratios.times_better(ranked, base, "device", "workload", "stack", "scenario")
     return tables.heat_map(
         "Against $baseline_precision, on the same device and stack",
         "How many times better each precision is than the baseline's at the same work. Above 1 is "
         "better; see the losses for what it costs. Not resolved: 1 is inside the 95 % interval, or "
         "a side was not repeated in its sweep.",
-        ratios.times_better(ranked, base, "device", "workload", "stack", "scenario"),
-        ("device", "stack"),
+        ratios.with_info(found, "name"),
+        ("name", "stack"),
         ("workload", "work", "precision"),
     )
 
@@ -174,7 +176,7 @@ def _result(metric: str) -> Expr:
 
 
 def _plain(metric: str) -> Expr:
-    return promql.with_info(_result(metric), "virtual")
+    return promql.with_info(_result(metric), "name", "virtual")
 
 
 def _chosen(**where: Wanted) -> dict[str, Wanted]:

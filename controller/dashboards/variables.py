@@ -19,7 +19,6 @@ from controller.dashboards.promql import (
     only,
     over,
     selector,
-    with_info,
 )
 from controller.metrics import names
 from controller.metrics.names import Metric
@@ -95,9 +94,9 @@ VIRTUAL = Choice("virtual", "Virtual devices", names.DEVICE_INFO, "virtual", man
 """Real or virtual devices, which are never compared with each other."""
 
 
-def having_results(**where: Wanted) -> Expr:
-    """Return the series with results, of real or of virtual devices."""
-    return with_info(last(names.RESULT_TIME, **where), virtual=VIRTUAL.wanted)
+def device_choice(metric: Metric, among: Expr) -> Choice:
+    """Return the choice of devices, by name; among: their series, with labels device and name."""
+    return Choice("device", "Device", metric, "device", among=among, text="name")
 
 
 # `result` has a series for each metric, its time only one for all: a fifth of the series to read.

@@ -47,23 +47,24 @@ def results_by_cell() -> Select[Any]:
 
 
 def newest_numbers(results: Iterable[Row], catalog: Catalog) -> list[int]:
-    """Return the numbers of the newest results of each kind, and of their repeats, by age.
+    """Return the numbers of the newest results of each kind, by age.
 
-    Of each device, work, stack, number format and validity, profiled or not. results: by age.
+    Of each device, work, stack, number format and validity, profiled or not: those of the newest
+    one's sweep, of all its cells, since repeats of each may follow. results: by age.
     """
     by_cell: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in results:
         by_cell[row["device_id"], row["cell_key"], row["validity"]].append(row)
-    newest = {
-        _kind_of(of_cell[-1], catalog): of_cell
-        for of_cell in sorted(by_cell.values(), key=lambda rows: int(rows[-1]["number"]))
-    }
-    return sorted(
-        row["number"]
-        for of_cell in newest.values()
-        for row in of_cell[-REPEATS_KEPT:]
-        if row["sweep_id"] == of_cell[-1]["sweep_id"]
-    )
+    by_kind: defaultdict[tuple[object, ...], list[list[Row]]] = defaultdict(list)
+    for of_cell in by_cell.values():
+        by_kind[_kind_of(of_cell[-1], catalog)].append(of_cell[-REPEATS_KEPT:])
+    return sorted(number for cells in by_kind.values() for number in _of_newest_sweep(cells))
+
+
+def _of_newest_sweep(cells: Iterable[Iterable[Row]]) -> list[int]:
+    rows = [row for of_cell in cells for row in of_cell]
+    sweep_id = max(rows, key=lambda row: int(row["number"]))["sweep_id"]
+    return [row["number"] for row in rows if row["sweep_id"] == sweep_id]
 
 
 def newest_among(

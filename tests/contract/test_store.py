@@ -524,6 +524,27 @@ def test_a_newer_sweep_leaves_the_repeats_of_the_older_one_behind(store: Store) 
     assert key.ranked == median_of_runs([repeat.ranked for repeat in key.repeats])
 
 
+def test_a_cell_that_is_measured_again_after_a_restart_keeps_its_repeats(store: Store) -> None:
+    """Two cells of one kind, in turns: what is read again and followed is what was followed."""
+    record = sweep_record(repeats=4)
+    plain = runs_for(record)
+    known = {"workload": "resnet", "stack": "torch"}  # in the catalogue: threads are no work
+    sets = [{**known, "knobs": {"threads": n % 2}} for n in range(4)]
+    cells = [plain[0].cell.model_copy(update=knobs) for knobs in sets]
+    pairs = zip(plain, cells, strict=True)
+    runs = store.add_sweep(record, [run.model_copy(update={"cell": cell}) for run, cell in pairs])
+    *before, last = (report(grant(run).run, result(1.0 + n)) for n, run in enumerate(runs))
+    store.save_runs(before)
+    read_again = NewestResults(CATALOG, store.newest_results(CATALOG))
+    store.save_runs([last])
+    *_, newest = store.newest_results(CATALOG)
+    read_again.add(newest)
+    (key,) = read_again.snapshot().values()
+    assert [repeat.values["step_time"] for repeat in key.repeats] == [2.0, 4.0]
+    (whole,) = NewestResults(CATALOG, store.newest_results(CATALOG)).snapshot().values()
+    assert whole == key
+
+
 def test_the_fleet_round_trips_and_follows_changes(store: Store) -> None:
     assert store.fleet() == ([AGENT], [CPU, PHONE])
     restarted = AGENT.model_copy(
