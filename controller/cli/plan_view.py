@@ -38,10 +38,16 @@ def show_plan(plan: SweepPlan, sweep: Sweep, without_runtime: Sequence[str]) -> 
     known = [each.hours for each in plan.devices if each.hours is not None]
     cells = sum(each.cells for each in plan.devices)
     hours = f"about {max(known):.2f} hours" if known else "no history says how long it takes"
-    say(
-        f"{sweep.name}: {cells} cells on {len(plan.devices)} devices, "
-        f"{plan.shared_cells} can run on several; {len(plan.unmatched)} without a device; {hours}"
-    )
+    said = f"{sweep.name}: {_counted(cells, 'cell')} on {_counted(len(plan.devices), 'device')}"
+    if plan.shared_cells:
+        said += f", {plan.shared_cells} can run on several"
+    if plan.unmatched:
+        said += f"; {len(plan.unmatched)} without a device"
+    say(f"{said}; {hours}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def with_host_files(

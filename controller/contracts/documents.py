@@ -33,6 +33,10 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+("|\Z)', re.DOTALL)
 _NUMBER = re.compile(rb"[\d.]{%d}" % (MAX_DIGITS + 1))
 _MERGE = "tag:yaml.org,2002:merge"
+_READ_OTHERWISE = re.compile(
+    r"""\t | .\ufeff | (?:^|[\s,\[{:-])! | [\[{].*\? | [|>][^\s#]{0,2}\#""", re.DOTALL | re.VERBOSE
+)
+"""What libyaml reads otherwise than PyYAML's own parser, which alone is always there."""
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
@@ -153,7 +157,7 @@ def load_yaml(raw: bytes | str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 -
     _require_size(raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw, most)
     text = raw.decode() if isinstance(raw, bytes) else raw
     try:
-        if yaml.__with_libyaml__:
+        if yaml.__with_libyaml__ and not _READ_OTHERWISE.search(text):
             with suppress(yaml.YAMLError):  # then PyYAML's own parser says better what is wrong
                 return yaml.load(text, Loader=_FastLoader)
         return yaml.load(text, Loader=_Loader)

@@ -84,7 +84,7 @@ def test_a_device_is_quarantined_reserved_labelled_and_released(
     assert "1 without a device" in planned.out
 
     assert farm.cli("device", "release", device, "--why", "oiled").status == 0
-    assert "1 cells on 1 devices" in farm.cli("sweep", "plan", "-", stdin=sweep).out
+    assert "1 cell on 1 device;" in farm.cli("sweep", "plan", "-", stdin=sweep).out
     stranger = farm.cli("device", "reserve", device, "--for", "2h", "--user", "zoe")
     assert (stranger.status, "there is no user zoe" in stranger.err) == (2, True)
     assert farm.cli("device", "reserve", device, "--for", "2h", "--user", "ann").status == 0

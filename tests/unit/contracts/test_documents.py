@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.contracts.catalog import MANIFEST_PACKAGES
@@ -36,6 +36,36 @@ LAUGHS = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
 )
+
+
+ODD = "ab:-#'\"[]{},|>&*!?%@ \t\n\r\ufeff\x85\u2028\x00é0.~"
+WORDS = st.text(st.sampled_from(ODD), max_size=30)
+
+
+@settings(max_examples=500)
+@given(WORDS)
+def test_what_is_read_does_not_depend_on_the_parser_that_is_installed(text: str) -> None:
+    assert _read(text) == _read_by_pyyaml(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a:\t1", "a: 1\t# c", "a: [1,\t2]", "a: 1\n\ufeffb: 2", "!", "|#", "[a?]"]
+)
+def test_what_the_parsers_take_otherwise_is_read_alike(text: str) -> None:
+    assert _read(text) == _read_by_pyyaml(text)
+
+
+def _read(text: str) -> object:
+    try:
+        return repr(load_yaml(text))
+    except (yaml.YAMLError, DocumentRefused, TypeError) as error:
+        return type(error)
+
+
+def _read_by_pyyaml(text: str) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml, "__with_libyaml__", False)
+        return _read(text)
 
 
 @given(VALUES)
