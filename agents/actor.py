@@ -25,7 +25,7 @@ from agents.host.conditions import temperatures
 from agents.host.disk import shortage
 from agents.host.facts import agent_id, boot_id, cpu_device, machine_id
 from agents.inference.content import Content, cache_folder
-from agents.inference.quality import in_room_of
+from agents.inference.run_rules import in_room_of
 from agents.inference.stored_files import StoredFiles
 from agents.metrics import AgentMetrics
 from agents.phones.discovery import Phones

@@ -19,11 +19,11 @@ from agents.inference.content import Content, Ready, score_answers
 from agents.inference.on_device_result import (
     begun,
     merged,
-    with_facts,
     with_files,
     with_host_use,
+    with_run_rules,
 )
-from agents.inference.quality import delegated, judged, rules_missed
+from agents.inference.quality import delegated, judged
 from agents.inference.requirements import untold
 from agents.inference.requirements_probe import require
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
@@ -103,7 +103,7 @@ class LoadGenRunner:
         result = judged(
             merged(results, site.pushed_bytes, site.untold), program.quality_target, own
         )
-        return with_facts(result, rules_missed(spec.job, program, spec.device, result))
+        return with_run_rules(spec, result)
 
     async def clean(self) -> int:
         """See AttemptRunner.clean; a Remote cleans up before its first use."""

@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 
 from agents.attempts.protocol import AttemptRunner
 from agents.host.cores import as_progress, exclusive_cores
-from agents.inference.quality import invalid, room_celsius
+from agents.inference.on_device_result import with_run_rules
+from agents.inference.quality import invalid
+from agents.inference.run_rules import room_celsius
 from agents.phones.condition_reading import read_conditions
 from agents.phones.conditions import (
     environment_of,
@@ -91,7 +93,7 @@ class PhoneRunner:
         environment = {**spec.device.facts, **conditions, **outcome.environment}
         outcome = outcome.model_copy(update={"environment": environment})
         policy = self.policy_of(str(spec.job.knobs["policy"]))
-        return still_fits(policy, outcome, after)
+        return with_run_rules(spec, still_fits(policy, outcome, after))
 
     async def _conditions(self, device: Device, remote: Remote) -> dict[str, Scalar]:
         facts = await read_conditions(remote, cores=device.attribute("cores"))

@@ -15,6 +15,7 @@ from agents.energy.trace import Span
 from agents.host.cpu_watch import CpuTimes
 from agents.host.disturbance import judged
 from agents.inference.quality import invalid
+from agents.inference.run_rules import rules_missed
 from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
 from agents.inference.throttling import charging_began, findings, summary
@@ -23,7 +24,7 @@ from controller.contracts.policy import Policy, load_policy
 from controller.contracts.result import Environment, Measurement, Result, worst
 from controller.contracts.units import Unit
 from controller.contracts.unreadable import UNREADABLE
-from controller.contracts.wire import Job
+from controller.contracts.wire import Job, OnDeviceProgram, WorkerSpec
 from controller.stats.prediction import predictions
 
 LATENCIES = "latencies_ns.npy"
@@ -64,6 +65,14 @@ def with_facts(result: Result, missed: tuple[str, ...]) -> Result:
     """Record whether a result meets the suite's run rules, and if not, why."""
     facts = {"meets_run_rules": not missed, "run_rules_missed": missed}
     return result.model_copy(update={"environment": {**result.environment, **facts}})
+
+
+def with_run_rules(spec: WorkerSpec, result: Result) -> Result:
+    """Judge a result of a device's own runtime by the suite's run rules; again as more is known."""
+    program = spec.job.program
+    if not isinstance(program, OnDeviceProgram):
+        return result
+    return with_facts(result, rules_missed(spec.job, program, spec.device, result))
 
 
 def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:

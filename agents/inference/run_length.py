@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.contracts.mobile import RunLength, RunLengths
 from controller.contracts.policy import load_policy
+from controller.contracts.suite_rules import rules_of
 from controller.contracts.wire import Job
 
 OFFLINE: Final[Mapping[str, RunLength]] = {
@@ -37,7 +38,16 @@ def loadgen_spec(job: Job, mode: str, lengths: RunLengths) -> dict[str, object]:
         "sampling_s": SAMPLING_S,
         "rest_s": load_policy(str(job.knobs["policy"])).rest_s,
         **{name: job.knobs[name] for name in names if name in job.knobs},
+        **_seeds(job.workload),
     }
+
+
+def _seeds(workload: str) -> Mapping[str, int]:
+    """Return the seeds of the round whose rules a workload's runs go by; none: LoadGen's own."""
+    rules = rules_of(workload)
+    if rules is None or rules.seeds is None:
+        return {}
+    return {f"{name}_rng_seed": seed for name, seed in rules.seeds.model_dump().items()}
 
 
 def run_length(scenario: str, name: str, lengths: RunLengths) -> RunLength:

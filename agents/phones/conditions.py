@@ -27,6 +27,8 @@ while read -r name value unit; do
 done </proc/meminfo
 echo "airplane_mode: $(settings get global airplane_mode_on 2>/dev/null)"
 echo "screen_brightness: $(settings get system screen_brightness 2>/dev/null)"
+echo "selinux: $(getenforce 2>/dev/null)"
+if [ "$(id -u)" = 0 ] || command -v su >/dev/null 2>&1; then echo "root: 1"; else echo "root: 0"; fi
 dumpsys power 2>/dev/null | while read -r line; do
   case $line in mWakefulness=*) echo "screen: ${line#mWakefulness=}"; break ;; esac
 done
@@ -85,10 +87,10 @@ def other_facts(text: str, cores: int | None) -> dict[str, Scalar]:
     for name, fact in whole.items():
         if _WHOLE.fullmatch(said.get(name, "")):
             facts[fact] = int(said[name])
-    if said.get("airplane_mode") in ("0", "1"):
-        facts["airplane_mode"] = said["airplane_mode"] == "1"
-    if "screen" in said:
-        facts["screen"] = said["screen"]
+    for name in ("airplane_mode", "root"):
+        if said.get(name) in ("0", "1"):
+            facts[name] = said[name] == "1"
+    facts |= {name: said[name] for name in ("screen", "selinux") if name in said}
     if governors := {value for name, value in said.items() if name.startswith("governor_")}:
         facts["governor"] = " ".join(sorted(governors))
     return facts

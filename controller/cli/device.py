@@ -47,7 +47,11 @@ def show(device: DeviceId, json: Json = False) -> None:
     """Show a device's state, labels and facts."""
     with reading() as store:
         meant = device_of(store, device).device.id
-        (status,) = (each for each in devices_now(home(), store) if each.device.id == meant)
+        (status,) = (
+            each
+            for each in devices_now(home(), store, store.runs(open_only=True))
+            if each.device.id == meant
+        )
     if json:
         show_json(status)
         return
@@ -135,7 +139,7 @@ def release(
 def bookings(json: Json = False) -> None:
     """List the reservations and maintenance of all devices."""
     with reading() as store:
-        devices = devices_now(home(), store)
+        devices = devices_now(home(), store, store.runs(open_only=True))
     if json:
         show_json([_bookings(status) for status in devices if status.bookings])
         return

@@ -28,7 +28,8 @@ def list_devices(json: Json = False) -> None:
     catalog = cache(load_catalog)
     with reading() as store:
         warn_if_away()
-        devices = devices_now(home(), store, waiting_now(home(), store, catalog))
+        runs = store.runs(open_only=True)
+        devices = devices_now(home(), store, runs, waiting_now(home(), store, runs, catalog))
         warn_of_phones({status.device.id for status in devices})
         warn_of_clocks(agents_now(home(), store))
     if json:

@@ -31,7 +31,6 @@ from controller.cli.progress import show_sweep
 from controller.cli.sweep_annotations import SweepId
 from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
-from controller.cli.waiting_view import all_waits
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import SweepInvalid, UserError
@@ -42,6 +41,7 @@ from controller.runtime import manifests
 from controller.runtime.client import FarmClient
 from controller.runtime.fleet import devices_now
 from controller.runtime.stored_files import stored_files_now
+from controller.runtime.waiting import waiting_now
 from controller.runtime.watch import follow_from_elsewhere
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.planning import plan_sweep
@@ -198,9 +198,11 @@ def plan(file: File, json: Json = False) -> None:
     warn_of_plugins(catalog)
     cells = cells_of(sweep, catalog, file)
     with reading() as store:
-        devices = devices_now(home(), store, all_waits(store))
+        runs = store.runs(open_only=True)
+        waits = waiting_now(home(), store, runs, lambda: catalog)
+        devices = devices_now(home(), store, runs, waits)
         found = plan_sweep(
-            *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took()),
+            *(sweep, cells, [(d.device, d.state) for d in devices], catalog, store.took(cells)),
             queued={d.device.id: d.queued for d in devices},
             bookings={d.device.id: d.bookings for d in devices},
             draining={d.device.id: d.draining for d in devices if d.draining},

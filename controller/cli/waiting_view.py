@@ -23,7 +23,7 @@ Ask = Callable[[], Sequence[WaitingRuns]]
 
 def all_waits(store: StoreReader) -> dict[str, Waiting]:
     """Return what each run of the farm waits for."""
-    return waiting_now(home(), store, load_catalog)
+    return waiting_now(home(), store, store.runs(open_only=True), load_catalog)
 
 
 def waits_of(waits: Mapping[str, Waiting], runs: Iterable[Run]) -> tuple[WaitingRuns, ...]:

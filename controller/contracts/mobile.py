@@ -183,19 +183,11 @@ class RunLengths(Contract):
         return classes[name]
 
 
-class Suite(Contract):
-    """The benchmark suite that a task comes from."""
-
-    name: str
-    since: str
-    until: str | None = None
-    """The last version of the suite with the task; None if the current one has it."""
-
-
 class OnDevice(Contract):
     """A workload for a device's own runtime, outside the worker process."""
 
-    suite: Suite | None = None
+    suite: str | None = None
+    """The benchmark suite that the task comes from; its rules: see suite_rules.py."""
     surrogate: bool = False
     """Whether a small model of ours replaces one that is not included; the task's name says so,
     too."""

@@ -117,12 +117,12 @@ def stored_facts(home: Home, store: StoreReader) -> StoredFacts:
     try:
         left_out = plugins_left_out()
         if any(run.lease is None for run in runs):  # else the manifests need not be read
-            waits = waiting_now(home, store, load_catalog)
+            waits = waiting_now(home, store, runs, load_catalog)
     except UserError as error:  # a manifest is broken: all else is shown
         fault = error
     return StoredFacts(
         agents=tuple(agents_now(home, store)),
-        devices=tuple(devices_now(home, store, waits)),
+        devices=tuple(devices_now(home, store, runs, waits)),
         runs=tuple(runs),
         users={record.sweep_id: record.user for record in store.sweeps()},
         waits=waits,

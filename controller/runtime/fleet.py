@@ -76,13 +76,19 @@ def registered_now(home: Home, store: StoreReader) -> list[RegisteredDevice]:
 
 
 def devices_now(
-    home: Home, store: StoreReader, waits: Mapping[str, Waiting] = NOTHING_WAITS
+    home: Home,
+    store: StoreReader,
+    runs: Iterable[Run],
+    waits: Mapping[str, Waiting] = NOTHING_WAITS,
 ) -> list[DeviceOverview]:
-    """Return all devices with their current state; waits: what each open run waits for."""
+    """Return all devices with their current state.
+
+    runs: the open ones; waits: what each of them waits for.
+    """
     now = time.time()
     agents, _ = store.fleet()
     ahead = {known.agent.id: known.clock_ahead_s for known in agents}
-    leases = {run.lease.device_id: run for run in store.runs(open_only=True) if run.lease}
+    leases = {run.lease.device_id: run for run in runs if run.lease}
     queued = Counter(found.device for id_, found in waits.items() if found.run_id != id_)
     registered = registered_now(home, store)
     names = shown_names(d.labelled for d in registered)

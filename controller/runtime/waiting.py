@@ -6,12 +6,13 @@ Only what the controller keeps in memory is asked of it, if it is up.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controller.contracts.administration import HELD_UP, HeldUpList
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import UserError
+from controller.contracts.run import Run
 from controller.contracts.waiting import Waiting
 from controller.runtime.fleet import is_up, registered_now
 from controller.runtime.home import Home
@@ -43,16 +44,16 @@ def held_up_now(home: Home) -> Mapping[str, str]:
 def waiting_now(
     home: Home,
     store: StoreReader,
+    runs: Sequence[Run],
     catalog: Callable[[], Catalog],
     clock: Callable[[], float] = time.time,
     held_up: Callable[[Home], Mapping[str, str]] = held_up_now,
 ) -> dict[str, Waiting]:
     """Return what each run waits for, and when it will most likely start.
 
-    While the farm is down, all devices are away. catalog: called if there are open runs; held_up:
-    called if some are leased and the farm is up.
+    While the farm is down, all devices are away. runs: the open ones; catalog: called if there are
+    any; held_up: called if some are leased and the farm is up.
     """
-    runs = store.runs(open_only=True)
     if not runs:
         return {}
     now, devices = clock(), registered_now(home, store)
@@ -64,7 +65,7 @@ def waiting_now(
     claims = Claims(of_sweep, spent_s, reserved_for(devices, now))
     ever = (*devices, *store.forgotten())
     emulated = {known.device.id for known in ever if known.device.emulated}
-    durations = Durations(store.took(), emulated)
+    durations = Durations(store.took(run.cell for run in runs), emulated)
     up = is_up(home)
     locked = held_up(home) if up and leased else {}
     queue = Queue(now, runs, devices, claims, held_up=locked, is_up=up)

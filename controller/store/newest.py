@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, null, or_, select
+from sqlalchemy import ColumnElement, Select, func, null, or_, select, tuple_
 
 from controller.contracts.capability import DELEGATE_KNOBS
 from controller.contracts.catalog import Catalog
 from controller.contracts.records import PRECISION_KNOBS, REPEATS_KEPT, precision_of
+from controller.contracts.run import AttemptState
 from controller.contracts.work import work_of
 from controller.store import tables
 from controller.store.scanning import Row
+
+TRIES_OF_CELL = 50
+"""How many attempts of a cell on a device are enough to tell how long the next will take."""
+TRIES = 2000
+"""How many attempts are read for that, of all cells: as many as take a tenth of a second."""
 
 _KNOBS = tables.cells.c.knobs
 _PRECISION = func.coalesce(*(_KNOBS[name].as_string() for name in PRECISION_KNOBS))
@@ -81,6 +87,32 @@ def _kind_of(row: Row, catalog: Catalog) -> tuple[object, ...]:
     work = work_of(catalog, row["workload"], row["scenario"], row["stack"], knobs)
     said = (row["device_id"], row["stack"], row["validity"], bool(row["profiled"]))
     return *said, precision_of(knobs), work
+
+
+def newest_tries(kinds: Collection[tuple[str, str, str]]) -> Select[str]:
+    """Return the query for the runs of the newest attempts with a result.
+
+    kinds: workload, stack and scenario of the cells they may be of.
+    """
+    attempts, runs, cells = tables.attempts, tables.runs, tables.cells
+    newest_first = attempts.c.ended_at.desc()
+    alike = {"partition_by": (runs.c.cell_key, attempts.c.device_id), "order_by": newest_first}
+    tries = (
+        select(
+            attempts.c.run_id,
+            attempts.c.ended_at,
+            func.row_number().over(**alike).label("place"),
+        )
+        .join_from(attempts, runs, runs.c.run_id == attempts.c.run_id)
+        .join(cells)
+        .where(
+            attempts.c.state == AttemptState.SUCCEEDED.value,
+            tuple_(cells.c.workload, cells.c.stack, cells.c.scenario).in_(sorted(kinds)),
+        )
+        .subquery()
+    )
+    newest = select(tries.c.run_id).where(tries.c.place <= TRIES_OF_CELL)
+    return newest.order_by(tries.c.ended_at.desc()).limit(TRIES)
 
 
 def newest_asked(kind: str) -> Select[int]:

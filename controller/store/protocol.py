@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from controller.contracts.annotations import SweepAnnotations
@@ -21,6 +21,7 @@ from controller.contracts.records import (
     Took,
 )
 from controller.contracts.run import Run, RunChange
+from controller.contracts.sweep import Cell
 
 
 class StoreWriter(Protocol):
@@ -164,8 +165,12 @@ class StoreReader(Protocol):
         """Return the device time of attempts that ended since a time; called once, at the start."""
         ...
 
-    def took(self) -> list[Took]:
-        """Return the time that each attempt with a result took; called when a sweep is planned."""
+    def took(self, cells: Iterable[Cell]) -> list[Took]:
+        """Return how long attempts with a result took that are like some cells, oldest first.
+
+        Of their workloads, stacks and scenarios; the newest few of each measured cell and device.
+        Called when a sweep is planned, or runs wait.
+        """
         ...
 
 

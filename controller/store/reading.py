@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from sqlalchemy import Table, func, select
@@ -25,10 +26,17 @@ from controller.contracts.records import (
 )
 from controller.contracts.result import Validity
 from controller.contracts.run import AttemptState, Run, RunState
+from controller.contracts.sweep import Cell
 from controller.store import tables
 from controller.store.connecting import transaction
 from controller.store.naming import with_names
-from controller.store.newest import newest_among, newest_asked, newest_numbers, results_by_cell
+from controller.store.newest import (
+    newest_among,
+    newest_asked,
+    newest_numbers,
+    newest_tries,
+    results_by_cell,
+)
 from controller.store.outcome_reading import OutcomeReader
 from controller.store.packing import counted, unpack
 from controller.store.rows import (
@@ -47,7 +55,7 @@ from controller.store.rows import (
     took_of,
 )
 from controller.store.scanning import Only, Row
-from controller.store.snapshot import Measured, Snapshot
+from controller.store.snapshot import Measured, Snapshot, TriedRun
 
 # A damaged state is neither: such a run is read with the open ones, and reported.
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
@@ -219,10 +227,18 @@ class SqliteReader(OutcomeReader):
             rows = snapshot.ended(since)
         return self._made(rows, spent_of, "an attempt of run", "run_id")
 
-    def took(self) -> list[Took]:
-        """Return the time that each attempt with a result took, oldest first."""
-        with self._snapshot() as (snapshot, _):
-            runs = snapshot.runs()
+    def took(self, cells: Iterable[Cell]) -> list[Took]:
+        """Return how long attempts with a result took that are like some cells, oldest first.
+
+        The newest of them; any that are left if some are damaged.
+        """
+        before, kinds = len(self._told), {(c.workload, c.stack, c.scenario) for c in cells}
+        runs: list[TriedRun] | None = None
+        with suppress(StoreDamaged), self._snapshot() as (snapshot, connection):
+            runs = snapshot.runs(Only("run_id", connection.scalars(newest_tries(kinds)).all()))
+        if runs is None or len(self._told) > before:
+            with self._snapshot() as (snapshot, _):
+                runs = snapshot.runs()
         tries = [{**run, **attempt} for run, attempts in runs for attempt in attempts]
         done = [row for row in tries if row["state"] == AttemptState.SUCCEEDED]
         in_order = sorted(done, key=lambda row: row["ended_at"])

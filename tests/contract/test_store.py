@@ -43,6 +43,7 @@ from controller.scheduling.lifecycle import (
 )
 from controller.scheduling.policy import RetryPolicy
 from controller.stats.medians import median_of_runs
+from controller.store.newest import TRIES_OF_CELL
 from controller.store.protocol import Store, StoreReader
 from controller.store.sqlite import SqliteStore
 from tests.support import builders
@@ -750,7 +751,19 @@ def test_device_time_by_user_and_how_long_results_took(store: Store) -> None:
         (a.ended_at, a.ended_at - a.leased_at) for a in attempts if a.ended_at
     }
     assert store.spent(since=max(s.ended_at for s in spent)) == []
-    took = store.took()
+    cell = runs_for(sweep_record())[0].cell
+    took = store.took([cell])
     assert [(t.workload, t.device, t.device_kind) for t in took] == [
         ("retinanet", attempts[0].device_id, DeviceKind.CPU_HOST)
     ] * 2
+    assert store.took([cell.model_copy(update={"stack": "compile"})]) == []
+    assert store.took([]) == []
+
+
+def test_how_long_results_took_is_told_by_the_newest(store: Store) -> None:
+    record = sweep_record(repeats=TRIES_OF_CELL + 10)
+    runs = store.add_sweep(record, runs_for(record))
+    for number, run in enumerate(runs):
+        store.save_runs([report(grant(run, now=1000.0).run, result(), now=1001.0 + number)])
+    took = store.took([runs[0].cell])
+    assert [t.seconds for t in took] == [1.0 + n for n in range(10, len(runs))]

@@ -33,6 +33,8 @@ HELD = PHONE.model_copy(
     update={"life": DeviceLife(quarantine=Hold(since=3.0, who="ann", why="its screen is broken"))}
 )
 
+(CELL,) = {run.cell.key: run.cell for run in runs_for(sweep_record())}.values()
+
 READS: dict[str, Callable[[SqliteReader], list[object]]] = {
     "sweeps": lambda store: [*store.sweeps()],
     "annotations": lambda store: [*store.annotations().values()],
@@ -45,7 +47,7 @@ READS: dict[str, Callable[[SqliteReader], list[object]]] = {
     "tokens": lambda store: [*store.tokens()],
     "history": lambda store: [*store.history("phone-1"), *store.history("host-1")],
     "spent": lambda store: [*store.spent(0.0)],
-    "took": lambda store: [*store.took()],
+    "took": lambda store: [*store.took([CELL])],
 }
 
 

@@ -80,6 +80,11 @@ def objections(log: DetailLog) -> tuple[str, ...]:
     return tuple(reasons) or (f"LoadGen says {log['result_validity']}: {advice}",)
 
 
+def seeds(log: DetailLog) -> list[str]:
+    """Return the seeds of samples, their order and their times, as text: they have 64 bits."""
+    return [str(log[f"effective_{name}_rng_seed"]) for name in ("qsl", "sample_index", "schedule")]
+
+
 def throughput(log: DetailLog, scenario: str) -> float | None:
     """Return samples a second: all samples for offline, completed ones for server, else None."""
     if scenario == "offline":

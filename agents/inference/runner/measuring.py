@@ -135,6 +135,7 @@ def _environment(spec: RunSpec, log: logs.DetailLog, prepared: Prepared) -> Mapp
         "expected_latency_s": warmth.fastest_s,
         "min_query_count": spec.min_query_count,
         "min_duration_ms": spec.min_duration_ms,
+        "loadgen_seeds": logs.seeds(log),
         **prepared.facts,
     }
 

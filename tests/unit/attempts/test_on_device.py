@@ -19,7 +19,7 @@ from agents.inference.bundle import from_source
 from agents.inference.bundle.requirements import Requirements
 from agents.inference.content import Content, Ready, Runtime
 from agents.inference.on_device_result import LATENCIES, merged
-from agents.inference.quality import delegated, in_room_of, judged, rules_missed
+from agents.inference.quality import delegated, judged
 from agents.inference.run_length import OFFLINE, run_length
 from agents.inference.runner import host_use
 from agents.inference.runner.spec import RunSpec
@@ -35,7 +35,7 @@ from agents.remotes.remote import (
 )
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
-from controller.contracts.device import Device, DeviceKind
+from controller.contracts.device import Device
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget
 from controller.contracts.mobile import OnDevice, RunLengths
@@ -422,33 +422,6 @@ def test_a_target_of_the_sweeps_own_is_shown_beside_the_tasks() -> None:
     assert lenient.environment["own_quality_target"] == 0.4
     strict = judged(result({"top1": 0.9}), target, own=0.95)
     assert strict.reasons == ("top1 0.9000 is below the sweep's own quality target 0.9500",)
-
-
-def test_only_a_run_by_all_the_rules_meets_them(spec: WorkerSpec) -> None:
-    program = spec.job.program
-    assert isinstance(program, OnDeviceProgram)
-    suite = load_catalog().workloads["mobilenet_edgetpu"]
-    assert suite.on_device
-    program = program.model_copy(update={"workload": suite.on_device})
-    knobs = scenario_knobs("single_stream", length="normal", policy="mlperf", mode="submission")
-    knobs |= {"dataset": "full"}
-    job = spec.job.model_copy(update={"knobs": knobs, "scenario": "single_stream"})
-    real = spec.device.model_copy(update={"virtual": False})
-    host = builders.cpu().model_copy(update={"labels": {"room_celsius": "22"}})
-    (phone,) = in_room_of(host, [real])
-    measured = result({"top1": 0.9})
-    assert rules_missed(job, program, phone, measured) == ()
-    own = job.model_copy(update={"knobs": {**knobs, "quality_target": 0.5}})
-    assert rules_missed(own, program, phone, measured) == ("a quality target of the sweep's own",)
-    assert rules_missed(job, program, real, measured) == (
-        "room temperature not between 20 and 25 °C",
-    )
-    virtual = phone.model_copy(update={"virtual": True})
-    assert rules_missed(job, program, virtual, measured) == ("virtual device",)
-    server = phone.model_copy(update={"kind": DeviceKind.CPU_HOST})
-    assert rules_missed(job, program, server, measured) == ("not a phone",)
-    scored = job.model_copy(update={"knobs": {**knobs, "mode": "accuracy"}})
-    assert rules_missed(scored, program, phone, measured) == ("mode accuracy",)
 
 
 def test_battery_as_android_tells_it() -> None:

@@ -129,7 +129,7 @@ def test_a_drain_holds_until_a_person_ends_it(
     (told,) = box.farm.sweeps.waits(box.store.sweeps()[0].sweep_id)()
     assert told.said == f"1 run waits: cpu-1 takes no runs: {SAID}"
     monkeypatch.setattr(fleet, "why_away", lambda _: "")
-    (listed,) = fleet.devices_now(Home(tmp_path), box.store)
+    (listed,) = fleet.devices_now(Home(tmp_path), box.store, box.store.runs(open_only=True))
     assert (listed.state, listed.who, listed.why) == (
         *(DeviceState.DRAINED, "admin", f"its host takes no runs: {WHY}"),
     )

@@ -158,10 +158,11 @@ def test_how_long_it_took_is_in_no_histogram(box: FarmBox, metrics: FarmMetrics)
 def test_no_plan_goes_by_how_long_it_took(box: FarmBox) -> None:
     fleet = [(device, DeviceState.READY) for device in (PLANTED, REAL, builders.cpu("cpu-2"))]
     sweep = builders.sweep(run_on="each")
-    history = box.store.took()
+    cells = cells_of(sweep, CATALOG)
+    history = box.store.took(cells)
     seconds = {took.device: took.seconds for took in history}
     assert seconds[PLANTED.id] != seconds[REAL.id]
-    plan = plan_sweep(sweep, cells_of(sweep, CATALOG), fleet, CATALOG, history)
+    plan = plan_sweep(sweep, cells, fleet, CATALOG, history)
     hours = {device.device: device.hours for device in plan.devices}
     assert hours == {
         PLANTED.id: seconds[PLANTED.id] / 3600,

@@ -340,7 +340,7 @@ def test_a_device_cools_while_its_run_waits_for_that(
 
     def listed() -> tuple[DeviceState, str | None]:
         """Return what `device list` says, who reads the store."""
-        (status,) = fleet.devices_now(Home(tmp_path), box.store)
+        (status,) = fleet.devices_now(Home(tmp_path), box.store, box.store.runs(open_only=True))
         assert now(box) == DeviceStatus(
             **{n: getattr(status, n) for n in DeviceStatus.model_fields}
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,11 @@ from tests.support.farm import TTL_S, FarmBox
 
 
 def waits_of(box: FarmBox, tmp_path: Path) -> dict[str, Waiting]:
-    home, clock = Home(tmp_path), box.clock
-    return waiting_now(home, box.store, builders.catalog, clock, lambda _: box.farm.held_up())
+    def held_up(_: Home) -> Mapping[str, str]:
+        return box.farm.held_up()
+
+    runs = box.store.runs(open_only=True)
+    return waiting_now(Home(tmp_path), box.store, runs, builders.catalog, box.clock, held_up)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ async def test_a_lease_that_cools_down_and_the_run_behind_it(box: FarmBox, tmp_p
     said = f"cpu-1 cools down for run {job.ref.run_id} of admin"
     assert await told(box, tmp_path) == [(WaitReason.COOLING, said)] * 2
     waits = waits_of(box, tmp_path)
-    (listed,) = fleet.devices_now(Home(tmp_path), box.store, waits)
+    (listed,) = fleet.devices_now(Home(tmp_path), box.store, box.store.runs(open_only=True), waits)
     assert (listed.queued, listed.state) == (1, DeviceState.COOLING)
 
 
@@ -83,7 +86,9 @@ async def test_cores_that_another_farm_holds(box: FarmBox, tmp_path: Path) -> No
 
     said = f"cpu-1, with run {job.ref.run_id} of admin, is {why}"
     assert await told(box, tmp_path) == [(WaitReason.LOCKED, said)] * 2
-    (listed,) = fleet.devices_now(Home(tmp_path), box.store, waits_of(box, tmp_path))
+    (listed,) = fleet.devices_now(
+        Home(tmp_path), box.store, box.store.runs(open_only=True), waits_of(box, tmp_path)
+    )
     assert (listed.state, listed.locked, listed.queued) == (DeviceState.BUSY, why, 1)
 
     box.restart()

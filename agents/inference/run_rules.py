@@ -1,0 +1,146 @@
+"""The run rules of MLPerf Mobile that a result breaks, by the newest version with its task. Pure.
+
+What isn't known isn't met: a condition that a phone doesn't tell is a missed rule, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from controller.contracts.device import Device, DeviceKind
+from controller.contracts.result import Environment, Result, Validity
+from controller.contracts.suite_rules import SuiteRules, rules_of
+from controller.contracts.wire import Job, OnDeviceProgram
+
+ROOM_LABEL: Final = "room_celsius"
+"""Label with the temperature of a host's room, set by its owner."""
+SEEDS: Final = "loadgen_seeds"
+"""The fact with the seeds of samples, their order and times, from LoadGen's log."""
+POLICY: Final = "mlperf"
+"""The policy that has the suite's conditions."""
+ACCURACY: Final[Mapping[str, str]] = {
+    "top1": "top1",
+    "detections": "mAP",
+    "class_map": "mIoU",
+    "span": "F1",
+    "upscaled": "PSNR",
+}
+"""Kind of output → the metric of its accuracy."""
+MOMENTS: Final = ("before", "after")
+
+
+def rules_missed(
+    job: Job, program: OnDeviceProgram, device: Device, result: Result
+) -> tuple[str, ...]:
+    """Return the suite's run rules that a result breaks, in words."""
+    rules = rules_of(job.workload) if program.workload.suite else None
+    missed = [
+        *_of_every_version(job, program, device),
+        *_of_accuracy(job, program, result, rules),
+        *_of_room(device, rules),
+    ]
+    if result.validity is not Validity.VALID:
+        missed.append(str(result.validity))
+    if rules is None:
+        return ("no task of the suite", *missed)
+    missed += _of_task(job, rules)
+    missed += _of_loadgen(job, rules, result.environment)
+    missed += _of_phone(rules, result.environment)
+    return tuple(missed)
+
+
+def _of_every_version(job: Job, program: OnDeviceProgram, device: Device) -> Iterator[str]:
+    mode, length, policy = (job.knobs[name] for name in ("mode", "length", "policy"))
+    if program.workload.surrogate:
+        yield "surrogate model"
+    if device.virtual:
+        yield "virtual device"
+    if device.kind is not DeviceKind.ANDROID:
+        yield "not a phone"
+    if mode != "submission":
+        yield f"mode {mode}"
+    if length != "normal":
+        yield f"length {length}"
+    if policy != POLICY:
+        yield f"policy {policy}"
+
+
+def _of_accuracy(
+    job: Job, program: OnDeviceProgram, result: Result, rules: SuiteRules | None
+) -> Iterator[str]:
+    if job.knobs["quality_target"]:
+        yield "a quality target of the sweep's own"
+    measured = result.metrics.get(ACCURACY.get(program.workload.output.kind, ""))
+    if measured is None:
+        yield "accuracy not known"
+        return
+    target = rules.tasks[job.workload].target_of(job.knobs) if rules else None
+    if rules and target and measured.value < target.value:
+        said = f"{target.metric} {measured.value:.4f} is below {target.value:.4f}"
+        yield f"{said}, the target of {rules.title}"
+
+
+def _of_room(device: Device, rules: SuiteRules | None) -> Iterator[str]:
+    celsius = room_celsius(device)
+    if celsius is None:
+        yield f"room temperature not known; the label {ROOM_LABEL} of the phone's host says it"
+    elif rules and not rules.room_celsius[0] <= celsius <= rules.room_celsius[1]:
+        low, high = rules.room_celsius
+        yield f"room temperature {celsius:g} °C is not between {low:g} and {high:g} °C"
+
+
+def _of_task(job: Job, rules: SuiteRules) -> Iterator[str]:
+    of_task = rules.tasks[job.workload]
+    if job.scenario not in of_task.scenarios:
+        yield f"scenario {job.scenario}, which {rules.title} does not have for this task"
+    dataset = str(job.knobs.get("dataset"))
+    if dataset not in of_task.datasets:
+        yield f"data set {dataset}"
+
+
+def _of_loadgen(job: Job, rules: SuiteRules, said: Environment) -> Iterator[str]:
+    """Yield what LoadGen was asked, or did, otherwise."""
+    if rules.seeds is None:
+        yield f"LoadGen's seeds: those of {rules.title} are not known"
+    elif said.get(SEEDS) != rules.seeds.said:
+        yield f"LoadGen's seeds are not those of {rules.title}"
+    of_task = rules.tasks[job.workload].scenarios
+    length = next((rules.scenarios[name] for name in of_task if name == job.scenario), None)
+    if length is None:
+        return
+    for fact, least in (("min_query_count", length.queries), ("min_duration_ms", length.least_ms)):
+        if not _at_least(said.get(fact), least):
+            yield f"{fact} {said.get(fact, 'not known')}, below {least:g}"
+
+
+def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
+    for condition in rules.known:
+        if untold := [when for when in MOMENTS if said.get(f"{condition}_{when}") is None]:
+            yield f"{condition} not known {' and '.join(untold)} the run"
+    if any(said.get(f"root_{when}") is True for when in MOMENTS):
+        yield "the phone is rooted"
+    if any(said.get(f"selinux_{when}") not in (None, ENFORCING) for when in MOMENTS):
+        yield "SELinux does not enforce its rules"
+
+
+ENFORCING: Final = "Enforcing"
+"""What `getenforce` says where SELinux does."""
+
+
+def _at_least(value: object, least: float) -> bool:
+    return isinstance(value, int | float) and value >= least
+
+
+def in_room_of(host: Device, phones: Iterable[Device]) -> Sequence[Device]:
+    """Return a host's phones with the room temperature, which only the host's labels give."""
+    shared = {name: label for name, label in host.labels.items() if name == ROOM_LABEL}
+    return [phone.model_copy(update={"labels": {**phone.labels, **shared}}) for phone in phones]
+
+
+def room_celsius(device: Device) -> float | None:
+    """Return the room temperature from the label ROOM_LABEL, or None."""
+    try:
+        return float(device.labels[ROOM_LABEL])
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,68 @@
+"""The rules of MLPerf Mobile as data: whole, in order, and in step with the tasks."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from controller.contracts.catalog import load_catalog
+from controller.contracts.suite_rules import SuiteRules, load_suites, rules_of
+
+TASKS = {
+    name: w for name, w in load_catalog().workloads.items() if w.on_device and w.on_device.suite
+}
+
+
+def test_versions_are_in_order() -> None:
+    versions = [rules.version for rules in load_suites()]
+    assert versions == [
+        *("v0.7", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v6.0")
+    ]
+
+
+def test_every_task_of_the_suite_has_rules_and_no_other() -> None:
+    assert {name for rules in load_suites() for name in rules.tasks} == {*TASKS}
+    assert rules_of("resnet50") is None
+
+
+@pytest.mark.parametrize("rules", load_suites(), ids=lambda rules: rules.version)
+def test_tasks_have_what_their_rules_name(rules: SuiteRules) -> None:
+    for name, of_task in rules.tasks.items():
+        task = TASKS[name].on_device
+        assert task
+        assert {*of_task.datasets} <= {*task.datasets}
+        assert task.performance_samples == of_task.performance_samples
+        assert {t.numerics for t in of_task.targets if t.numerics} <= {*task.models}
+        assert {t.dataset for t in of_task.targets if t.dataset} <= {*task.datasets}
+
+
+def test_seeds_of_no_round_are_those_of_another_but_for_v5() -> None:
+    seeds = {rules.version: rules.seeds.said for rules in load_suites() if rules.seeds}
+    assert len(seeds) == 10
+    assert seeds.pop("v5.0") == seeds["v4.1"], "as its logs say"
+    assert len({*seeds.values()}) == len(seeds)
+
+
+def test_targets_by_numerics_and_data_set() -> None:
+    v5 = next(rules for rules in load_suites() if rules.version == "v5.0")
+    found = {
+        (numerics, dataset): target.value
+        for name in ("edsr", "mobilebert")
+        for numerics in ("fp32", "int8")
+        for dataset in ("full", "lite")
+        if (target := v5.tasks[name].target_of({"numerics": numerics, "dataset": dataset}))
+        and (name == "edsr") == (dataset == "full")
+    }
+    assert found == {
+        ("fp32", "full"): 33.58,
+        ("int8", "full"): 33.0,
+        ("fp32", "lite"): 0.84165,
+        ("int8", "lite"): 0.84165,
+    }
+    assert v5.tasks["mobilenet_v4"].target_of({}) is None
+
+
+def test_a_scenario_without_a_length_is_refused() -> None:
+    fields = load_suites()[-1].model_dump() | {"scenarios": {"offline": {"queries": 1}}}
+    with pytest.raises(ValidationError, match="scenarios lacks single_stream"):
+        SuiteRules.model_validate(fields)
