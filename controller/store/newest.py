@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, null, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, func, null, or_, select
 
 from controller.contracts.capability import DELEGATE_KNOBS
 from controller.contracts.catalog import Catalog
@@ -89,30 +89,32 @@ def _kind_of(row: Row, catalog: Catalog) -> tuple[object, ...]:
     return *said, precision_of(knobs), work
 
 
-def newest_tries(kinds: Collection[tuple[str, str, str]]) -> Select[str]:
-    """Return the query for the runs of the newest attempts with a result.
+def newest_tries(
+    runs: Iterable[Row], attempts: Iterable[Row], kinds: Container[tuple[str, str, str]]
+) -> list[str]:
+    """Return the runs of the newest attempts with a result; runs: with their cells.
 
-    kinds: workload, stack and scenario of the cells they may be of.
+    kinds: workload, stack and scenario of the cells they may be of. A row may be damaged.
     """
-    attempts, runs, cells = tables.attempts, tables.runs, tables.cells
-    newest_first = attempts.c.ended_at.desc()
-    alike = {"partition_by": (runs.c.cell_key, attempts.c.device_id), "order_by": newest_first}
-    tries = (
-        select(
-            attempts.c.run_id,
-            attempts.c.ended_at,
-            func.row_number().over(**alike).label("place"),
-        )
-        .join_from(attempts, runs, runs.c.run_id == attempts.c.run_id)
-        .join(cells)
-        .where(
-            attempts.c.state == AttemptState.SUCCEEDED.value,
-            tuple_(cells.c.workload, cells.c.stack, cells.c.scenario).in_(sorted(kinds)),
-        )
-        .subquery()
-    )
-    newest = select(tries.c.run_id).where(tries.c.place <= TRIES_OF_CELL)
-    return newest.order_by(tries.c.ended_at.desc()).limit(TRIES)
+    cells = {
+        run["run_id"]: run["cell_key"]
+        for run in runs
+        if (run["workload"], run["stack"], run["scenario"]) in kinds
+    }
+    done = [a for a in attempts if a["state"] == AttemptState.SUCCEEDED and a["run_id"] in cells]
+    places: Counter[tuple[str, str]] = Counter()
+    found: dict[str, None] = {}
+    for attempt in sorted(done, key=_ended_at, reverse=True):
+        alike = (cells[attempt["run_id"]], attempt["device_id"])
+        places[alike] += 1
+        if places[alike] <= TRIES_OF_CELL:
+            found[attempt["run_id"]] = None
+    return list(found)[:TRIES]
+
+
+def _ended_at(attempt: Row) -> float:
+    ended_at = attempt["ended_at"]
+    return ended_at if isinstance(ended_at, float) else 0.0
 
 
 def newest_asked(kind: str) -> Select[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 
 from sqlalchemy import Table, func, select
@@ -55,7 +54,7 @@ from controller.store.rows import (
     took_of,
 )
 from controller.store.scanning import Only, Row
-from controller.store.snapshot import Measured, Snapshot, TriedRun
+from controller.store.snapshot import Measured, Snapshot
 
 # A damaged state is neither: such a run is read with the open ones, and reported.
 _OPEN = Only("state", [state.value for state in RunState if state.terminal], none_of=True)
@@ -233,10 +232,9 @@ class SqliteReader(OutcomeReader):
         The newest of them; any that are left if some are damaged.
         """
         before, kinds = len(self._told), {(c.workload, c.stack, c.scenario) for c in cells}
-        runs: list[TriedRun] | None = None
-        with suppress(StoreDamaged), self._snapshot() as (snapshot, connection):
-            runs = snapshot.runs(Only("run_id", connection.scalars(newest_tries(kinds)).all()))
-        if runs is None or len(self._told) > before:
+        with self._snapshot() as (snapshot, _):
+            runs = snapshot.runs(Only("run_id", newest_tries(*snapshot.tries(), kinds)))
+        if len(self._told) > before:
             with self._snapshot() as (snapshot, _):
                 runs = snapshot.runs()
         tries = [{**run, **attempt} for run, attempts in runs for attempt in attempts]

@@ -75,6 +75,10 @@ class Snapshot:
         self._count_runs(self.sweeps(), rows, only)
         return list(found.values())
 
+    def tries(self) -> tuple[list[Row], list[Row]]:
+        """Return the rows of all runs, with their cells, and of all attempts; none is checked."""
+        return self._run_rows(), self._scan(tables.attempts)
+
     def unleased(self, only: Only | None = None) -> list[Row]:
         """Return the sound packed records of sound sweeps: all, or one sweep's."""
         of_sweep = only if only and only.column == "sweep_id" else None

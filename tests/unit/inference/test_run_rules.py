@@ -110,6 +110,12 @@ def unmet(workload: str, *more: str) -> tuple[str, ...]:
 
 
 Broken = Callable[[Attempt], Attempt]
+
+
+def without(fact: str) -> Broken:
+    return lambda attempt: attempt.saying(**{fact: None})
+
+
 OF_EVERY_TASK: Mapping[str, tuple[Broken, str]] = {
     "virtual": (lambda a: a.on(virtual=True), "virtual device"),
     "server": (lambda a: a.on(kind=DeviceKind.CPU_HOST), "not a phone"),
@@ -167,10 +173,7 @@ OF_EVERY_TASK: Mapping[str, tuple[Broken, str]] = {
         "SELinux does not enforce its rules",
     ),
     **{
-        f"{name} untold {when}": (
-            lambda a, fact=f"{name}_{when}": a.saying(**{fact: None}),
-            f"{name} not known {when} the run",
-        )
+        f"{name} untold {when}": (without(f"{name}_{when}"), f"{name} not known {when} the run")
         for name in CALM
         for when in ("before", "after")
     },
