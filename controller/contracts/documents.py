@@ -33,7 +33,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+("|\Z)', re.DOTALL)
 _NUMBER = re.compile(rb"[\d.]{%d}" % (MAX_DIGITS + 1))
 _MERGE = "tag:yaml.org,2002:merge"
-_ODD = re.compile(r"\t|.\ufeff|(?:^|[\s,\[{:-])!|[|>][^\s#]{0,2}#", re.DOTALL)
+_ODD = re.compile(r"\t|.\ufeff|(?:^\ufeff?|[\s,\[{:-])!|[|>][^\s#]{0,2}#", re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 

@@ -25,13 +25,14 @@ def _phones(expr: Expr, *labels: str) -> Expr:
 
 PHONES = last(names.DEVICE_INFO, kind=KIND, virtual=VIRTUAL.wanted)
 PHONE = replace(device_choice(names.DEVICE_INFO, PHONES), title="Phone")
-MEASURED = _phones(last(names.RESULT_TIME, device=PHONE.wanted), "name")
+RESULTS = last(names.RESULT_TIME, device=PHONE.wanted)
+MEASURED = _phones(RESULTS)
 WORKLOAD, SCENARIO, PRECISION = (
     Choice(label, label.capitalize(), names.RESULT_TIME, label, among=MEASURED)
     for label in ("workload", "scenario", "precision")
 )
 BASE = replace(
-    device_choice(names.RESULT_TIME, MEASURED),
+    device_choice(names.RESULT_TIME, _phones(RESULTS, "name")),
     name="baseline_device",
     title="Baseline phone",
     many=False,

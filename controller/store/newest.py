@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, null, or_, select
@@ -103,13 +104,15 @@ def newest_tries(
     }
     done = [a for a in attempts if a["state"] == AttemptState.SUCCEEDED and a["run_id"] in cells]
     places: Counter[tuple[str, str]] = Counter()
-    found: dict[str, None] = {}
+    found: list[tuple[int, str]] = []
     for attempt in sorted(done, key=_ended_at, reverse=True):
         alike = (cells[attempt["run_id"]], attempt["device_id"])
         places[alike] += 1
         if places[alike] <= TRIES_OF_CELL:
-            found[attempt["run_id"]] = None
-    return list(found)[:TRIES]
+            found.append((places[alike], attempt["run_id"]))
+    # The newest of each cell and device go before the second newest of any.
+    found.sort(key=itemgetter(0))
+    return list(dict.fromkeys(run_id for _, run_id in found))[:TRIES]
 
 
 def _ended_at(attempt: Row) -> float:

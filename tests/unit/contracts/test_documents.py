@@ -49,7 +49,7 @@ def test_what_is_read_does_not_depend_on_the_parser_that_is_installed(text: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["a:\t1", "a: 1\t# c", "a: [1,\t2]", "a: 1\n\ufeffb: 2", "!", "|#", "[a?]"]
+    "text", ["a:\t1", "a: 1\t# c", "a: [1,\t2]", "a: 1\n\ufeffb: 2", "!", "\ufeff!", "|#", "[a?]"]
 )
 def test_what_the_parsers_take_otherwise_is_read_alike(text: str) -> None:
     assert _read(text) == _read_by_pyyaml(text)
