@@ -13,6 +13,7 @@ from typing import Any
 from controller.cli.signatures import Given
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.manifests import Knob
+from controller.contracts.suite_rules import load_suites
 
 
 def workloads(_: Given, __: str) -> list[str]:
@@ -67,6 +68,16 @@ def scenarios(given: Given, _: str) -> list[str]:
 def numerics(given: Given, _: str) -> list[str]:
     """Return the number formats of the workload, or of all."""
     return sorted(_choices(load_catalog(), given.get("workload"), "numerics"))
+
+
+def dataset_sizes(_: Given, __: str) -> list[str]:
+    """Return the sizes of data sets."""
+    return sorted(_choices(load_catalog(), None, "dataset"))
+
+
+def suites(_: Given, __: str) -> list[str]:
+    """Return the versions of the suite whose rules are known."""
+    return [rules.version for rules in load_suites()]
 
 
 def ops(_: Given, __: str) -> list[str]:

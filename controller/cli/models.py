@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from controller.cli import models_fetch
 from controller.cli.common import Json, show_json, show_table
 from controller.contracts.models import ModelStatus
 from controller.platform.terminal import say
 from controller.runtime.models import add_to_models, model_statuses
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(models_fetch.fetch)
 
 
 @app.command("list")

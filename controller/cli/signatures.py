@@ -82,6 +82,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "models list": "--json",
     "models verify": "--json",
     "models add": "path= --as=model_key",
+    "models fetch": "tasks=device_workload* --suite=suite --numerics=numerics*"
+    " --dataset=dataset_size* --from=",
     "stacks list": "--json",
     "stacks show": "name=stack --json",
     "stacks install": "name=stack",
@@ -119,6 +121,8 @@ COMPLETERS: Final[dict[str, str]] = {
     "side": f"{CATALOGUE}:sides",
     "knob": f"{CATALOGUE}:knobs",
     "numerics": f"{CATALOGUE}:numerics",
+    "dataset_size": f"{CATALOGUE}:dataset_sizes",
+    "suite": f"{CATALOGUE}:suites",
     "op": f"{CATALOGUE}:ops",
     "dtype": f"{CATALOGUE}:dtypes",
     "variant": f"{CATALOGUE}:variants",

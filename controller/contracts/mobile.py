@@ -23,6 +23,8 @@ class ModelFile(Contract):
     """Path of the project's own file, relative to the `models` package."""
     source: str | None = None
     """Where the file is published."""
+    licence: str | None = None
+    """Name of its licence; None: not known."""
 
     @model_validator(mode="after")
     def _own_is_pinned(self) -> Self:
@@ -147,6 +149,8 @@ class Dataset(Contract):
     """Checksum of a generated data set, over all inputs and true answers."""
     parts: dict[Name, DatasetPart] = {}
     """Files of any other data set: `samples`, and `truth` if there is one."""
+    licence: str | None = None
+    """Name of its licence or terms; None: not known."""
 
     @property
     def has_truth(self) -> bool:

@@ -18,6 +18,37 @@ class ModelRequest(Contract):
     """Key of that file, if no published checksum identifies it."""
 
 
+class FetchRequest(Contract):
+    """What to download into the store of models."""
+
+    tasks: tuple[str, ...]
+    """Workloads."""
+    suite: str | None = None
+    """Version of the suite, whose tasks are added to these: `v4.0`."""
+    numerics: tuple[str, ...] = ()
+    """Number formats of models; empty: all."""
+    datasets: tuple[str, ...] = ()
+    """Sizes of data sets; empty: all that can be downloaded whole."""
+    mirror: str | None = None
+    """Folder or URL in place of the addresses in the manifests."""
+
+
+class FetchEvent(Contract):
+    """What became of a file while files were fetched."""
+
+    state: Literal["planned", "manual", "there", "waiting", "loading", "added", "failed"]
+    """planned: all that is to be fetched, with the sum of the known sizes; manual: the user has to
+    get it; waiting: another process fetches it."""
+    name: str = ""
+    """The file's name; of planned, what is to be fetched."""
+    done: int = 0
+    """Bytes that are here."""
+    total: int | None = None
+    """Bytes of the whole; None: the server does not say."""
+    note: str = ""
+    """Licence, reason, or what to do."""
+
+
 class ModelStatus(Contract):
     """The state of a file or folder that a manifest names."""
 

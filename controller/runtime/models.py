@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from controller.contracts.models import Added, ModelRequest, ModelStatus
+from controller.contracts.models import Added, FetchEvent, FetchRequest, ModelRequest, ModelStatus
 from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 
@@ -20,3 +21,9 @@ def add_to_models(path: Path, key: str | None) -> list[Added]:
     """Add a file, or what a folder holds, to the store; raises UserError."""
     helper = Helper(python_module("models.mobile", "add"), f"add {path} to the models")
     return list(helper.stream(ModelRequest(verb="add", path=path.absolute(), key=key), Added))
+
+
+def fetch_models(request: FetchRequest) -> Iterator[FetchEvent]:
+    """Fetch files into the store, and yield what becomes of each; raises UserError."""
+    helper = Helper(python_module("models.mobile", "fetch"), "fetch models")
+    return helper.stream(request, FetchEvent)

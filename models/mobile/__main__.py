@@ -1,8 +1,8 @@
 """`python -m models.mobile VERB`: a helper for what agents and the command line have done apart.
 
-`prepare` serves a PrepareOrder, `score` a ScoreOrder, any other verb a ModelRequest, on the store
-that BENCHFARM_MODELS or BENCHFARM_HOME names. A model or image that ends the process ends no agent,
-and torch is loaded where it is needed only.
+`prepare` serves a PrepareOrder, `score` a ScoreOrder, `fetch` a FetchRequest, any other verb a
+ModelRequest, on the store that BENCHFARM_MODELS or BENCHFARM_HOME names. A model or image that ends
+the process ends no agent, and torch is loaded where it is needed only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from controller.contracts.catalog import user_tasks
-from controller.contracts.models import Added, ModelRequest, ModelStatus
+from controller.contracts.models import Added, FetchRequest, ModelRequest, ModelStatus
 from controller.platform.helper_main import Replies, serve
 from models.mobile import catalogue
 from models.mobile.preparation import PrepareOrder, ScoreOrder, prepare, scored
@@ -32,12 +32,20 @@ def handle(request: ModelRequest, replies: Replies) -> None:
         replies.answer(answer)
 
 
+def _fetch(request: FetchRequest, replies: Replies) -> None:
+    from models.mobile.fetching.fetch import fetch
+
+    fetch(request, Store(user_tasks().parent), replies.answer)
+
+
 def main(verb: str) -> int:
     """Serve what the verb is for; return the exit status."""
     if verb == "prepare":
         return serve(PrepareOrder, lambda order, replies: replies.answer(prepare(order)))
     if verb == "score":
         return serve(ScoreOrder, lambda order, replies: replies.answer(scored(order)))
+    if verb == "fetch":
+        return serve(FetchRequest, _fetch)
     return serve(ModelRequest, handle)
 
 

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
 
-import yaml
-from pydantic import ValidationError
-
-from controller.contracts.catalog import (
-    load_catalog,
-    registered_writers,
-    require_no_code,
-    require_program,
-    user_programs,
-)
-from controller.contracts.documents import load_yaml, read_limited
+from controller.contracts.catalog import load_catalog
 from controller.contracts.errors import UserError
-from controller.contracts.manifests import StackManifest, WorkloadManifest
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.contracts.models import Added, ModelStatus
-from controller.contracts.unreadable import UNREADABLE, reason
 from models.mobile.datasets.check import SAMPLES, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
+from models.mobile.own_tasks import add_task
 from models.mobile.signature import require_signature
 from models.mobile.store import Store, digests, model_file, readable, stored
-
-TASKS: Final = "tasks"
-"""Folder of the store for tasks that this user has added."""
-SEE: Final = "Correct it; docs/adding.md, A program of your own, has the format."
-_FORMAT: Final = "Correct it; docs/adding.md has the format."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +32,24 @@ class Entry:
     def own(self) -> bool:
         """Whether the project includes it."""
         return isinstance(self.content, ModelFile) and self.content.path is not None
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model, or a file of a user's program; else it is of a data set."""
+        return isinstance(self.content, ModelFile)
+
+    @property
+    def size(self) -> str:
+        """Number format of a model; size of a data set, such as `full`."""
+        _, middle, last = self.key.split("/")
+        return last if self.is_model else middle
+
+    @property
+    def licence(self) -> str | None:
+        """Name of the licence, if it is known."""
+        if isinstance(self.content, ModelFile):
+            return self.content.licence
+        return self.workload.datasets[self.size].licence if self.workload else None
 
 
 def entries() -> Iterator[Entry]:
@@ -135,7 +134,7 @@ def add(store: Store, path: Path, key: str | None) -> list[Added]:
             return found
         if known := _add_known(store, path):
             return [known]
-        return [_add_task(store, path)]
+        return [add_task(store, path)]
     except OSError as error:
         remedy = "Name a file or folder that can be read."
         raise UserError(f"add {path}", error.strerror or str(error), remedy) from error
@@ -151,12 +150,13 @@ def _add_known(store: Store, path: Path) -> Added | None:
     if not matching:
         return None
     for entry in matching:
-        _require_fit(path, entry)
+        require_fit(path, entry)
     store.add(path)
     return Added(path=str(path), keys=tuple(entry.key for entry in matching))
 
 
-def _require_fit(path: Path, entry: Entry) -> None:
+def require_fit(path: Path, entry: Entry) -> None:
+    """Raise ModelUnusable unless a model's signature is its task's."""
     if entry.workload and isinstance(entry.content, ModelFile):
         require_signature(path, entry.workload.signature, entry.key)
 
@@ -179,14 +179,14 @@ def _pin(store: Store, path: Path, key: str) -> Added:
                 f"it is {seen.get('md5', 'a folder')}, not {entry.content.checksum}",
                 "Add the file that was published.",
             )
-    _require_fit(path, entry)
+    require_fit(path, entry)
     if not entry.content.checksum:
-        _require_part(store, path, entry)
+        require_part(store, path, entry)
     store.pin(key, store.add(path)["sha256"])
     return Added(path=str(path), keys=(key,))
 
 
-def _require_part(store: Store, path: Path, entry: Entry) -> None:
+def require_part(store: Store, path: Path, entry: Entry) -> None:
     """Check a part of a data set without a published checksum; raises UserError.
 
     To replace both parts, add the samples first: the truth is checked against them.
@@ -202,103 +202,3 @@ def _require_part(store: Store, path: Path, entry: Entry) -> None:
     checksum = dataset.parts[SAMPLES].checksum or store.pinned(f"{field}/{SAMPLES}")
     samples = store.find(checksum) if checksum else None
     require_truth(dataset, entry.workload.input, path, samples, field)
-
-
-def _add_task(store: Store, path: Path) -> Added:
-    tasks = store.folder / TASKS
-    if path.suffix == ".yaml":
-        content = _content(path)
-        if isinstance(content, dict) and "command" in content:
-            return _add_stack(content, path)
-        name = _checked_task(store, content, path).name
-        tasks.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, tasks / f"{name}.yaml")
-        return Added(path=str(path), keys=(), workload=name)
-    if path.suffix != ".tflite":
-        raise UserError(
-            f"add {path}",
-            "no manifest names it",
-            "Give a .tflite file, a task (.yaml), or use --as KEY.",
-        )
-    from models.mobile.signature import read_signature
-
-    read_signature(path)
-    name = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")
-    task = _task_of(name, path)
-    _require_new(name, path)
-    store.add(path)
-    tasks.mkdir(parents=True, exist_ok=True)
-    (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
-    return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
-
-
-def _content(path: Path) -> object:
-    """Return the content of a task's or a stack's file; raises UserError."""
-    try:
-        return load_yaml(read_limited(path))
-    except UNREADABLE as error:
-        raise UserError(f"read {path}", reason(error), _FORMAT) from error
-
-
-def _add_stack(content: dict[object, object], path: Path) -> Added:
-    """Add a program as a stack; raises UserError."""
-    try:
-        stack = StackManifest.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"read stack {path}", reason(error), SEE) from error
-    require_program(stack, load_catalog().stacks, path)
-    programs = user_programs()
-    programs.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, programs / f"{stack.name}.yaml")
-    files = stack.command.files if stack.command else {}
-    missing = tuple(f"{stack.name}/files/{name}" for name in files)
-    return Added(path=str(path), keys=missing, stack=stack.name)
-
-
-def _task_of(name: str, path: Path) -> dict[str, Any]:
-    """Return a manifest for a model without a task; raises UserError for an unusable name.
-
-    Its inputs are random, and its outputs are not scored.
-    """
-    as_it_is = {"type": "str", "default": "file", "choices": ["file"]}
-    task = {
-        "name": name,
-        "title": f"{path.name}, added by this user",
-        "task": "none",
-        "reference": path.name,
-        "on_device": {
-            "models": {"file": {"checksum": digests(path)["sha256"]}},
-            "input": {"kind": "random"},
-            "output": {"kind": "raw"},
-        },
-        "scenarios": ["single_stream", "multi_stream", "offline", "server"],
-        "knobs": {"numerics": {**as_it_is, "description": "as it is in the file"}},
-    }
-    try:
-        WorkloadManifest.model_validate(task)
-    except ValidationError as error:
-        tried = f"add {path} as workload {name!r}"
-        raise UserError(tried, reason(error), "Rename the file.") from error
-    return task
-
-
-def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest:
-    try:
-        task = WorkloadManifest.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"read task {path}", reason(error), _FORMAT) from error
-    require_no_code(task, registered_writers(), path)
-    if task.on_device is None:
-        raise UserError(f"read task {path}", "the key on_device is missing", _FORMAT)
-    _require_new(task.name, path)
-    for numerics, model in task.on_device.models.items():
-        if model.path:
-            _model(store, model, f"{task.name}/models/{numerics}")
-    return task
-
-
-def _require_new(name: str, path: Path) -> None:
-    if name in load_catalog().workloads:
-        raise UserError(
-            f"add {path}", f"the workload {name} exists already", "Give it another name."
-        )

@@ -72,6 +72,15 @@ class Store:
         self._name(found["md5"], found["sha256"])
         return found
 
+    def take(self, path: Path) -> dict[str, str]:
+        """Move a file of this file system into the store; return its checksums. Raises OSError."""
+        found = digests(path)
+        target = self._object(found["sha256"])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._name(found["md5"], found["sha256"])  # first: a name alone is no file
+        path.replace(target)
+        return found
+
     def pin(self, key: str, checksum: str) -> None:
         """Pin an object as a part without a published checksum."""
         with _replacing(self.folder / "pins" / key) as new:

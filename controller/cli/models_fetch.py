@@ -1,0 +1,126 @@
+"""`benchfarm models fetch`: downloads, with bars on a terminal and plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TransferSpeedColumn,
+)
+
+from controller.cli.common import console
+from controller.contracts.errors import UserError
+from controller.contracts.models import FetchEvent, FetchRequest
+from controller.platform.terminal import say, visible
+from controller.runtime.models import fetch_models
+
+
+def fetch(
+    tasks: Annotated[
+        list[str] | None, typer.Argument(help="Workloads, as `models list` has them.")
+    ] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="All tasks of this version of MLPerf Mobile: v4.0."),
+    ] = None,
+    numerics: Annotated[
+        list[str] | None,
+        typer.Option(help="Number format of models; repeatable. [default: all]"),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Size of data sets; repeatable. [default: all that can be downloaded whole]"
+        ),
+    ] = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER|URL",
+            help="Mirror that has the files under their names. [default: where they are published]",
+        ),
+    ] = None,
+) -> None:
+    """Download the models and data sets of tasks.
+
+    Skips what is in the store, and continues what was cut off. Each file is checked before it
+    enters the store.
+    """
+    if not tasks and suite is None:
+        raise UserError("fetch models", "no task is named", "Name tasks, or --suite VERSION.")
+    if mirror and "://" not in mirror:
+        mirror = str(Path(mirror).absolute())
+    request = FetchRequest(
+        tasks=tuple(tasks or ()),
+        suite=suite,
+        numerics=tuple(numerics or ()),
+        datasets=tuple(dataset or ()),
+        mirror=mirror,
+    )
+    show_events(fetch_models(request), console())
+
+
+def show_events(events: Iterable[FetchEvent], shown: Console) -> None:
+    """Show what becomes of files: a bar for the one that is loading, a line for all else."""
+    if not shown.is_terminal:
+        loading = ""
+        for event in events:
+            if event.state != "loading" or event.name != loading:
+                _say(event)
+            loading = event.name
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+    )
+    with Progress(*columns, console=shown, auto_refresh=False, transient=True) as bars:
+        bar: TaskID | None = None
+        for event in events:
+            if event.state == "loading":
+                if bar is None:
+                    _say(event)
+                    bar = bars.add_task(visible(event.name))
+                bars.update(bar, total=event.total, completed=event.done, refresh=True)
+                continue
+            if bar is not None:
+                bars.remove_task(bar)
+                bar = None
+            _say(event)
+
+
+def line_of(event: FetchEvent) -> str:
+    """Return an event as one line."""
+    size = "" if event.total is None else decimal(event.total)
+    match event.state:
+        case "planned":
+            return f"fetching {event.name}, {size}" + (f" and {event.note}" if event.note else "")
+        case "manual":
+            return f"{event.name}: not to be downloaded. {event.note}"
+        case "there":
+            return f"{event.name}: in the store already"
+        case "waiting":
+            return f"{event.name}: another process fetches it; waiting for that"
+        case "loading":
+            begun = f", {decimal(event.done)} of it are here" if event.done else ""
+            return f"{event.name}: {size or 'size unknown'}{begun}, {event.note}"
+        case "added":
+            return f"{event.name}: added, {size}" + (f"; {event.note}" if event.note else "")
+        case "failed":
+            return event.note
+
+
+def _say(event: FetchEvent) -> None:
+    say(line_of(event), err=event.state == "failed")

@@ -1,0 +1,254 @@
+"""Fetching what manifests name into the store: each file is checked before it enters.
+
+An unfinished file is `partial/<checksum>.part` of the store; the next fetch continues it. The one
+process that fetches it holds `partial/<checksum>.lock`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from controller.contracts.errors import UserError
+from controller.contracts.models import FetchEvent, FetchRequest
+from controller.contracts.suite_rules import load_suites
+from controller.platform.locks import exclusive_in_thread, exclusive_now
+from models.mobile.catalogue import Entry, entries, require_fit, require_part
+from models.mobile.errors import ContentDiffers, DatasetUnusable, ModelUnusable
+from models.mobile.fetching.download import (
+    Limits,
+    NotServed,
+    Unreachable,
+    download,
+    new_client,
+    size_of,
+)
+from models.mobile.fetching.mirror import Mirror
+from models.mobile.fetching.partial import NoRoom, forget, no_room
+from models.mobile.fetching.selection import Selection, WantedFile, select, tasks_of
+from models.mobile.store import Store, digests
+
+PARTIAL: Final = "partial"
+"""Folder of the store with unfinished files."""
+TELL_EVERY_S: Final = 0.2
+DEFAULT_LIMITS: Final = Limits()
+Tell = Callable[[FetchEvent], None]
+
+
+def fetch(request: FetchRequest, store: Store, tell: Tell, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Fetch the files that a request means and that are not in the store.
+
+    Raises UserError if one is missing at the end; the others are fetched nevertheless, unless the
+    disk is full.
+    """
+    selection = select(tasks_of(request, load_suites()), request, entries())
+    mirror = Mirror.of(request.mirror)
+    with new_client(limits) as client:
+        Fetcher(store, client, mirror, tell, limits).fetch(selection)
+
+
+@dataclass(slots=True)
+class Fetcher:
+    """One call of `fetch`."""
+
+    store: Store
+    client: httpx.Client
+    mirror: Mirror
+    tell: Tell
+    limits: Limits
+    unreachable: dict[str, Unreachable] = field(default_factory=dict)
+    """Host → why there is no connection to it; it is not tried again."""
+
+    def fetch(self, selection: Selection) -> None:
+        """Fetch a selection; raises UserError."""
+        missing = [wanted for wanted in selection.files if not self._is_there(wanted)]
+        manual = [each for each in selection.manual if not _is_stored(self.store, each.entry)]
+        for wanted in selection.files:
+            if wanted not in missing:
+                self.tell(FetchEvent(state="there", name=wanted.name))
+        for each in manual:
+            if not each.asked_for:
+                self.tell(FetchEvent(state="manual", name=each.entry.key, note=each.remedy))
+        if missing:
+            self._tell_sizes(missing)
+        errors = [error for wanted in missing if (error := self._error_of(wanted))]
+        errors += [each.error() for each in manual if each.asked_for]
+        self._conclude(errors)
+
+    def _tell_sizes(self, missing: Sequence[WantedFile]) -> None:
+        known = [size for wanted in missing if (size := self._size(wanted)) is not None]
+        unknown = len(missing) - len(known)
+        note = f"{unknown} of unknown size" if unknown else ""
+        name = f"{len(missing)} file{'' if len(missing) == 1 else 's'}"
+        self.tell(FetchEvent(state="planned", name=name, total=sum(known), note=note))
+
+    def _size(self, wanted: WantedFile) -> int | None:
+        if self.mirror.folder:
+            return next((path.stat().st_size for path in self.mirror.files(wanted)), None)
+        try:
+            for url in self.mirror.urls(wanted):
+                with self._connected(url):
+                    size = size_of(self.client, url, self.limits)
+                if size is not None:
+                    return size
+        except UserError:
+            pass  # fetching it will say so
+        return None
+
+    def _error_of(self, wanted: WantedFile) -> UserError | None:
+        """Fetch a file; return why it can't be had. Raises NoRoom: nor can any other."""
+        try:
+            self._fetch_alone(wanted)
+        except NoRoom:
+            raise
+        except Unreachable as error:
+            return UserError(f"fetch {wanted.name}", error.seen, wanted.by_hand)
+        except UserError as error:
+            return error
+        return None
+
+    def _conclude(self, errors: Sequence[UserError]) -> None:
+        if len(errors) == 1:
+            raise errors[0]
+        for error in errors:
+            self.tell(FetchEvent(state="failed", note=str(error)))
+        if errors:
+            remedy = "`benchfarm models add FOLDER` adds all files that were copied to a folder."
+            raise UserError(f"fetch {len(errors)} files", "each has a line above", remedy)
+
+    def _is_there(self, wanted: WantedFile) -> bool:
+        return all(_is_stored(self.store, entry) for entry in wanted.entries)
+
+    def _fetch_alone(self, wanted: WantedFile) -> None:
+        """Fetch a file unless another process has meanwhile; raises UserError."""
+        folder = self.store.folder / PARTIAL
+        part = folder / f"{wanted.stem}.part"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with self._alone(part.with_suffix(".lock"), wanted):
+                if self._is_there(wanted):
+                    forget(part)
+                    self.tell(FetchEvent(state="there", name=wanted.name))
+                elif self.mirror.folder:
+                    self._copy(wanted)
+                else:
+                    self._download(wanted, part)
+        except OSError as error:
+            raise no_room(part, error) from error
+
+    @contextmanager
+    def _alone(self, lock: Path, wanted: WantedFile) -> Iterator[None]:
+        with exclusive_now(lock) as free:
+            if free:
+                yield
+                return
+        self.tell(FetchEvent(state="waiting", name=wanted.name))
+        with exclusive_in_thread(lock):
+            yield
+
+    def _copy(self, wanted: WantedFile) -> None:
+        """Add a file of the mirror's folder; raises UserError."""
+        candidates = list(self.mirror.files(wanted))
+        for path in candidates:
+            if _fits(path, wanted):
+                self._teller(wanted)(0, path.stat().st_size)
+                self._enter(path, wanted, self.store.add)
+                return
+        seen = "its content differs there" if candidates else "it is not there"
+        raise NotServed(f"fetch {wanted.name} from {self.mirror.folder}", seen, wanted.by_hand)
+
+    def _download(self, wanted: WantedFile, part: Path) -> None:
+        """Download a file, check it and move it into the store; raises UserError."""
+        failure: UserError | None = None
+        for url in self.mirror.urls(wanted):
+            try:
+                with self._connected(url):
+                    self._download_from(url, wanted, part)
+                    self._enter(part, wanted, self.store.take)
+            except (NotServed, ContentDiffers) as error:
+                failure = error
+            except (ModelUnusable, DatasetUnusable):
+                forget(part)
+                raise
+            else:
+                forget(part)  # the note beside it
+                return
+        assert failure is not None
+        raise failure
+
+    def _download_from(self, url: str, wanted: WantedFile, part: Path) -> None:
+        """Download a file and check it; raises UserError."""
+        known, tell = wanted.checksum is not None, self._teller(wanted)
+        while True:
+            pieces = download(self.client, url, part, self.limits, tell, known=known)
+            if _fits(part, wanted):
+                return
+            seen = digests(part)
+            forget(part)
+            if not pieces:  # the pieces of a file may be of two versions of it
+                break
+        assert wanted.checksum is not None
+        found = seen[wanted.checksum.partition(":")[0]]
+        raise ContentDiffers(
+            f"fetch {wanted.name}",
+            f"what {httpx.URL(url).host} has is {found}, not {wanted.checksum}; it was deleted",
+            "Use --from with a mirror of the published file.",
+        )
+
+    def _enter(
+        self, path: Path, wanted: WantedFile, take: Callable[[Path], dict[str, str]]
+    ) -> None:
+        """Check a file by each task it is for, and put it into the store; raises UserError."""
+        for entry in wanted.entries:
+            require_fit(path, entry)
+            if not entry.is_model and not wanted.checksum:
+                require_part(self.store, path, entry)
+        size, found = path.stat().st_size, take(path)
+        for entry in wanted.entries:
+            if not wanted.checksum:
+                self.store.pin(entry.key, found["sha256"])
+        note = "" if wanted.checksum else f"pinned {found['sha256']}: no checksum is published"
+        event = FetchEvent(state="added", name=wanted.name, done=size, total=size, note=note)
+        self.tell(event)
+
+    def _teller(self, wanted: WantedFile) -> Callable[[int, int | None], None]:
+        """Return what tells the progress of a file: its beginning, then every moment."""
+        note = f"licence: {wanted.licence or 'not known'}"
+        told = 0.0
+
+        def tell(done: int, total: int | None) -> None:
+            nonlocal told
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                self.tell(
+                    FetchEvent(state="loading", name=wanted.name, done=done, total=total, note=note)
+                )
+
+        return tell
+
+    @contextmanager
+    def _connected(self, url: str) -> Iterator[None]:
+        """Remember a host to which there is no connection; raises Unreachable at once for it."""
+        host = httpx.URL(url).host
+        if known := self.unreachable.get(host):
+            raise known
+        try:
+            yield
+        except Unreachable as error:
+            self.unreachable[host] = error
+            raise
+
+
+def _is_stored(store: Store, entry: Entry) -> bool:
+    checksum = entry.content.checksum or store.pinned(entry.key)
+    return checksum is not None and store.has(checksum)
+
+
+def _fits(path: Path, wanted: WantedFile) -> bool:
+    return wanted.checksum is None or wanted.checksum in digests(path).values()

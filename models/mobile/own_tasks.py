@@ -1,0 +1,132 @@
+"""Tasks, programs and models of the user's own, which become workloads and stacks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from pydantic import ValidationError
+
+from controller.contracts.catalog import (
+    load_catalog,
+    registered_writers,
+    require_no_code,
+    require_program,
+    user_programs,
+)
+from controller.contracts.documents import load_yaml, read_limited
+from controller.contracts.errors import UserError
+from controller.contracts.manifests import StackManifest, WorkloadManifest
+from controller.contracts.models import Added
+from controller.contracts.unreadable import UNREADABLE, reason
+from models.mobile.signature import read_signature
+from models.mobile.store import Store, digests, model_file
+
+TASKS: Final = "tasks"
+"""Folder of the store for tasks that this user has added."""
+SEE: Final = "Correct it; docs/adding.md, A program of your own, has the format."
+_FORMAT: Final = "Correct it; docs/adding.md has the format."
+
+
+def add_task(store: Store, path: Path) -> Added:
+    """Add a task, a program or a model without a task; raises UserError."""
+    tasks = store.folder / TASKS
+    if path.suffix == ".yaml":
+        content = _content(path)
+        if isinstance(content, dict) and "command" in content:
+            return _add_stack(content, path)
+        name = _checked_task(store, content, path).name
+        tasks.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, tasks / f"{name}.yaml")
+        return Added(path=str(path), keys=(), workload=name)
+    if path.suffix != ".tflite":
+        raise UserError(
+            f"add {path}",
+            "no manifest names it",
+            "Give a .tflite file, a task (.yaml), or use --as KEY.",
+        )
+    read_signature(path)
+    name = re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")
+    task = _task_of(name, path)
+    _require_new(name, path)
+    store.add(path)
+    tasks.mkdir(parents=True, exist_ok=True)
+    (tasks / f"{name}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
+    return Added(path=str(path), keys=(f"{name}/models/file",), workload=name)
+
+
+def _content(path: Path) -> object:
+    """Return the content of a task's or a stack's file; raises UserError."""
+    try:
+        return load_yaml(read_limited(path))
+    except UNREADABLE as error:
+        raise UserError(f"read {path}", reason(error), _FORMAT) from error
+
+
+def _add_stack(content: dict[object, object], path: Path) -> Added:
+    """Add a program as a stack; raises UserError."""
+    try:
+        stack = StackManifest.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"read stack {path}", reason(error), SEE) from error
+    require_program(stack, load_catalog().stacks, path)
+    programs = user_programs()
+    programs.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, programs / f"{stack.name}.yaml")
+    named = stack.command.files if stack.command else {}
+    missing = tuple(f"{stack.name}/files/{name}" for name in named)
+    return Added(path=str(path), keys=missing, stack=stack.name)
+
+
+def _task_of(name: str, path: Path) -> dict[str, Any]:
+    """Return a manifest for a model without a task; raises UserError for an unusable name.
+
+    Its inputs are random, and its outputs are not scored.
+    """
+    as_it_is = {"type": "str", "default": "file", "choices": ["file"]}
+    task = {
+        "name": name,
+        "title": f"{path.name}, added by this user",
+        "task": "none",
+        "reference": path.name,
+        "on_device": {
+            "models": {"file": {"checksum": digests(path)["sha256"]}},
+            "input": {"kind": "random"},
+            "output": {"kind": "raw"},
+        },
+        "scenarios": ["single_stream", "multi_stream", "offline", "server"],
+        "knobs": {"numerics": {**as_it_is, "description": "as it is in the file"}},
+    }
+    try:
+        WorkloadManifest.model_validate(task)
+    except ValidationError as error:
+        tried = f"add {path} as workload {name!r}"
+        raise UserError(tried, reason(error), "Rename the file.") from error
+    return task
+
+
+def _checked_task(store: Store, content: object, path: Path) -> WorkloadManifest:
+    try:
+        task = WorkloadManifest.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"read task {path}", reason(error), _FORMAT) from error
+    require_no_code(task, registered_writers(), path)
+    if task.on_device is None:
+        raise UserError(f"read task {path}", "the key on_device is missing", _FORMAT)
+    _require_new(task.name, path)
+    package = Path(str(files("models")))
+    for numerics, model in task.on_device.models.items():
+        if model.path:
+            model_file(store, package, model, f"{task.name}/models/{numerics}")
+    return task
+
+
+def _require_new(name: str, path: Path) -> None:
+    if name in load_catalog().workloads:
+        raise UserError(
+            f"add {path}", f"the workload {name} exists already", "Give it another name."
+        )

@@ -1,0 +1,81 @@
+"""What `benchfarm models fetch` prints, and its exit status."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from controller.cli.models_fetch import line_of, show_events
+from controller.contracts.models import FetchEvent
+from tests.support.command_line import complaint_of, outcome_of
+
+EVENTS = [
+    FetchEvent(state="planned", name="2 files", total=3_000_000, note="1 of unknown size"),
+    FetchEvent(state="loading", name="a.zip", done=0, total=3_000_000, note="licence: MIT"),
+    FetchEvent(state="loading", name="a.zip", done=2_000_000, total=3_000_000),
+    FetchEvent(state="added", name="a.zip", done=3_000_000, total=3_000_000),
+    FetchEvent(state="loading", name="b\x1b.zip", done=7, note="licence: not known"),
+    FetchEvent(state="failed", note="cannot fetch b.zip: it is gone. Look elsewhere."),
+]
+LINES = [
+    "fetching 2 files, 3.0 MB and 1 of unknown size",
+    "a.zip: 3.0 MB, licence: MIT",
+    "a.zip: added, 3.0 MB",
+    r"b\u001b.zip: size unknown, 7 bytes of it are here, licence: not known",
+]
+
+
+def test_elsewhere_than_on_a_terminal_each_file_has_a_line_at_its_begin_and_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_events(EVENTS, Console(file=io.StringIO()))
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == LINES
+    assert printed.err == "cannot fetch b.zip: it is gone. Look elsewhere.\n"
+
+
+def test_on_a_terminal_there_is_a_bar_too(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, color_system=None)
+    show_events(EVENTS, console)
+    assert "2.0/3.0 MB" in screen.getvalue()
+    said = capsys.readouterr().out + screen.getvalue()
+    assert all(line in said for line in LINES)
+
+
+@pytest.mark.parametrize(
+    ("event", "line"),
+    [
+        (FetchEvent(state="there", name="a"), "a: in the store already"),
+        (FetchEvent(state="waiting", name="a"), "a: another process fetches it; waiting for that"),
+        (
+            FetchEvent(state="manual", name="w/full/samples", note="Get it."),
+            "w/full/samples: not to be downloaded. Get it.",
+        ),
+    ],
+)
+def test_each_event_is_a_line(event: FetchEvent, line: str) -> None:
+    assert line_of(event) == line
+
+
+def test_a_mirror_without_the_files_ends_with_status_2_and_what_to_copy(tmp_path: Path) -> None:
+    home, mirror = tmp_path / "home", tmp_path / "mirror"
+    mirror.mkdir()
+    words = ("models", "fetch", "edsr", "--dataset", "tiny", "--from", str(mirror))
+    said, complaint, status = outcome_of(home, *words)
+    assert (said, status) == ("fetching 3 files, 0 bytes and 3 of unknown size\n", 2)
+    *each, last = complaint.splitlines()
+    assert len(each) == 3
+    assert (
+        "(md5:134e9f96e4bbd5e925093e30a4433548), then run `benchfarm models add PATH`." in each[2]
+    )
+    assert "cannot fetch 3 files: each has a line above." in last
+
+
+def test_a_call_without_a_task_is_one_line(tmp_path: Path) -> None:
+    complaint = complaint_of(tmp_path / "home", "models", "fetch")
+    assert "no task is named. Name tasks, or --suite VERSION." in complaint
+    assert not (tmp_path / "home").exists()
