@@ -145,6 +145,7 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
             "verify": "Check checksums and the signature of each model.",
             "add": "Add a model, data set, task or stack to the store.",
             "fetch": "Download the models and data sets of tasks.",
+            "prepare": "Add a published data set to all tasks that use it.",
         },
     ),
     "stacks": Group(

@@ -10,9 +10,9 @@ from rich.table import Table
 
 from controller.cli import models_fetch
 from controller.cli.common import Json, show_json, show_table
-from controller.contracts.models import ModelStatus
+from controller.contracts.models import ModelStatus, SetName, SetRequest
 from controller.platform.terminal import say
-from controller.runtime.models import add_to_models, model_statuses
+from controller.runtime.models import add_to_models, model_statuses, prepare_set
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(models_fetch.fetch)
@@ -51,6 +51,20 @@ def add(
         say(f"{one.path}: {one.stack or one.workload or ', '.join(one.keys)}")
         for key in one.keys if one.stack else ():
             say(f"add its file: benchfarm models add FILE --as {key}")
+
+
+@app.command()
+def prepare(
+    name: Annotated[SetName, typer.Argument(metavar="SET", help="Data set.")],
+    path: Annotated[Path, typer.Argument(help="Folder with the set as it is published.")],
+) -> None:
+    """Add a published data set to all tasks that use it.
+
+    Finds its files in the folder, checks that it is whole and that every image can be decoded, and
+    makes what tasks need. Images stay where they are.
+    """
+    for one in prepare_set(SetRequest(name=name, path=path.absolute())):
+        say(f"{one.path}: {', '.join(one.keys)}")
 
 
 def _show(statuses: list[ModelStatus], json: bool) -> None:

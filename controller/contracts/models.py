@@ -49,6 +49,18 @@ class FetchEvent(Contract):
     """Licence, reason, or what to do."""
 
 
+SetName = Literal["imagenet", "coco"]
+"""A data set that tasks of the suite use, as it is published elsewhere."""
+
+
+class SetRequest(Contract):
+    """A published data set to make the parts of tasks from."""
+
+    name: SetName
+    path: Path
+    """The folder it was unpacked in."""
+
+
 class ModelStatus(Contract):
     """The state of a file or folder that a manifest names."""
 

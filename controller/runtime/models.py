@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from controller.contracts.models import Added, FetchEvent, FetchRequest, ModelRequest, ModelStatus
+from controller.contracts.models import (
+    Added,
+    FetchEvent,
+    FetchRequest,
+    ModelRequest,
+    ModelStatus,
+    SetRequest,
+)
 from controller.platform.helper import Helper
 from controller.platform.programs import python_module
 
@@ -27,3 +34,10 @@ def fetch_models(request: FetchRequest) -> Iterator[FetchEvent]:
     """Fetch files into the store, and yield what becomes of each; raises UserError."""
     helper = Helper(python_module("models.mobile", "fetch"), "fetch models")
     return helper.stream(request, FetchEvent)
+
+
+def prepare_set(request: SetRequest) -> list[Added]:
+    """Make the parts of tasks from a published data set, and add them; raises UserError."""
+    tried = f"prepare {request.name} from {request.path}"
+    helper = Helper(python_module("models.mobile", "prepare-set"), tried)
+    return list(helper.stream(request, Added))

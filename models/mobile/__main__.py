@@ -1,8 +1,9 @@
 """`python -m models.mobile VERB`: a helper for what agents and the command line have done apart.
 
-`prepare` serves a PrepareOrder, `score` a ScoreOrder, `fetch` a FetchRequest, any other verb a
-ModelRequest, on the store that BENCHFARM_MODELS or BENCHFARM_HOME names. A model or image that ends
-the process ends no agent, and torch is loaded where it is needed only.
+`prepare` serves a PrepareOrder, `score` a ScoreOrder, `fetch` a FetchRequest, `prepare-set` a
+SetRequest, any other verb a ModelRequest, on the store that BENCHFARM_MODELS or BENCHFARM_HOME
+names. A model or image that ends the process ends no agent, and torch is loaded where it is needed
+only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from controller.contracts.catalog import user_tasks
-from controller.contracts.models import Added, FetchRequest, ModelRequest, ModelStatus
+from controller.contracts.models import Added, FetchRequest, ModelRequest, ModelStatus, SetRequest
 from controller.platform.helper_main import Replies, serve
 from models.mobile import catalogue
 from models.mobile.preparation import PrepareOrder, ScoreOrder, prepare, scored
@@ -38,6 +39,13 @@ def _fetch(request: FetchRequest, replies: Replies) -> None:
     fetch(request, Store(user_tasks().parent), replies.answer)
 
 
+def _prepare_set(request: SetRequest, replies: Replies) -> None:
+    from models.mobile.preparing.prepare import prepare_set
+
+    for answer in prepare_set(request, Store(user_tasks().parent), replies.progress):
+        replies.answer(answer)
+
+
 def main(verb: str) -> int:
     """Serve what the verb is for; return the exit status."""
     if verb == "prepare":
@@ -46,6 +54,8 @@ def main(verb: str) -> int:
         return serve(ScoreOrder, lambda order, replies: replies.answer(scored(order)))
     if verb == "fetch":
         return serve(FetchRequest, _fetch)
+    if verb == "prepare-set":
+        return serve(SetRequest, _prepare_set)
     return serve(ModelRequest, handle)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -95,7 +95,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._empty(file.statuses.pop(0))
         else:
             served.began.set()
-            self._file(file)
+            with suppress(ConnectionError):  # whoever asked has left
+                self._file(file)
 
     def _file(self, file: Served) -> None:
         start, asked = 0, self.headers.get("Range")

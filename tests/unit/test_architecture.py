@@ -152,12 +152,13 @@ def test_the_controller_never_imports_torch() -> None:
     assert [i.place for i in of("controller") if i.library == "torch"] == []
 
 
-def test_scipy_is_imported_where_a_quantile_is_worked_out() -> None:
+def test_scipy_is_imported_where_a_quantile_is_worked_out_or_a_matlab_file_is_read() -> None:
     """It takes 0.5 s and 28 MB, which neither an agent nor a worker shall spend at its start."""
     found = [i for i in IMPORTS if i.library == "scipy"]
     assert {i.module for i in found} == {
         "controller.stats.order_statistics",
         "controller.stats.pairs",
+        "models.mobile.preparing.imagenet",
     }
     assert all(i.late for i in found), found
 

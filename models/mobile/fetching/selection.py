@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
 from urllib.parse import unquote, urlsplit
 
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import Dataset
-from controller.contracts.models import FetchRequest
+from controller.contracts.models import FetchRequest, SetName
 from controller.contracts.suite_rules import SuiteRules
 from models.mobile.catalogue import Entry
 
@@ -68,7 +68,16 @@ class ManualFile:
         at = f" from {content.source}" if content.source else ""
         licence = f" ({self.entry.licence})" if self.entry.licence else ""
         command = "benchfarm models add PATH" + ("" if content.checksum else f" --as {key}")
+        if self.kind in get_args(SetName):
+            command = f"benchfarm models prepare {self.kind} FOLDER"
         return f"Get it{at}{licence}, then run `{command}`."
+
+    @property
+    def kind(self) -> str | None:
+        """Kind of its data set."""
+        if self.entry.workload is None or self.entry.is_model:
+            return None
+        return self.entry.workload.datasets[self.entry.size].kind
 
     def error(self) -> UserError:
         """Return why it is not fetched."""

@@ -388,6 +388,14 @@ def test_a_suite_is_its_tasks() -> None:
     assert {f"{task}/full/samples" for task in rules.tasks} <= manual
 
 
+def test_what_is_to_be_done_about_a_set_that_nobody_may_publish() -> None:
+    request = FetchRequest(tasks=("mobiledet", "edsr"), datasets=("full",))
+    found = select(request.tasks, request, catalogue.entries())
+    said = {each.entry.key: str(each.error()) for each in found.manual}
+    assert said["mobiledet/full/samples"].endswith("run `benchfarm models prepare coco FOLDER`.")
+    assert said["edsr/full/truth"].endswith("`benchfarm models add PATH --as edsr/full/truth`.")
+
+
 def test_surrogates_come_with_benchfarm() -> None:
     assert keys(FetchRequest(tasks=("edsr_surrogate",))) == (set(), set())
 
