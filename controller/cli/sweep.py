@@ -25,14 +25,14 @@ from controller.cli.common import (
     write_file,
 )
 from controller.cli.outcome_options import OfTags
-from controller.cli.plan_view import show_plan, with_host_files
+from controller.cli.plan_view import known_hosts_without, show_plan, with_host_files
 from controller.cli.plugins_view import warn_of_plugins
 from controller.cli.progress import show_sweep
 from controller.cli.sweep_annotations import SweepId
 from controller.cli.sweep_reference import sweep_id_of
 from controller.cli.sweep_view import all_met_rules, show_status, show_summary
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.device import Device
+from controller.contracts.device import Device, RegisteredAgent, RegisteredDevice
 from controller.contracts.errors import SweepInvalid, UserError
 from controller.contracts.sweep import Cell, Sweep
 from controller.contracts.sweep_file import parse_sweep
@@ -77,12 +77,14 @@ def new(
 def validate(file: File, json: Json = False) -> None:
     """Check a sweep file without a farm.
 
-    Lists what differs between its cells, and the known devices that no stack of it has a runtime
-    for. Warns of clauses in `devices` that no known device matches.
+    Lists what differs between its cells, the known devices that no stack of it has a runtime for,
+    and the known hosts that lack models or data sets. Warns of clauses in `devices` that no known
+    device matches.
     """
     sweep, catalog = read_sweep(file), load_catalog()
     warn_of_plugins(catalog)
-    cells, devices = cells_of(sweep, catalog, file), _known_devices()
+    cells, fleet = cells_of(sweep, catalog, file), _known_fleet()
+    devices = [registered.labelled for registered in fleet[1]]
     for line in unmatched_clauses(sweep.devices, devices):
         say(f"benchfarm: key devices: {line}", err=True)
     if json:
@@ -94,6 +96,9 @@ def validate(file: File, json: Json = False) -> None:
         say("await: runs wait for devices that match but are away, if the farm has had them")
     for line in _without_runtime(cells, catalog, devices):
         say(line)
+    stored = partial(stored_files_now, home())
+    for host in known_hosts_without(sweep, cells, catalog, fleet, stored):
+        say(host.line)
 
 
 @app.command()
@@ -232,12 +237,12 @@ def _without_runtime(
     return [line for device in devices if (line := without_runtime(device, stacks))]
 
 
-def _known_devices() -> list[Device]:
-    """Return the devices of this host's farm, whether or not it is up; none if there never was."""
+def _known_fleet() -> tuple[list[RegisteredAgent], list[RegisteredDevice]]:
+    """Return the fleet of this host's farm, whether or not it is up; nothing if there never was."""
     if not home().store.is_file() or farm_elsewhere():
-        return []
+        return [], []
     with reading() as store:
-        return [registered.labelled for registered in store.fleet()[1]]
+        return store.fleet()
 
 
 def read_sweep(file: str) -> Sweep:

@@ -35,7 +35,9 @@ class HostFiles(Contract):
         names = ", ".join(self.lacking[:SHOWN]) + more
         if not self.known:
             return f"{self.host}: unknown whether it has {names}"
-        return f"{self.host}: lacks {names} (there, run `benchfarm models add PATH`)"
+        tasks = {key.partition("/")[0] for key in self.lacking if "/files/" not in key}
+        command = f"models fetch {' '.join(sorted(tasks))}" if tasks else "models add PATH"
+        return f"{self.host}: lacks {names} (there, run `benchfarm {command}`)"
 
 
 def needed_files(cell: Cell, catalog: Catalog) -> dict[str, str | None]:

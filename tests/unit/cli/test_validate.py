@@ -38,6 +38,15 @@ def test_a_phone_without_a_runtime_is_named(abi: str, named: bool, tmp_path: Pat
     assert (NAMED in done.stdout) is named
 
 
+def test_a_host_whose_store_is_unknown_is_named(tmp_path: Path) -> None:
+    known(tmp_path, "arm64-v8a")
+    text = SWEEP.replace(b"shapes_classifier", b"edsr").replace(b"mode:", b"dataset: tiny, mode:")
+    done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=text)
+    line = b": unknown whether it has edsr/models/int8, edsr/tiny/samples\n"
+    assert (done.returncode, done.stdout.endswith(line)) == (0, True), done
+    assert line not in benchfarm(tmp_path, "sweep", "validate", "-", stdin=SWEEP).stdout
+
+
 def test_it_needs_no_farm(tmp_path: Path) -> None:
     done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=SWEEP)
     assert (done.returncode, b"no errors" in done.stdout) == (0, True)

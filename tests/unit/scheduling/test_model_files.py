@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agents.inference.stored_files import StoredFiles
-from controller.cli.plan_view import with_host_files
+from controller.cli.plan_view import known_hosts_without, with_host_files
 from controller.contracts.catalog import Catalog, load_catalog
-from controller.contracts.device import DeviceState
+from controller.contracts.device import DeviceState, RegisteredAgent, RegisteredDevice
 from controller.contracts.sweep import Sweep
 from controller.scheduling.expansion import cells_of
 from controller.scheduling.model_files import HostFiles, Needed, hosts_without, needed_files
@@ -71,13 +71,16 @@ NEEDS = {INT8: MODEL_MD5, TRUTH: None}
         ({"host-1": [MODEL_MD5, TRUTH, "md5:another"]}, None),
         (
             {"host-1": [MODEL_MD5]},
-            f"xeon-3: lacks {TRUTH} (there, run `benchfarm models add PATH`)",
+            f"xeon-3: lacks {TRUTH} (there, run `benchfarm models fetch edsr`)",
         ),
         (
             {"host-1": [INT8]},  # a key is no checksum
-            f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models add PATH`)",
+            f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models fetch edsr`)",
         ),
-        ({"host-1": ()}, f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models add PATH`)"),
+        (
+            {"host-1": ()},
+            f"xeon-3: lacks {INT8}, {TRUTH} (there, run `benchfarm models fetch edsr`)",
+        ),
         ({"host-2": ()}, f"xeon-3: unknown whether it has {INT8}, {TRUTH}"),
         ({}, f"xeon-3: unknown whether it has {INT8}, {TRUTH}"),
     ],
@@ -86,6 +89,13 @@ NEEDS = {INT8: MODEL_MD5, TRUTH: None}
 def test_what_is_said_of_a_host(stored: dict[str, list[str]], said: str | None) -> None:
     found = hosts_without([("host-1", NEEDS)], {"host-1": "xeon-3"}, stored)
     assert [host.line for host in found] == ([said] if said else [])
+
+
+def test_a_file_of_a_program_is_added_and_not_fetched() -> None:
+    needs: list[tuple[str, Needed]] = [("host-1", {"vendor/files/program": None})]
+    (host,) = hosts_without(needs, {}, {"host-1": ()})
+    line = "host-1: lacks vendor/files/program (there, run `benchfarm models add PATH`)"
+    assert host.line == line
 
 
 def test_a_host_of_many_phones_has_one_line_which_is_short() -> None:
@@ -118,6 +128,27 @@ def test_a_plan_asks_for_stores_only_if_its_cells_need_files() -> None:
     (unknown,) = plan_of(sweep(run_on="each"))
     assert (unknown.agent_id, unknown.known, asked) == ("host-2", False, [True])
     assert (plan_of(sweep(workload="edsr_surrogate", knobs={}, run_on="each")), asked) == ((), [])
+
+
+def test_a_sweep_s_file_alone_tells_which_known_hosts_lack_files() -> None:
+    agents = [
+        RegisteredAgent(agent=builders.agent(id_), online=id_ == "host-1", since=0)
+        for id_ in ("host-1", "host-2")
+    ]
+    phones = [
+        RegisteredDevice(device=builders.phone(name), agent_id=agent, online=True, since=0)
+        for name, agent in (("a", "host-1"), ("b", "host-2"))
+    ]
+    given = sweep(run_on="each")
+    cells = cells_of(given, shipped())
+    stored = {"host-1": [MODEL_MD5]}
+    found = known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored)
+    assert [host.line for host in found] == [
+        f"host-1: lacks {TINY} (there, run `benchfarm models fetch edsr`)",
+        f"host-2: unknown whether it has {INT8}, {TINY}",
+    ]
+    stored = {"host-1": [MODEL_MD5, TINY_MD5], "host-2": [MODEL_MD5, TINY_MD5]}
+    assert known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored) == ()
 
 
 def test_an_agent_tells_what_is_in_its_store(tmp_path: Path) -> None:
