@@ -164,18 +164,20 @@ class Dataset(Contract):
 
 
 class RunLength(Contract):
-    """LoadGen's minimum number of queries, and its minimum duration."""
+    """LoadGen's minimum number of queries, and its minimum and maximum duration."""
 
     queries: PositiveInt
     seconds: Annotated[float, Field(ge=0)]
+    most_seconds: PositiveFloat | None = None
+    """Duration after which a run ends, however few queries it has had; None: it has no end."""
 
 
 class RunLengths(Contract):
     """The run lengths of MLPerf Mobile and its app."""
 
-    normal: RunLength = RunLength(queries=1024, seconds=60)
-    quick: RunLength = RunLength(queries=128, seconds=10)
-    rapid: RunLength = RunLength(queries=64, seconds=6)
+    normal: RunLength = RunLength(queries=1024, seconds=60, most_seconds=600)
+    quick: RunLength = RunLength(queries=128, seconds=10, most_seconds=60)
+    rapid: RunLength = RunLength(queries=64, seconds=6, most_seconds=60)
 
     def of(self, name: str) -> RunLength:
         """Return the run length of this name; raises KeyError if there is none."""
