@@ -35,6 +35,7 @@ from agents.remotes.remote import (
 )
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
+from controller.contracts.base import Scalar
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget

@@ -372,7 +372,9 @@ async def test_no_comparison_meets_the_run_rules_whatever_its_sides_met(
 ) -> None:
     measured = await Phone().run(spec_of(tmp_path), lambda _: None)
     assert isinstance(measured, Result)
-    judged = {rate: with_facts(measured, missed.get(rate, ())) for rate in (1.0, 0.5)}
+    judged: dict[float, Outcome] = {
+        rate: with_facts(measured, missed.get(rate, ())) for rate in (1.0, 0.5)
+    }
     outcome = await alternated(tmp_path, Phone(judged))
     assert isinstance(outcome, Result)
     said = {name: fact for name, fact in outcome.environment.items() if "rules" in name}
