@@ -14,7 +14,7 @@ from controller.stats.pairs import MIN_PAIRS, times_better
 
 PAIRED: Final = "a paired comparison"
 """The run rule that no comparison meets: two systems take turns on one device."""
-_RULES: Final = {"meets_run_rules": False, "run_rules_missed": (PAIRED,)}
+_RULES: Final[Environment] = {"meets_run_rules": False, "run_rules_missed": (PAIRED,)}
 REST_BOUND = 0.02
 """CPU time, as a share of one core, that a side may use while the other is timed."""
 

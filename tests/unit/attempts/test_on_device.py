@@ -34,8 +34,8 @@ from agents.remotes.remote import (
     RemoteFault,
 )
 from agents.remotes.tree import Tree
-from controller.contracts.catalog import load_catalog
 from controller.contracts.base import Scalar
+from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError
 from controller.contracts.manifests import QualityTarget
