@@ -181,7 +181,35 @@ def test_a_tfrecord_without_what_the_truth_needs_is_refused(
         "best_context": [1],
         "answers": ["words"],
     }
+    recorded = tfrecord(
+        tmp_path / "truth.tfrecord", qas_id=[b"q1"], words=[b"words"], answers=[b"words"]
+    )
+    assert squad.load(whole, recorded, wanted).truth(0) == squad.load(whole, truth, wanted).truth(0)
     broken = tfrecord(tmp_path / "broken.tfrecord", **INPUTS, **said)
     with pytest.raises(DatasetUnusable, match=rf"broken\.tfrecord \(parts\.samples\): .*{seen}"):
         squad.load(broken, truth, wanted)
     assert len(squad.load(broken, None, wanted)) == 1, "without a truth it need not say"
+
+
+def test_words_are_parted_where_the_suite_s_features_part_them(tmp_path: Path) -> None:
+    truth = tmp_path / "dev.json"
+    paragraph = {"context": " a\xa0b\tc\u202fd\n e ", "qas": [{"id": "q", "answers": []}]}
+    truth.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    assert squad.read_questions(truth)["q"].words == ["a\xa0b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        (b"0\n1\n", "not"),
+        (b"x\x9c", "decompressing"),
+        (bytes(16), "KeyError"),
+        (b"\x10" + bytes(7), ""),
+    ],
+)
+def test_a_file_of_neither_kind_is_no_truth_of_squad(
+    content: bytes, seen: str, tmp_path: Path
+) -> None:
+    (tmp_path / "truth").write_bytes(content)
+    with pytest.raises(DatasetUnusable, match=rf"truth \(parts\.truth\): .*{seen}"):
+        squad.read_questions(tmp_path / "truth")

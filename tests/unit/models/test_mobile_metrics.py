@@ -87,8 +87,9 @@ def test_miou_of_the_suite_leaves_class_0_out() -> None:
 
 
 def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
-    """Question a is answered exactly but for its article; of b two of three words are found
-    (precision 1, recall 2/3: F1 0.8). The mean F1 is 0.9, exact is one of two."""
+    """Question a is answered exactly but for its article, which the app counts as a wrong word
+    (precision 3/4, recall 1: F1 6/7); of b two of three words are found (precision 1, recall 2/3:
+    F1 4/5). Exact is one of two."""
 
     def truth(name: str, answers: list[str]) -> dict[str, Any]:
         return {
@@ -113,13 +114,14 @@ def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
     ]
     found = scores(Span(), answers, truths)
     assert found["exact_match"] == 0.5
-    assert found["F1"] == pytest.approx(0.9, abs=1e-6)
+    assert found["F1"] == pytest.approx((6 / 7 + 4 / 5) / 2, abs=1e-6)
     swapped = [answer[::-1].copy() for answer in answers]
     assert scores(Span(start=1), swapped, truths) == found
 
 
 def test_a_span_stays_in_the_text_and_within_its_length() -> None:
     what = {
+        "tokens": ["[CLS]", "[SEP]", "u", "##n", "deux", "trois", "[SEP]"],
         "first": 2,
         "word_of": [0, 0, 1, 2],
         "best_context": [1, 1, 0, 1],
@@ -132,6 +134,24 @@ def test_a_span_stays_in_the_text_and_within_its_length() -> None:
     assert best_text(start, end, what, Span()) == (6.0, "un deux trois")
     short = Span(max_answer_tokens=3)
     assert best_text(start, end, what, short)[1] == "un deux"
+    end[6] = 9  # the separator after the text
+    assert best_text(start, end, what, Span())[1] == "un deux trois"
+
+
+def test_the_first_of_equally_likely_answers_counts() -> None:
+    what = {
+        "id": "q",
+        "tokens": ["[SEP]", "one", "two"],
+        "words": ["one", "two"],
+        "first": 1,
+        "word_of": [0, 1],
+        "best_context": [1, 1],
+        "answers": ["one"],
+    }
+    one, two = np.zeros((2, 3), "<f4"), np.zeros((2, 3), "<f4")
+    one[:, 1], two[:, 2] = 5, 5
+    assert scores(Span(), [one, two], [what, what]) == {"F1": 1.0, "exact_match": 1.0}
+    assert scores(Span(), [two, one], [what, what]) == {"F1": 0.0, "exact_match": 0.0}
 
 
 def test_psnr_of_a_known_difference() -> None:
