@@ -90,10 +90,11 @@ class Detections(Contract):
 
 
 class ClassMap(Contract):
-    """A class for each pixel; `mIoU` over the classes that count."""
+    """A class for each pixel; `mIoU` over the classes that count, also those that are nowhere."""
 
     kind: Literal["class_map"] = "class_map"
     classes: PositiveInt = 32
+    """Number of classes, from 0; the answer for any other pixel is wrong."""
     first: NonNegativeInt = 0
     """The first class that counts; pixels with a lower true class are ignored."""
     offset: int = 0

@@ -175,11 +175,12 @@ def _annotation(number: int, image: int, category: int, box: list[float]) -> dic
 
 
 def miou(pairs: Pairs, output: ClassMap) -> float:
-    """Return the mean over classes of intersection / union over all pixels.
+    """Return the sum over classes of intersection / union over all pixels, by the number of classes
+    that count.
 
-    An answer is a class number a pixel, uint8. Left out are classes in neither answer nor truth,
-    pixels without an annotation, and pixels whose true class does not count; this is how the
-    suite's app does it, whose class 0 means everything else.
+    An answer is a class number a pixel, uint8. A class in neither answer nor truth adds nothing.
+    Left out are pixels without an annotation, and pixels whose true class does not count. The
+    suite's app does it so; its class 0 means everything else.
     """
     import torch
     from torchmetrics.classification import MulticlassConfusionMatrix
@@ -197,7 +198,7 @@ def miou(pairs: Pairs, output: ClassMap) -> float:
     table = confusion.compute().double()
     intersections = table.diagonal()[counted]
     unions = (table.sum(0) + table.sum(1))[counted] - intersections
-    return float((intersections / unions)[unions > 0].mean())
+    return float((intersections / unions.clamp(min=1)).mean())
 
 
 def _true_classes(what: NDArray[np.uint8], output: ClassMap) -> NDArray[np.int64]:

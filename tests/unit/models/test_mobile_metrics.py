@@ -66,24 +66,45 @@ def test_map_is_the_mean_over_categories_and_one_in_full() -> None:
     assert scores(Detections(), [boxes(), boxes()], truths) == {"mAP": 0.0}
 
 
-def test_miou_is_over_all_pixels_of_all_images_and_leaves_out_what_is_nowhere() -> None:
-    """Class 0: 2 of 3 pixels; class 1: 3 of 5, of which one answer is wrong; class 2: 1 of 2; pixel
-    255 counts nowhere, nor does any of the other 29 classes."""
+def test_miou_is_over_all_pixels_of_all_images_and_all_classes() -> None:
+    """Class 0: 2 of 3 pixels; class 1: 2 of 4, of which two answers are wrong; class 2: 1 of 2;
+    pixel 255 counts nowhere; the fourth class is nowhere, and adds nothing to the sum."""
     answers = [np.array([[0, 0, 1, 1]], np.uint8), np.array([[1, 2, 1, 9]], np.uint8)]
     truths = [np.array([[0, 0, 0, 1]], np.uint8), np.array([[1, 2, 2, 255]], np.uint8)]
-    expected = (2 / 3 + 2 / 4 + 1 / 2) / 3
-    assert scores(ClassMap(classes=32), answers, truths)["mIoU"] == pytest.approx(
-        expected, abs=1e-5
-    )
+    expected = (2 / 3 + 2 / 4 + 1 / 2) / 4
+    assert scores(ClassMap(classes=4), answers, truths)["mIoU"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_miou_of_the_suite_leaves_class_0_out() -> None:
     """Class 1: 2 of 3 pixels, class 2: 1 of 2; the pixel that is truly of class 0 counts nowhere,
-    and the answer 77, no class at all, is a miss of class 1 and nobody's false find."""
+    and the answer 77, no class at all, is a miss of class 1 and nobody's false find. The app
+    divides by 31."""
     answers = [np.array([[1, 1, 77, 2, 0, 1]], np.uint8)]
     truths = [np.array([[1, 1, 1, 2, 2, 0]], np.uint8)]
     output = ClassMap(classes=32, first=1)
-    assert scores(output, answers, truths)["mIoU"] == pytest.approx((2 / 3 + 1 / 2) / 2, abs=1e-6)
+    expected = (2 / 3 + 1 / 2) / 31
+    assert scores(output, answers, truths)["mIoU"] == pytest.approx(expected, abs=1e-6)
+
+
+def app_miou(given: np.ndarray, true: np.ndarray, classes: int) -> float:
+    """The app's counts of classes 1 to `classes`, one class after the other."""
+    total = 0.0
+    for c in range(1, classes + 1):
+        right = np.sum((given == c) & (true == c))
+        false = np.sum((given == c) & (true != c) & (true > 0) & (true <= classes))
+        missed = np.sum((given != c) & (true == c))
+        total += right / (right + false + missed) if right + false + missed else 0.0
+    return total / classes
+
+
+def test_miou_of_random_maps_is_the_app_s() -> None:
+    draw = np.random.default_rng(31)
+    true = draw.integers(0, 25, (3, 20, 30)).astype(np.uint8)
+    true[draw.random(true.shape) < 0.05] = 255
+    given = np.where(draw.random(true.shape) < 0.7, true, draw.integers(0, 40, true.shape))
+    given = given.astype(np.uint8)
+    found = scores(ClassMap(classes=32, first=1), list(given), list(true))["mIoU"]
+    assert found == pytest.approx(app_miou(given, true, 31), abs=1e-6)
 
 
 def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
