@@ -1,12 +1,16 @@
-"""Images from a folder or a zip, sorted by name, and fitted to a model's input."""
+"""Images from a folder or a zip, sorted by name, and fitted to a model's input.
+
+Files `.rgb8` are pixels alone: (height, width, 3) bytes of a size that the task knows.
+"""
 
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +20,9 @@ from PIL import Image
 from controller.contracts.mobile import ImageInput
 from models.mobile.errors import DatasetUnusable
 
-SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".bmp")
+RAW: Final = ".rgb8"
+DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
+SUFFIXES: Final = (*DECODED, RAW)
 MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
 UNDECODABLE: Final = (
@@ -45,7 +51,9 @@ class ImageFiles:
     """The open zip, so that its list of entries is read once; None for a folder."""
 
     @classmethod
-    def of(cls, source: Path, part: str = "samples") -> ImageFiles:
+    def of(
+        cls, source: Path, part: str = "samples", suffixes: tuple[str, ...] = SUFFIXES
+    ) -> ImageFiles:
         """Return the images of a source; raises DatasetUnusable if it has none or can't be read."""
         field = f"parts.{part}"
         try:
@@ -53,24 +61,56 @@ class ImageFiles:
             found = archive.namelist() if archive else _below(source)
         except (OSError, zipfile.BadZipFile) as error:
             raise unusable(source, field, str(error)) from error
-        names = sorted(name for name in found if name.lower().endswith(SUFFIXES))
+        names = sorted(n for n in found if n.lower().endswith(suffixes) and not _is_hidden(n))
         if not names:
             raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
-    def read(self, name: str, mode: str = "RGB") -> Image.Image:
-        """Decode one image; raises DatasetUnusable naming it."""
+    def read(self, name: str) -> bytes:
+        """Return the content of a file; raises DatasetUnusable naming it."""
         try:
             zipped = self.archive
-            content = zipped.read(name) if zipped else (self.source / name).read_bytes()
-            with Image.open(io.BytesIO(content)) as image:
+            return zipped.read(name) if zipped else (self.source / name).read_bytes()
+        except UNDECODABLE as error:
+            raise self.unusable(f"image {name}: {error}") from error
+
+    def image(self, name: str, mode: str = "RGB") -> Image.Image:
+        """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""
+        try:
+            with Image.open(io.BytesIO(self.read(name))) as image:
                 return image.convert(mode) if mode else image.copy()
         except UNDECODABLE as error:
             raise self.unusable(f"image {name}: {error}") from error
 
+    def pixels(self, name: str, height: int, width: int, most_times: int = 1) -> Pixels:
+        """Return an image as (height, width, 3); raises DatasetUnusable naming it.
+
+        height, width: the size of a `.rgb8` image, or of the image of which it is an enlargement by
+        a whole number up to `most_times`.
+        """
+        if not name.lower().endswith(RAW):
+            return np.asarray(self.image(name))
+        content = self.read(name)
+        for times in range(1, most_times + 1):
+            shape = (height * times, width * times, 3)
+            if len(content) == math.prod(shape):
+                return np.frombuffer(content, np.uint8).reshape(shape)
+        enlarged = " or its enlargement" if most_times > 1 else ""
+        seen = f"its {len(content)} bytes are no image of {width}x{height}{enlarged}"
+        raise self.unusable(f"image {name}: {seen}")
+
+    def of_stems(self) -> dict[str, str]:
+        """Return the name of each file by its name without folder and suffix."""
+        return {PurePosixPath(name).stem: name for name in self.names}
+
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""
         return unusable(self.source, f"parts.{self.part}", seen)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a file is the system's: `__MACOSX/…` of a zip, `._a.png`, `.DS_Store`."""
+    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
 
 
 def _below(folder: Path) -> list[str]:
@@ -118,9 +158,11 @@ class FittedImages:
 
     def inputs(self, index: int) -> tuple[Pixels]:
         """See Samples.inputs."""
-        name = self.images.names[index]
+        name, wanted = self.images.names[index], self.wanted
+        if name.lower().endswith(RAW):
+            return (self.images.pixels(name, wanted.height, wanted.width),)
         try:
-            return (fitted(self.images.read(name), self.wanted),)
+            return (fitted(self.images.image(name), wanted),)
         except ValueError as error:
             raise self.images.unusable(f"image {name}: {error}") from error
 
