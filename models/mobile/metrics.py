@@ -21,12 +21,11 @@ from controller.contracts.mobile import ClassMap, Detections, OutputKind, Span, 
 from controller.contracts.result import Measurement
 from controller.contracts.units import Unit
 from models.mobile.errors import DatasetUnusable
+from models.mobile.pixels import UNKNOWN
 from models.mobile.samples import Truth
 from models.mobile.spans import best_text
 from models.mobile.squad_score import exact, f1
 
-UNKNOWN: Final = 255
-"""The class of pixels without an annotation."""
 MAX_ENTRY_BYTES: Final = 2**28
 """Longest line of LoadGen's log: an answer in hex."""
 MANY: Final = 10_000

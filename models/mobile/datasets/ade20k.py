@@ -14,6 +14,7 @@ from PIL import Image
 
 from controller.contracts.mobile import ImageInput
 from models.mobile.datasets.images import DECODED, FittedImages, ImageFiles
+from models.mobile.pixels import padded_classes
 
 _RAW: Final = ".raw"
 
@@ -50,6 +51,8 @@ def _classes(annotations: ImageFiles, name: str, wanted: ImageInput) -> NDArray[
     image = annotations.image(name, mode="")  # class numbers, not colours
     image = image if image.mode in ("L", "P") else image.convert("L")
     size = (wanted.width, wanted.height)
+    if wanted.fit == "pad":
+        return padded_classes(np.asarray(image, dtype=np.uint8), wanted.height, wanted.width)
     if image.size != size:
         image = image.resize(size, Image.Resampling.NEAREST)
     return np.asarray(image, dtype=np.uint8)

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from controller.contracts.mobile import ImageInput
+from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.errors import DatasetUnusable
+from models.mobile.pixels import crop_center, in_steps, normalised, padded, resize_bilinear
 
 RAW: Final = ".rgb8"
 DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
@@ -124,24 +125,21 @@ def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
     )
 
 
-def fitted(image: Image.Image, wanted: ImageInput) -> Pixels:
-    """Return pixels of the model's input size; raises ValueError if the size must not change."""
-    size = (wanted.width, wanted.height)
-    if image.size == size:
-        return np.asarray(image)
+def fitted(image: Pixels, wanted: ImageInput) -> NDArray[Any]:
+    """Return an image (h, w, 3) in the model's input size: uint8, or float32 if it was resized.
+
+    Raises ValueError if the size must not change.
+    """
+    height, width = wanted.height, wanted.width
     if wanted.fit == "as_is":
-        raise ValueError(f"it is {image.size[0]}x{image.size[1]}, not {size[0]}x{size[1]}")
-    box = _middle(image.size, wanted) if wanted.fit == "center_crop" else None
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box=box))
-
-
-def _middle(size: tuple[int, int], wanted: ImageInput) -> tuple[float, float, float, float]:
-    """Return the centre crop of an image with the model's proportions."""
-    width, height = size
-    scale = wanted.crop * min(width / wanted.width, height / wanted.height)
-    cut_w, cut_h = wanted.width * scale, wanted.height * scale
-    left, top = (width - cut_w) / 2, (height - cut_h) / 2
-    return (left, top, left + cut_w, top + cut_h)
+        if image.shape[:2] != (height, width):
+            raise ValueError(f"it is {image.shape[1]}x{image.shape[0]}, not {width}x{height}")
+        return image
+    if wanted.fit == "pad":
+        return padded(image, height, width)
+    if wanted.fit == "center_crop":
+        image = crop_center(image, wanted.crop)
+    return resize_bilinear(image, height, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +150,27 @@ class FittedImages:
     wanted: ImageInput
     truths: Any = None
     """Function from an image's name to its truth; None without truths."""
+    model_type: TensorType = "uint8"
+    """Type of the model's input. Samples are pixels (uint8), but float32 and normalised for a float
+    model if they are resized, since pixels would lose the fractions."""
 
     def __len__(self) -> int:
         return len(self.images.names)
 
-    def inputs(self, index: int) -> tuple[Pixels]:
+    def inputs(self, index: int) -> tuple[NDArray[Any]]:
         """See Samples.inputs."""
         name, wanted = self.images.names[index], self.wanted
-        if name.lower().endswith(RAW):
-            return (self.images.pixels(name, wanted.height, wanted.width),)
+        image = self.images.pixels(name, wanted.height, wanted.width)
         try:
-            return (fitted(self.images.image(name), wanted),)
+            # The evaluation stage neither crops nor resizes images without a header.
+            found = image if name.lower().endswith(RAW) else fitted(image, wanted)
         except ValueError as error:
             raise self.images.unusable(f"image {name}: {error}") from error
+        if wanted.fit in ("as_is", "pad"):
+            return (found,)
+        if self.model_type == "float32":
+            return (normalised(found, wanted.mean, wanted.std),)
+        return (in_steps(found, self.model_type),)
 
     def truth(self, index: int) -> Any:  # noqa: ANN401 - see models.mobile.samples.Truth
         """See Samples.truth."""

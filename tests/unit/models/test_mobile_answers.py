@@ -185,7 +185,8 @@ def test_near_oracle_logits_on_the_suite_s_features_score_as_the_app_scores_them
     """99 spans of 100 are the truth's own, and one is the next best, a piece too long; noise is
     below both. The app's F1 is the plain algorithm's on the same spans."""
     draw, noise = random.Random(3), np.random.default_rng(3)
-    answers, truths, expected = {}, [], []
+    answers: dict[int, bytes] = {}
+    truths, expected = [], []
     for number, feature in enumerate(features):
         truth, start, end = truth_of(feature, draw)
         end += number == 50
@@ -194,7 +195,8 @@ def test_near_oracle_logits_on_the_suite_s_features_score_as_the_app_scores_them
         low, word_of = truth["first"], truth["word_of"]
         words = truth["words"][word_of[start - low] : word_of[end - low] + 1]
         expected.append(app_f1(app_text(truth["tokens"][start : end + 1], words), truth["answers"]))
-        answers[number], truths = logits.tobytes(), [*truths, truth]
+        answers[number] = logits.tobytes()
+        truths.append(truth)
     app = sum(expected) / len(expected)
     assert app > 0.99
     found = score(Span(), answers, truths)

@@ -99,7 +99,7 @@ def test_classes_without_a_header_are_read_in_the_model_s_size(tmp_path: Path) -
     dataset = Dataset(kind="ade20k", parts={"samples": DatasetPart(), "truth": DatasetPart()})
     parts = {"samples": images(tmp_path / "images", "a.png"), "truth": maps}
     truth = load_samples(dataset, parts, WANTED, "x/tiny").truth(0)
-    assert np.array_equal(truth, np.arange(24).reshape(4, 6))
+    assert np.array_equal(np.asarray(truth), np.arange(24).reshape(4, 6))
     (maps / "a.raw").write_bytes(bytes(23))
     seen = r"maps \(parts\.truth\): image a\.raw: its 23 bytes are no classes of 6x4 pixels"
     with pytest.raises(DatasetUnusable, match=seen):
@@ -120,7 +120,7 @@ def test_images_without_a_header_are_read_in_the_task_s_size(times: int, tmp_pat
         raw_images(tmp_path / "b", 4 * times, 6 * times),
     )
     samples = load_samples(dataset, {"samples": small, "truth": large}, WANTED, "x/tiny")
-    (pixels,), truth = samples.inputs(0), samples.truth(0)
+    (pixels,), truth = samples.inputs(0), np.asarray(samples.truth(0))
     assert (pixels.shape, truth.shape) == ((4, 6, 3), (4 * times, 6 * times, 3))
     assert (pixels.ravel()[:9].tolist(), truth.ravel()[5]) == (list(range(9)), 5)
 
