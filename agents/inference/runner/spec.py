@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "int": (int,),
     "float": (float, int),
     "bool": (bool,),
+    "float | Sequence[float]": (float, int, list, tuple),
 }
 
 
@@ -67,9 +68,8 @@ class RunSpec:
     """`xnnpack`, `none` for the runtime's own kernels, or `auto` for the runtime's choice."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
-    input_mean: float = 0.0
-    """A float model takes (pixel - input_mean) / input_std; an integer model the same,
-    quantised."""
+    input_mean: float | Sequence[float] = 0.0
+    """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0
     offline_expected_qps: float = 1.0
     """LoadGen's estimate for the size of the offline query if `min_duration_ms` > 0."""
@@ -139,4 +139,6 @@ def _out_of_range(name: str, value: Any) -> str | None:  # noqa: ANN401 - JSON
         return f"{name} must not be negative, not {value}"
     if name in _POSITIVE and not value > 0:
         return f"{name} must be positive, not {value}"
+    if isinstance(value, list) and [type(one) in (float, int) for one in value] != [True] * 3:
+        return f"{name} must have three numbers, not {value!r}"
     return None
