@@ -6,9 +6,11 @@ import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from agents.inference.runner.model import TfliteModel
@@ -112,7 +114,7 @@ def test_padding_keeps_proportions_and_fills_with_the_mean_pixel() -> None:
     """A row of two pixels, 0 and 30, becomes 4 by 8, with corners aligned: steps of 30 / 7."""
     image = np.stack([np.array([[0, 30]], np.uint8)] * 3, -1).repeat(1, 0)
     found = padded(image, 8, 8)
-    assert (found.dtype, found.shape) == (np.uint8, (8, 8, 3))
+    assert (found.dtype, found.shape) == (np.dtype(np.uint8), (8, 8, 3))
     assert found[:4, :, 0].tolist() == [[0, 4, 8, 12, 17, 21, 25, 30]] * 4
     assert np.all(found[4:] == 127)
     classes = padded_classes(np.array([[3, 9]], np.uint8), 8, 8)
@@ -162,7 +164,7 @@ def test_samples_are_what_the_model_s_type_needs(
     samples = load_samples(dataset, {"samples": tmp_path}, wanted, "x/tiny", model_type)
     (found,) = samples.inputs(0)
     real = resize_bilinear(source[2:28, 12:38] if fit == "center_crop" else source, 20, 20)
-    expected = {
+    expected: dict[str, NDArray[Any]] = {
         "float32": normalised(real, (1, 2, 3), 4),
         "uint8": real.astype(np.uint8),
         "int8": in_steps(real, "int8"),
