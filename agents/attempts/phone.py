@@ -19,7 +19,7 @@ from agents.phones.conditions import (
 )
 from agents.phones.discovery import Phones
 from agents.phones.doctor import remedy_of
-from agents.phones.policy import Verdict, preflight
+from agents.phones.policy import Verdict, changed, preflight
 from agents.remotes.remote import Remote, RemoteFault, failure_of
 from controller.contracts.base import Scalar
 from controller.contracts.device import Device
@@ -106,10 +106,10 @@ class PhoneRunner:
 
 
 def still_fits(policy: Policy, result: Result, after: Mapping[str, Scalar]) -> Result:
-    """Make a result INVALID if its phone charges after the run although the policy forbids it."""
-    if policy.may_charge or after.get("charging") is not True:
-        return result
-    return invalid(result, f"policy {policy.name}: the phone was charging after the run")
+    """Make a result INVALID if its phone has left what the policy asks for to the run's end."""
+    for objection in changed(policy, after):
+        result = invalid(result, f"policy {policy.name}: after the run, {objection}")
+    return result
 
 
 def refused(policy: Policy, verdict: Verdict, waited_s: float) -> Failure:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from agents.pairing.outcome import PAIRED
 from controller.contracts.device import Device, DeviceKind
+from controller.contracts.mobile import OnDevice
+from controller.contracts.policy import load_policy
 from controller.contracts.result import Environment, Result, Validity
 from controller.contracts.suite_rules import SuiteRules, rules_of
 from controller.contracts.wire import Job, OnDeviceProgram
@@ -34,6 +37,8 @@ def rules_missed(
     job: Job, program: OnDeviceProgram, device: Device, result: Result
 ) -> tuple[str, ...]:
     """Return the suite's run rules that a result breaks, in words."""
+    if job.candidate is not None:
+        return (PAIRED,)
     rules = rules_of(job.workload) if program.workload.suite else None
     missed = [
         *_of_every_version(job, program, device),
@@ -45,7 +50,7 @@ def rules_missed(
     if rules is None:
         return ("no task of the suite", *missed)
     missed += _of_task(job, rules)
-    missed += _of_loadgen(job, rules, result.environment)
+    missed += _of_loadgen(job, program, rules, result.environment)
     missed += _of_phone(rules, result.environment)
     return tuple(missed)
 
@@ -99,23 +104,41 @@ def _of_task(job: Job, rules: SuiteRules) -> Iterator[str]:
         yield f"data set {dataset}"
 
 
-def _of_loadgen(job: Job, rules: SuiteRules, said: Environment) -> Iterator[str]:
-    """Yield what LoadGen was asked, or did, otherwise."""
+def _of_loadgen(
+    job: Job, program: OnDeviceProgram, rules: SuiteRules, said: Environment
+) -> Iterator[str]:
+    """Yield what LoadGen did otherwise, as its log says."""
     if rules.seeds is None:
         yield f"LoadGen's seeds: those of {rules.title} are not known"
     elif said.get(SEEDS) != rules.seeds.said:
         yield f"LoadGen's seeds are not those of {rules.title}"
-    of_task = rules.tasks[job.workload].scenarios
-    length = next((rules.scenarios[name] for name in of_task if name == job.scenario), None)
-    if length is None:
+    of_task = rules.tasks[job.workload]
+    scenario = next((name for name in of_task.scenarios if name == job.scenario), None)
+    if scenario is None:
         return
-    for fact, least in (("min_query_count", length.queries), ("min_duration_ms", length.least_ms)):
-        if not _at_least(said.get(fact), least):
-            yield f"{fact} {said.get(fact, 'not known')}, below {least:g}"
+    length = rules.scenarios[scenario]
+    drawn = _drawn_at_least(of_task.performance_samples, program.workload, job)
+    least = {
+        "min_query_count": length.queries,
+        "min_duration_ms": length.least_ms,
+        "performance_samples": drawn,
+    }
+    for fact, value in least.items():
+        if not _at_least(said.get(fact), value):
+            yield f"{fact} {said.get(fact, 'not known')}, below {value:g}"
+    if said.get("max_duration_ms") != length.most_ms:
+        yield f"max_duration_ms {said.get('max_duration_ms', 'not known')}, not {length.most_ms:g}"
+
+
+def _drawn_at_least(asked: int, workload: OnDevice, job: Job) -> int:
+    """Return from how many samples LoadGen draws: at most all of the data set, as in the app."""
+    dataset = workload.datasets.get(str(workload.dataset_of(job.knobs)))
+    return min(asked, dataset.samples or asked) if dataset else asked
 
 
 def _of_phone(rules: SuiteRules, said: Environment) -> Iterator[str]:
-    for condition in rules.known:
+    asked = load_policy(POLICY).conditions
+    for condition in dict.fromkeys((*rules.known, *asked)):
         if untold := [when for when in MOMENTS if said.get(f"{condition}_{when}") is None]:
             yield f"{condition} not known {' and '.join(untold)} the run"
     if any(said.get(f"root_{when}") is True for when in MOMENTS):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
+from typing import Final
 
 from agents.pairing.interleave import BATCH_S, ComparisonState
 from controller.contracts.pair import Pair
@@ -11,6 +12,9 @@ from controller.contracts.result import Environment, Measurement, Result, Validi
 from controller.contracts.units import Unit
 from controller.stats.pairs import MIN_PAIRS, times_better
 
+PAIRED: Final = "a paired comparison"
+"""The run rule that no comparison meets: two systems take turns on one device."""
+_RULES: Final[Environment] = {"meets_run_rules": False, "run_rules_missed": (PAIRED,)}
 REST_BOUND = 0.02
 """CPU time, as a share of one core, that a side may use while the other is timed."""
 
@@ -48,7 +52,7 @@ def paired_result(
             **_named(b, "b", metric),
         },
         environment={
-            **both(a.environment, b.environment),
+            **by_no_rules(both(a.environment, b.environment)),
             "pairs": state.ratio.pairs,
             "warmup_pairs": state.ratio.warmup_pairs,
             "setup_s": round(setup_s, 3),
@@ -74,6 +78,17 @@ def both(a: Environment, b: Environment) -> Environment:
         else:
             facts |= {f"{side}.{name}": of[name] for side, of in (("a", a), ("b", b)) if name in of}
     return facts
+
+
+def by_no_rules(said: Environment) -> Environment:
+    """Return the facts of a comparison, judged as one where its sides were judged, each alone."""
+    kept = {name: fact for name, fact in said.items() if name.partition(".")[2] not in _RULES}
+    return {**kept, **_RULES} if any(rule in said for rule in _sided(_RULES)) else kept
+
+
+def _sided(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from (name, f"a.{name}", f"b.{name}")
 
 
 def _ratio(state: ComparisonState, unit: Unit) -> dict[str, Measurement]:

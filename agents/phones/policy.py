@@ -37,12 +37,23 @@ def preflight(policy: Policy, facts: Facts) -> Verdict:
     return Verdict(tuple(_hopeless(policy, facts)), tuple(_waiting(policy, facts)))
 
 
+def changed(policy: Policy, facts: Facts) -> tuple[str, ...]:
+    """Return what a run must not change, and did, by the conditions after it.
+
+    Heat is no such thing: see Policy.throttled.
+    """
+    return tuple(_settings(policy, facts))
+
+
 def _hopeless(policy: Policy, facts: Facts) -> Iterator[str]:
-    charging = facts.get("charging") is True
-    if charging and not policy.may_charge:
-        yield "the phone is charging"
-    if not charging and (low := _low_battery(policy, facts)):
+    if facts.get("charging") is not True and (low := _low_battery(policy, facts)):
         yield f"{low} and it is not charging"
+    yield from _settings(policy, facts)
+
+
+def _settings(policy: Policy, facts: Facts) -> Iterator[str]:
+    if facts.get("charging") is True and not policy.may_charge:
+        yield "the phone is charging"
     if policy.airplane_mode and facts.get("airplane_mode") is False:
         yield "airplane mode is off"
     yield from _above(policy.most_brightness, _number(facts, "screen_brightness"), "brightness", "")

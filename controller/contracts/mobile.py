@@ -49,15 +49,23 @@ class Signature(Contract):
 
 
 class ImageInput(Contract):
-    """Images in NHWC; float models take (pixel - mean) / std, others the same, quantised."""
+    """Images in NHWC; float models take (pixel - mean) / std, uint8 models the pixel, int8 models
+    the pixel - 128."""
 
     kind: Literal["image"] = "image"
     height: PositiveInt
     width: PositiveInt
-    fit: Literal["stretch", "center_crop", "as_is"]
-    """`center_crop` takes the middle `crop` of the shorter side, then stretches it to the input."""
+    fit: Literal["stretch", "center_crop", "pad", "as_is"]
+    """How an image comes to the input's size, as TensorFlow Lite resizes, bilinear without
+    antialiasing.
+
+    `center_crop` first cuts out the middle square, of side `crop` times the shorter side. `pad`
+    keeps the proportions and fills up on the right or at the bottom, also annotations. `as_is`
+    refuses any other size.
+    """
     crop: Annotated[float, Field(gt=0, le=1)] = 0.875
-    mean: float
+    mean: float | tuple[float, float, float]
+    """Of all channels, or of each."""
     std: PositiveFloat
 
 
@@ -92,10 +100,11 @@ class Detections(Contract):
 
 
 class ClassMap(Contract):
-    """A class for each pixel; `mIoU` over the classes that count."""
+    """A class for each pixel; `mIoU` over the classes that count, also those that are nowhere."""
 
     kind: Literal["class_map"] = "class_map"
     classes: PositiveInt = 32
+    """Number of classes, from 0; the answer for any other pixel is wrong."""
     first: NonNegativeInt = 0
     """The first class that counts; pixels with a lower true class are ignored."""
     offset: int = 0
@@ -168,18 +177,20 @@ class Dataset(Contract):
 
 
 class RunLength(Contract):
-    """LoadGen's minimum number of queries, and its minimum duration."""
+    """LoadGen's minimum number of queries, and its minimum and maximum duration."""
 
     queries: PositiveInt
     seconds: Annotated[float, Field(ge=0)]
+    most_seconds: PositiveFloat | None = None
+    """Duration after which a run ends, however few queries it has had; None: it has no end."""
 
 
 class RunLengths(Contract):
     """The run lengths of MLPerf Mobile and its app."""
 
-    normal: RunLength = RunLength(queries=1024, seconds=60)
-    quick: RunLength = RunLength(queries=128, seconds=10)
-    rapid: RunLength = RunLength(queries=64, seconds=6)
+    normal: RunLength = RunLength(queries=1024, seconds=60, most_seconds=600)
+    quick: RunLength = RunLength(queries=128, seconds=10, most_seconds=60)
+    rapid: RunLength = RunLength(queries=64, seconds=6, most_seconds=60)
 
     def of(self, name: str) -> RunLength:
         """Return the run length of this name; raises KeyError if there is none."""

@@ -69,6 +69,19 @@ class Policy(Contract):
     """None: throttling is recorded and not judged."""
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of a phone that it limits, as a result names them."""
+        limited = {
+            "battery_percent": self.least_battery_percent is not None,
+            "charging": not self.may_charge,
+            "battery_celsius": self.most_battery_celsius is not None,
+            "thermal_status": self.most_thermal_status is not None,
+            "airplane_mode": self.airplane_mode,
+            "screen_brightness": self.most_brightness is not None,
+        }
+        return tuple(name for name, is_so in limited.items() if is_so)
+
+    @property
     def judges(self) -> bool:
         """Whether it asks anything of a phone; else its conditions are recorded only."""
         named = {"name", "title", "rest_s", "host", "wait_s", "ask_every_s"}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from controller.contracts.base import Contract, Name, Scalar
 from controller.contracts.documents import load_yaml, read_limited
@@ -48,11 +48,18 @@ class ScenarioRules(Contract):
     """Least number of queries; of offline, samples of its only one."""
     seconds: Annotated[float, Field(ge=0)] = 0.0
     """Least duration."""
+    most_seconds: PositiveFloat | None = None
+    """Duration after which a run ends, however few queries it has had; None: it has no end."""
 
     @property
     def least_ms(self) -> float:
         """Least duration in milliseconds, as LoadGen takes it."""
         return self.seconds * 1000
+
+    @property
+    def most_ms(self) -> float:
+        """Longest duration in milliseconds, as LoadGen takes it: 0 if there is none."""
+        return (self.most_seconds or 0.0) * 1000
 
 
 class Target(Contract):

@@ -21,11 +21,11 @@ from controller.contracts.mobile import ClassMap, Detections, OutputKind, Span, 
 from controller.contracts.result import Measurement
 from controller.contracts.units import Unit
 from models.mobile.errors import DatasetUnusable
+from models.mobile.pixels import UNKNOWN
 from models.mobile.samples import Truth
 from models.mobile.spans import best_text
+from models.mobile.squad_score import exact, f1
 
-UNKNOWN: Final = 255
-"""The class of pixels without an annotation."""
 MAX_ENTRY_BYTES: Final = 2**28
 """Longest line of LoadGen's log: an answer in hex."""
 MANY: Final = 10_000
@@ -174,11 +174,12 @@ def _annotation(number: int, image: int, category: int, box: list[float]) -> dic
 
 
 def miou(pairs: Pairs, output: ClassMap) -> float:
-    """Return the mean over classes of intersection / union over all pixels.
+    """Return the sum over classes of intersection / union over all pixels, by the number of classes
+    that count.
 
-    An answer is a class number a pixel, uint8. Left out are classes in neither answer nor truth,
-    pixels without an annotation, and pixels whose true class does not count; this is how the
-    suite's app does it, whose class 0 means everything else.
+    An answer is a class number a pixel, uint8. A class in neither answer nor truth adds nothing.
+    Left out are pixels without an annotation, and pixels whose true class does not count. The
+    suite's app does it so; its class 0 means everything else.
     """
     import torch
     from torchmetrics.classification import MulticlassConfusionMatrix
@@ -196,7 +197,7 @@ def miou(pairs: Pairs, output: ClassMap) -> float:
     table = confusion.compute().double()
     intersections = table.diagonal()[counted]
     unions = (table.sum(0) + table.sum(1))[counted] - intersections
-    return float((intersections / unions)[unions > 0].mean())
+    return float((intersections / unions.clamp(min=1)).mean())
 
 
 def _true_classes(what: NDArray[np.uint8], output: ClassMap) -> NDArray[np.int64]:
@@ -205,13 +206,11 @@ def _true_classes(what: NDArray[np.uint8], output: ClassMap) -> NDArray[np.int64
 
 
 def squad(pairs: Pairs, output: Span) -> tuple[float, float]:
-    """Return SQuAD's F1 and exact match, as fractions.
+    """Return SQuAD's F1 and exact match, as fractions: see squad_score.py.
 
     An answer is (2, tokens) float32: the logits of both outputs. The best span of all features of a
-    question counts.
+    question counts, the first one of equals.
     """
-    from torchmetrics.functional.text import squad as squad_score
-
     best: dict[str, tuple[float, str]] = {}
     answers: dict[str, list[str]] = {}
     for answer, what in pairs:
@@ -219,14 +218,11 @@ def squad(pairs: Pairs, output: Span) -> tuple[float, float]:
         start, end = logits[output.start], logits[1 - output.start]
         found = best_text(start, end, what, output)
         answers[what["id"]] = what["answers"]
-        best[what["id"]] = max(best.get(what["id"], found), found)
-    predictions = [{"prediction_text": text, "id": name} for name, (_, text) in best.items()]
-    targets: list[Any] = [
-        {"answers": {"answer_start": [0] * len(texts), "text": texts}, "id": name}
-        for name, texts in answers.items()
-    ]
-    found_scores = squad_score(predictions, targets)
-    return float(found_scores["f1"]) / 100, float(found_scores["exact_match"]) / 100
+        if what["id"] not in best or found[0] > best[what["id"]][0]:
+            best[what["id"]] = found
+    texts = [(text, answers[name]) for name, (_, text) in best.items()]
+    f1s, exacts = zip(*((f1(*pair), exact(*pair)) for pair in texts), strict=True)
+    return sum(f1s) / len(texts), sum(exacts) / len(texts)
 
 
 def psnr(pairs: Pairs) -> float:

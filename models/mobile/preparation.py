@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.contracts.base import Contract
-from controller.contracts.mobile import OnDevice
+from controller.contracts.mobile import OnDevice, Signature
 from controller.contracts.result import Measurement
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import ContentDiffers, DatasetUnusable
@@ -73,18 +73,19 @@ def prepare(order: PrepareOrder) -> Prepared:
     key = f"{order.name}/models/{order.numerics}"
     package = Path(str(files("models")))
     model = model_file(store, package, workload.models[order.numerics], key)
-    require_signature(model, workload.signature, order.name)
-    samples = _write_dataset(order, store, device) if order.dataset else 0
+    signature = require_signature(model, workload.signature, order.name)
+    samples = _write_dataset(order, store, device, signature) if order.dataset else 0
     device.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(model, device / MODEL)
     return Prepared(samples=samples, has_truth=read_truths(order.folder / TRUTHS) is not None)
 
 
-def _write_dataset(order: PrepareOrder, store: Store, device: Path) -> int:
+def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: Signature) -> int:
     dataset = order.workload.datasets[str(order.dataset)]
     key = f"{order.name}/{order.dataset}"
     parts = {n: stored(store, part, f"{key}/{n}") for n, part in dataset.parts.items()}
-    samples = load_samples(dataset, parts, order.workload.input, key)
+    model_type = signature.inputs[0].types[0]
+    samples = load_samples(dataset, parts, order.workload.input, key, model_type)
     count = dataset.samples or len(samples)
     seen = write_samples(samples, device, order.folder / TRUTHS, count)
     if dataset.checksum and seen != dataset.checksum:

@@ -35,7 +35,8 @@ class Samples(Protocol):
     def inputs(self, index: int) -> Arrays:
         """Return one sample's inputs, without a batch dimension; raises DatasetUnusable.
 
-        Images are uint8 pixels, since only the device knows its model's input type.
+        Images are pixels (uint8), which the device converts to its model's input type, or what the
+        model takes (float32).
         """
         ...
 

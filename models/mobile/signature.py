@@ -32,15 +32,15 @@ def read_signature(path: Path, field: str = "model") -> Signature:
     return Signature(inputs=tuple(inputs), outputs=tuple(outputs))
 
 
-def require_signature(path: Path, wanted: Signature | None, name: str) -> None:
-    """Raise ModelUnusable, naming file and field, unless LiteRT loads the model and it fits its
-    task.
+def require_signature(path: Path, wanted: Signature | None, name: str) -> Signature:
+    """Return a model's signature.
 
+    Raises ModelUnusable, naming file and field, unless LiteRT loads the model and it fits its task.
     A task without a signature takes any model.
     """
     found = read_signature(path, f"{name}, model")
     if wanted is None:
-        return
+        return found
     field = f"{name}, signature"
     for side in ("inputs", "outputs"):
         expected, seen = getattr(wanted, side), getattr(found, side)
@@ -50,6 +50,7 @@ def require_signature(path: Path, wanted: Signature | None, name: str) -> None:
             if not _fits(want, have):
                 place = f"{field}.{side}[{number}]"
                 raise _other(path, place, f"it has {_text(have)}", _text(want))
+    return found
 
 
 def _other(path: Path, field: str, seen: str, wanted: str) -> ModelUnusable:

@@ -1,4 +1,4 @@
-"""The words of an answer from start and end logits, as in SQuAD's baselines. Pure."""
+"""The text of an answer from start and end logits, as in SQuAD's baselines. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.contracts.mobile import Span
+from models.mobile.answer_text import final_text
 from models.mobile.samples import Truth
 
 Logits = NDArray[np.float32]
 
 
 def best_text(start: Logits, end: Logits, what: Truth, output: Span) -> tuple[float, str]:
-    """Return the likeliest span's score and words; -inf and no words if no span is valid.
+    """Return the likeliest span's score and text; -inf and no text if no span is valid.
 
     A span starts at a token that has its best context in this feature, and ends at most
     `max_answer_tokens` later; only the `n_best` highest of each logit are tried.
     """
-    best = (float("-inf"), "")
+    likelihood, found = float("-inf"), None
     for first, last in _spans(start, end, what, output):
-        likelihood = float(start[first] + end[last])
-        if likelihood > best[0]:
-            best = (likelihood, _words(first, last, what))
-    return best
+        if (total := float(start[first] + end[last])) > likelihood:
+            likelihood, found = total, (first, last)
+    return likelihood, _text(*found, what) if found else ""
 
 
 def _spans(start: Logits, end: Logits, what: Truth, output: Span) -> Iterator[tuple[int, int]]:
@@ -44,6 +44,7 @@ def _highest(logits: Logits, count: int) -> list[int]:
     return found
 
 
-def _words(first: int, last: int, what: Truth) -> str:
+def _text(first: int, last: int, what: Truth) -> str:
     low, word_of = what["first"], what["word_of"]
-    return " ".join(what["words"][word_of[first - low] : word_of[last - low] + 1])
+    words = what["words"][word_of[first - low] : word_of[last - low] + 1]
+    return final_text(what["tokens"][first : last + 1], words)

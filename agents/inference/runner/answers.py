@@ -56,7 +56,7 @@ def class_map(outputs: Outputs) -> Answer:
     tensor = outputs.tensors[0][0]
     if tensor.ndim == 3:
         tensor = tensor.argmax(-1) if tensor.shape[-1] > 1 else tensor[..., 0]
-    return np.ascontiguousarray(tensor, np.uint8)
+    return _lowest_byte(tensor)
 
 
 def logits(outputs: Outputs) -> Answer:
@@ -67,9 +67,17 @@ def logits(outputs: Outputs) -> Answer:
 
 
 def pixels(outputs: Outputs) -> Answer:
-    """Return an image of real numbers in 0 … 255 as uint8 (height, width, 3)."""
-    values = outputs.values(0)[0]
-    return np.ascontiguousarray(np.rint(values).clip(0, 255), np.uint8)
+    """Return an image as uint8 (height, width, 3), converted as MLPerf Mobile's app does it.
+
+    Real numbers are truncated, and not clipped: 256 becomes 0. Integers count steps from the lowest
+    of their type, whatever their quantisation.
+    """
+    tensor = outputs.tensors[0][0]
+    return _lowest_byte(tensor.astype(np.int32) + 128 if tensor.dtype == np.int8 else tensor)
+
+
+def _lowest_byte(tensor: NDArray[Any]) -> Answer:
+    return np.ascontiguousarray(tensor.astype(np.int32).astype(np.uint8))
 
 
 def raw(outputs: Outputs) -> Answer:

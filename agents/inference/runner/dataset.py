@@ -18,7 +18,7 @@ class Dataset:
     """Inputs without the true answers, which are not on the device."""
 
     inputs: Sequence[NDArray[Any]]
-    """(n, …) for each input of the model; pixels are uint8."""
+    """(n, …) for each input of the model: pixels (uint8), or what the model takes."""
 
     def __len__(self) -> int:
         return len(self.inputs[0])

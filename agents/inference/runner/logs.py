@@ -58,9 +58,27 @@ class DetailLog:
             raise log_unreadable(f"{DETAIL} has no {key}") from None
 
 
+_LONGEST: Final = "Ending early: Max test duration reached."
+"""In LoadGen's error of a run that has lasted as long as it may."""
+
+
+def ended_at_longest(log: DetailLog) -> bool:
+    """Return whether a run ended at its longest duration with enough queries for its metric.
+
+    MLPerf Mobile's app asks for no number of queries then but that of early stopping (rounds from
+    v3.1 on); LoadGen itself calls every such run INVALID.
+    """
+    alone = bool(log.errors) and all(_LONGEST in error for error in log.errors)
+    met = log["result_min_duration_met"] and log.values.get("early_stopping_met", False)
+    return bool(alone and met)
+
+
 def objections(log: DetailLog) -> tuple[str, ...]:
-    """Return why LoadGen calls a performance run INVALID; empty if it is VALID."""
-    if log["result_validity"] == "VALID":
+    """Return why a performance run is INVALID, as LoadGen has it; empty if it is VALID.
+
+    A run that was ended by its longest duration is VALID by the rules: see ended_at_longest.
+    """
+    if log["result_validity"] == "VALID" or ended_at_longest(log):
         return ()
     reasons = []
     if not log["result_min_duration_met"]:
@@ -83,6 +101,20 @@ def objections(log: DetailLog) -> tuple[str, ...]:
 def seeds(log: DetailLog) -> list[str]:
     """Return the seeds of samples, their order and their times, as text: they have 64 bits."""
     return [str(log[f"effective_{name}_rng_seed"]) for name in ("qsl", "sample_index", "schedule")]
+
+
+def asked(log: DetailLog, scenario: str) -> dict[str, object]:
+    """Return the length that LoadGen was asked for, and the samples that it drew from.
+
+    The only query of offline has all samples: there, their number is the least one.
+    """
+    least = "min_sample_count" if scenario == "offline" else "min_query_count"
+    return {
+        "min_query_count": log[f"effective_{least}"],
+        "min_duration_ms": log["effective_min_duration_ms"],
+        "max_duration_ms": log["effective_max_duration_ms"],
+        "performance_samples": log["effective_performance_sample_count"],
+    }
 
 
 def throughput(log: DetailLog, scenario: str) -> float | None:

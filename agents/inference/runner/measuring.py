@@ -133,8 +133,8 @@ def _environment(spec: RunSpec, log: logs.DetailLog, prepared: Prepared) -> Mapp
         "runner_to_first_query_s": _since_start(session.started_at),
         "warm_up_runs": warmth.runs,
         "expected_latency_s": warmth.fastest_s,
-        "min_query_count": spec.min_query_count,
-        "min_duration_ms": spec.min_duration_ms,
+        **logs.asked(log, spec.scenario),
+        "ended_at_longest": spec.mode == "performance" and logs.ended_at_longest(log),
         "loadgen_seeds": logs.seeds(log),
         **prepared.facts,
     }

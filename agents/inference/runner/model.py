@@ -48,7 +48,8 @@ class TfliteModel:
             self._interpreter.allocate_tensors()
         except (OSError, ValueError, RuntimeError) as error:
             raise model_unusable(f"{self.path}: {' '.join(str(error).split())}") from error
-        self._mean, self._std = np.float32(spec.input_mean), np.float32(spec.input_std)
+        self._mean = np.asarray(spec.input_mean, np.float32)
+        self._scale = np.float32(1 / spec.input_std)
         self._inputs = self._interpreter.get_input_details()
         outputs = self._interpreter.get_output_details()
         self._input_indices = [int(details["index"]) for details in self._inputs]
@@ -57,7 +58,7 @@ class TfliteModel:
         self._answer = ANSWERS[spec.answer]
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
-        """Convert a sample's inputs to tensors: pixels (uint8) are normalised, others stay.
+        """Convert a sample's pixels (uint8) to the model's type; other inputs stay.
 
         Raises RunnerFault if the model takes other inputs.
         """
@@ -126,12 +127,9 @@ class TfliteModel:
             if array.dtype != kind:
                 raise dataset_unusable(f"inputs are {array.dtype}, {self.path} takes {kind}")
             return array[np.newaxis]
-        values = (array[np.newaxis].astype(np.float32) - self._mean) / self._std
         if kind == np.float32:
-            return values
-        scale, zero_point = details["quantization"]
-        if not scale:
-            raise model_unusable(f"{self.path} takes {kind} without a scale")
-        limits = np.iinfo(kind)
-        steps: NDArray[Any] = np.rint(values / np.float32(scale)) + zero_point
-        return steps.clip(limits.min, limits.max).astype(kind)
+            return (array[np.newaxis].astype(np.float32) - self._mean) * self._scale
+        if kind not in (np.uint8, np.int8):
+            raise model_unusable(f"{self.path} takes {kind}, and no pixels")
+        # MLPerf Mobile's app gives integer models the pixels, whatever their quantisation.
+        return array[np.newaxis] if kind == np.uint8 else (array[np.newaxis] ^ 128).view(np.int8)

@@ -164,6 +164,7 @@ def loadgen_settings(spec: RunSpec) -> Any:  # noqa: ANN401 - loadgen.TestSettin
     }[spec.mode]
     settings.min_query_count = spec.min_query_count
     settings.min_duration_ms = spec.min_duration_ms
+    settings.max_duration_ms = spec.max_duration_ms
     settings.offline_expected_qps = spec.offline_expected_qps
     if spec.scenario == "multi_stream":
         settings.multi_stream_samples_per_query = spec.samples_per_query
@@ -198,6 +199,8 @@ def expected_samples(spec: RunSpec, images: int, expected_latency_s: float) -> i
         return max(spec.min_query_count, int(spec.min_duration_ms / 1e3 * spec.target_qps))
     samples = max(spec.min_query_count, int(spec.min_duration_ms / 1e3 / expected_latency_s))
     least = spec.min_query_count * spec.samples_per_query
+    if spec.max_duration_ms:
+        samples = min(samples, max(1, int(spec.max_duration_ms / 1e3 / expected_latency_s)))
     return max(samples, least) if spec.scenario == "multi_stream" else samples
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -32,12 +32,14 @@ _OF_SCENARIO: Final[Mapping[str, str]] = {
     "target_latency_ms": "server",
 }
 """The only scenario that uses a key, and needs it."""
+_NOT_NEGATIVE: Final = ("min_duration_ms", "max_duration_ms")
 _POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
     "int": (int,),
     "float": (float, int),
     "bool": (bool,),
+    "float | Sequence[float]": (float, int, list, tuple),
 }
 
 
@@ -66,9 +68,8 @@ class RunSpec:
     """`xnnpack`, `none` for the runtime's own kernels, or `auto` for the runtime's choice."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
-    input_mean: float = 0.0
-    """A float model takes (pixel - input_mean) / input_std; an integer model the same,
-    quantised."""
+    input_mean: float | Sequence[float] = 0.0
+    """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0
     offline_expected_qps: float = 1.0
     """LoadGen's estimate for the size of the offline query if `min_duration_ms` > 0."""
@@ -81,6 +82,8 @@ class RunSpec:
     qsl_rng_seed: int = 0
     sample_index_rng_seed: int = 0
     schedule_rng_seed: int = 0
+    max_duration_ms: int = 0
+    """Duration after which LoadGen issues no more queries; 0: none."""
     sampling_s: float = 0.0
     """Seconds between samples of the device's conditions in performance mode; 0 takes none."""
     rest_s: float = 0.0
@@ -132,8 +135,10 @@ def _out_of_range(name: str, value: Any) -> str | None:  # noqa: ANN401 - JSON
         return f"{name} must be one of {', '.join(choices)}, not {value!r}"
     if name in _AT_LEAST_ONE and value < 1:
         return f"{name} must be at least 1, not {value}"
-    if name == "min_duration_ms" and value < 0:
-        return f"min_duration_ms must not be negative, not {value}"
+    if name in _NOT_NEGATIVE and value < 0:
+        return f"{name} must not be negative, not {value}"
     if name in _POSITIVE and not value > 0:
         return f"{name} must be positive, not {value}"
+    if isinstance(value, list) and [type(one) in (float, int) for one in value] != [True] * 3:
+        return f"{name} must have three numbers, not {value!r}"
     return None

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sized
-from functools import partial
 from pathlib import Path
 
 from controller.contracts.mobile import Dataset, InputKind
-from models.mobile.datasets import coco, imagenet, squad
+from models.mobile.datasets import ade20k, coco, imagenet, squad
 from models.mobile.datasets.images import ImageFiles, unusable
 from models.mobile.datasets.load import load_samples
 
 SAMPLES, TRUTH = "samples", "truth"
-_images = partial(ImageFiles.of, part=TRUTH)
 _READ: dict[str, Callable[[Path], Sized]] = {
     "imagenet": imagenet.read_labels,
     "coco": coco.read_truths,
     "squad": squad.read_questions,
-    "ade20k": lambda path: _images(path).names,
-    "image_pairs": lambda path: _images(path).names,
+    "ade20k": lambda path: ade20k.read_annotations(path).names,
+    "image_pairs": lambda path: ImageFiles.of(path, TRUTH).names,
 }
 """Kind of data set → reader of its truth."""
 

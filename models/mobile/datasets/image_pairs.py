@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controller.contracts.mobile import ImageInput
 from models.mobile.datasets.images import FittedImages, ImageFiles
+
+MOST_TIMES: Final = 4
+"""Largest enlargement of a `.rgb8` image."""
 
 
 def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
@@ -17,12 +21,12 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
     if truth is None:
         return FittedImages(images, wanted)
     large = ImageFiles.of(truth, "truth")
-    by_stem = {PurePosixPath(name).stem: name for name in large.names}
+    by_stem = large.of_stems()
 
     def true_image(name: str) -> NDArray[np.uint8]:
         other = by_stem.get(PurePosixPath(name).stem)
         if other is None:
             raise large.unusable(f"it has no image of the name {name}")
-        return np.asarray(large.read(other))
+        return large.pixels(other, wanted.height, wanted.width, MOST_TIMES)
 
     return FittedImages(images, wanted, true_image)

@@ -1,22 +1,29 @@
-"""Images from a folder or a zip, sorted by name, and fitted to a model's input."""
+"""Images from a folder or a zip, sorted by name, and fitted to a model's input.
+
+Files `.rgb8` are pixels alone: (height, width, 3) bytes of a size that the task knows.
+"""
 
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from controller.contracts.mobile import ImageInput
+from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.errors import DatasetUnusable
+from models.mobile.pixels import crop_center, in_steps, normalised, padded, resize_bilinear
 
-SUFFIXES: Final = (".jpg", ".jpeg", ".png", ".bmp")
+RAW: Final = ".rgb8"
+DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
+SUFFIXES: Final = (*DECODED, RAW)
 MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
 UNDECODABLE: Final = (
@@ -45,7 +52,9 @@ class ImageFiles:
     """The open zip, so that its list of entries is read once; None for a folder."""
 
     @classmethod
-    def of(cls, source: Path, part: str = "samples") -> ImageFiles:
+    def of(
+        cls, source: Path, part: str = "samples", suffixes: tuple[str, ...] = SUFFIXES
+    ) -> ImageFiles:
         """Return the images of a source; raises DatasetUnusable if it has none or can't be read."""
         field = f"parts.{part}"
         try:
@@ -53,24 +62,56 @@ class ImageFiles:
             found = archive.namelist() if archive else _below(source)
         except (OSError, zipfile.BadZipFile) as error:
             raise unusable(source, field, str(error)) from error
-        names = sorted(name for name in found if name.lower().endswith(SUFFIXES))
+        names = sorted(n for n in found if n.lower().endswith(suffixes) and not _is_hidden(n))
         if not names:
             raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
-    def read(self, name: str, mode: str = "RGB") -> Image.Image:
-        """Decode one image; raises DatasetUnusable naming it."""
+    def read(self, name: str) -> bytes:
+        """Return the content of a file; raises DatasetUnusable naming it."""
         try:
             zipped = self.archive
-            content = zipped.read(name) if zipped else (self.source / name).read_bytes()
-            with Image.open(io.BytesIO(content)) as image:
+            return zipped.read(name) if zipped else (self.source / name).read_bytes()
+        except UNDECODABLE as error:
+            raise self.unusable(f"image {name}: {error}") from error
+
+    def image(self, name: str, mode: str = "RGB") -> Image.Image:
+        """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""
+        try:
+            with Image.open(io.BytesIO(self.read(name))) as image:
                 return image.convert(mode) if mode else image.copy()
         except UNDECODABLE as error:
             raise self.unusable(f"image {name}: {error}") from error
 
+    def pixels(self, name: str, height: int, width: int, most_times: int = 1) -> Pixels:
+        """Return an image as (height, width, 3); raises DatasetUnusable naming it.
+
+        height, width: the size of a `.rgb8` image, or of the image of which it is an enlargement by
+        a whole number up to `most_times`.
+        """
+        if not name.lower().endswith(RAW):
+            return np.asarray(self.image(name))
+        content = self.read(name)
+        for times in range(1, most_times + 1):
+            shape = (height * times, width * times, 3)
+            if len(content) == math.prod(shape):
+                return np.frombuffer(content, np.uint8).reshape(shape)
+        enlarged = " or its enlargement" if most_times > 1 else ""
+        seen = f"its {len(content)} bytes are no image of {width}x{height}{enlarged}"
+        raise self.unusable(f"image {name}: {seen}")
+
+    def of_stems(self) -> dict[str, str]:
+        """Return the name of each file by its name without folder and suffix."""
+        return {PurePosixPath(name).stem: name for name in self.names}
+
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""
         return unusable(self.source, f"parts.{self.part}", seen)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a file is the system's: `__MACOSX/…` of a zip, `._a.png`, `.DS_Store`."""
+    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
 
 
 def _below(folder: Path) -> list[str]:
@@ -84,24 +125,21 @@ def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
     )
 
 
-def fitted(image: Image.Image, wanted: ImageInput) -> Pixels:
-    """Return pixels of the model's input size; raises ValueError if the size must not change."""
-    size = (wanted.width, wanted.height)
-    if image.size == size:
-        return np.asarray(image)
+def fitted(image: Pixels, wanted: ImageInput) -> NDArray[Any]:
+    """Return an image (h, w, 3) in the model's input size: uint8, or float32 if it was resized.
+
+    Raises ValueError if the size must not change.
+    """
+    height, width = wanted.height, wanted.width
     if wanted.fit == "as_is":
-        raise ValueError(f"it is {image.size[0]}x{image.size[1]}, not {size[0]}x{size[1]}")
-    box = _middle(image.size, wanted) if wanted.fit == "center_crop" else None
-    return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box=box))
-
-
-def _middle(size: tuple[int, int], wanted: ImageInput) -> tuple[float, float, float, float]:
-    """Return the centre crop of an image with the model's proportions."""
-    width, height = size
-    scale = wanted.crop * min(width / wanted.width, height / wanted.height)
-    cut_w, cut_h = wanted.width * scale, wanted.height * scale
-    left, top = (width - cut_w) / 2, (height - cut_h) / 2
-    return (left, top, left + cut_w, top + cut_h)
+        if image.shape[:2] != (height, width):
+            raise ValueError(f"it is {image.shape[1]}x{image.shape[0]}, not {width}x{height}")
+        return image
+    if wanted.fit == "pad":
+        return padded(image, height, width)
+    if wanted.fit == "center_crop":
+        image = crop_center(image, wanted.crop)
+    return resize_bilinear(image, height, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +150,27 @@ class FittedImages:
     wanted: ImageInput
     truths: Any = None
     """Function from an image's name to its truth; None without truths."""
+    model_type: TensorType = "uint8"
+    """Type of the model's input. Samples are pixels (uint8), but float32 and normalised for a float
+    model if they are resized, since pixels would lose the fractions."""
 
     def __len__(self) -> int:
         return len(self.images.names)
 
-    def inputs(self, index: int) -> tuple[Pixels]:
+    def inputs(self, index: int) -> tuple[NDArray[Any]]:
         """See Samples.inputs."""
-        name = self.images.names[index]
+        name, wanted = self.images.names[index], self.wanted
+        image = self.images.pixels(name, wanted.height, wanted.width)
         try:
-            return (fitted(self.images.read(name), self.wanted),)
+            # The evaluation stage neither crops nor resizes images without a header.
+            found = image if name.lower().endswith(RAW) else fitted(image, wanted)
         except ValueError as error:
             raise self.images.unusable(f"image {name}: {error}") from error
+        if wanted.fit in ("as_is", "pad"):
+            return (found,)
+        if self.model_type == "float32":
+            return (normalised(found, wanted.mean, wanted.std),)
+        return (in_steps(found, self.model_type),)
 
     def truth(self, index: int) -> Any:  # noqa: ANN401 - see models.mobile.samples.Truth
         """See Samples.truth."""

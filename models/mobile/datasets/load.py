@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from controller.contracts.catalog import registered_writers
 from controller.contracts.documents import short
-from controller.contracts.mobile import Dataset, ImageInput, InputKind, TokenInput
+from controller.contracts.mobile import Dataset, ImageInput, InputKind, TensorType, TokenInput
 from models.mobile.datasets import ade20k, coco, image_pairs, imagenet, squad
 from models.mobile.errors import DatasetUnusable
 from models.mobile.samples import Samples
@@ -21,9 +22,16 @@ _OF_IMAGES = {
 
 
 def load_samples(
-    dataset: Dataset, parts: dict[str, Path], wanted: InputKind, field: str
+    dataset: Dataset,
+    parts: dict[str, Path],
+    wanted: InputKind,
+    field: str,
+    model_type: TensorType = "uint8",
 ) -> Samples:
-    """Return the samples of a data set whose parts lie at these paths; raises DatasetUnusable."""
+    """Return the samples of a data set whose parts lie at these paths; raises DatasetUnusable.
+
+    model_type: the type of the model's first input, for which images are made.
+    """
     if dataset.writer:
         _require_registered(dataset.writer, field)
         module, _, name = dataset.writer.partition(":")
@@ -34,7 +42,7 @@ def load_samples(
     if dataset.kind == "squad" and isinstance(wanted, TokenInput):
         loaded = squad.load(samples, truth, wanted)
     elif dataset.kind in _OF_IMAGES and isinstance(wanted, ImageInput):
-        loaded = _OF_IMAGES[dataset.kind](samples, truth, wanted)
+        loaded = replace(_OF_IMAGES[dataset.kind](samples, truth, wanted), model_type=model_type)
     else:
         raise DatasetUnusable(
             f"load {field}",

@@ -1,4 +1,5 @@
-"""SQuAD v1.1: features from the suite's tfrecord, answers from the original JSON.
+"""SQuAD v1.1: features from the suite's tfrecord, answers from the original JSON or the suite's
+`squad_groundtruth.tfrecord`.
 
 A truth has what converts a span of tokens to words: `tokens`, `words` (of the original text),
 `first` (the first token of the text), `word_of` and `best_context` of each token from there on, and
@@ -7,6 +8,7 @@ A truth has what converts a span of tokens to words: `tokens`, `words` (of the o
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +27,8 @@ from models.mobile.samples import Arrays
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 _ZLIB = b"\x78"
+_SPACES = re.compile(r"[ \t\r\n\u202f]+")
+"""What separates words; other white space is a part of a word, as in BERT's SQuAD baseline."""
 _BROKEN = (
     OSError,
     ValueError,
@@ -39,10 +43,10 @@ _BROKEN = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question of the original JSON."""
+    """A question and its text."""
 
     words: Sequence[str]
-    """The words of its text, split at white space."""
+    """The words of its text."""
     answers: Sequence[str]
 
 
@@ -121,17 +125,34 @@ def records(content: bytes) -> Iterator[bytes]:
 
 
 def read_questions(path: Path) -> dict[str, Question]:
-    """Return the questions of the original JSON by their ids; raises DatasetUnusable."""
+    """Return the questions of either file by their ids; raises DatasetUnusable."""
     try:
-        document = load_json(read_limited(path, MAX_TRUTH_BYTES), MAX_TRUTH_BYTES)
-        return {
-            question["id"]: Question(
-                words=paragraph["context"].split(),
-                answers=[answer["text"] for answer in question["answers"]],
-            )
-            for article in document["data"]
-            for paragraph in article["paragraphs"]
-            for question in paragraph["qas"]
-        }
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        content = read_limited(path, MAX_TRUTH_BYTES)
+        # A record starts with its length as uint64, which has zeros.
+        is_records = content[:1] == _ZLIB or b"\0" in content[:8]
+        return _of_tfrecord(content) if is_records else _of_json(content)
+    except (*_BROKEN, TypeError) as error:
         raise unusable(path, "parts.truth", repr(error)) from error
+
+
+def _of_json(content: bytes) -> dict[str, Question]:
+    return {
+        question["id"]: Question(
+            words=[word for word in _SPACES.split(paragraph["context"]) if word],
+            answers=[answer["text"] for answer in question["answers"]],
+        )
+        for article in load_json(content, MAX_TRUTH_BYTES)["data"]
+        for paragraph in article["paragraphs"]
+        for question in paragraph["qas"]
+    }
+
+
+def _of_tfrecord(content: bytes) -> dict[str, Question]:
+    """Return the questions of records with `qas_id`, `words` and `answers`."""
+    found = {}
+    for example in map(messages.example, records(content)):
+        words, answers = ([text.decode() for text in example[n]] for n in ("words", "answers"))
+        found[example["qas_id"][0].decode()] = Question(words, answers)
+    if not found:
+        raise ValueError("it has no question")
+    return found

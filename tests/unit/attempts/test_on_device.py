@@ -34,6 +34,7 @@ from agents.remotes.remote import (
     RemoteFault,
 )
 from agents.remotes.tree import Tree
+from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
 from controller.contracts.device import Device
 from controller.contracts.errors import UserError
@@ -432,13 +433,24 @@ def test_battery_as_android_tells_it() -> None:
     assert battery_facts(wireless) == expected
 
 
-def test_a_phone_that_charges_after_a_run_is_told_where_it_must_not() -> None:
+@pytest.mark.parametrize(
+    ("after", "objection"),
+    [
+        ({"charging": True}, "the phone is charging"),
+        ({"airplane_mode": False}, "airplane mode is off"),
+        ({"screen_brightness": 80}, "brightness 80 is above 10"),
+    ],
+)
+def test_what_a_phone_no_longer_keeps_after_a_run_is_told_where_it_must(
+    after: dict[str, Scalar], objection: str
+) -> None:
     measured = result({"top1": 0.9})
     strict, lenient = load_policy("mlperf"), load_policy("ci")
-    assert still_fits(strict, measured, {"charging": False}) is measured
-    assert still_fits(lenient, measured, {"charging": True}) is measured
-    found = still_fits(strict, measured, {"charging": True})
-    assert found.reasons == ("policy mlperf: the phone was charging after the run",)
+    kept: dict[str, Scalar] = {"charging": False, "airplane_mode": True, "screen_brightness": 10}
+    assert still_fits(strict, measured, kept) is measured
+    assert still_fits(lenient, measured, after) is measured
+    found = still_fits(strict, measured, {**kept, **after})
+    assert found.reasons == (f"policy mlperf: after the run, {objection}",)
 
 
 def test_thermal_status_and_present_temperatures() -> None:

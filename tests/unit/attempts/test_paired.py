@@ -17,6 +17,8 @@ import pytest
 from agents.attempts.paired import PairedRunner, paired_runs, paired_workers
 from agents.attempts.protocol import AttemptRunner
 from agents.attempts.worker_process import WorkerProcess
+from agents.inference.on_device_result import with_facts
+from agents.pairing.outcome import PAIRED
 from agents.stacks.interpreter import stack_worker
 from controller.contracts.result import Blame, Failure, Measurement, Outcome, Result, Validity
 from controller.contracts.units import Unit
@@ -362,6 +364,21 @@ async def test_an_invalid_run_makes_the_comparison_invalid(tmp_path: Path) -> No
     outcome = await alternated(tmp_path, Phone({1.0: bad}))
     assert isinstance(outcome, Result)
     assert outcome.reasons == ("side A: too few queries",)
+
+
+@pytest.mark.parametrize("missed", [{}, {1.0: ("mode accuracy",)}], ids=["alike", "unlike"])
+async def test_no_comparison_meets_the_run_rules_whatever_its_sides_met(
+    missed: dict[float, tuple[str, ...]], tmp_path: Path
+) -> None:
+    measured = await Phone().run(spec_of(tmp_path), lambda _: None)
+    assert isinstance(measured, Result)
+    judged: dict[float, Outcome] = {
+        rate: with_facts(measured, missed.get(rate, ())) for rate in (1.0, 0.5)
+    }
+    outcome = await alternated(tmp_path, Phone(judged))
+    assert isinstance(outcome, Result)
+    said = {name: fact for name, fact in outcome.environment.items() if "rules" in name}
+    assert said == {"meets_run_rules": False, "run_rules_missed": (PAIRED,)}
 
 
 async def test_a_failed_run_fails_the_comparison(tmp_path: Path) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from controller.contracts.catalog import load_catalog
-from controller.contracts.suite_rules import SuiteRules, load_suites, rules_of
+from controller.contracts.suite_rules import SuiteRules, Target, TaskRules, load_suites, rules_of
 
+PAGE = Path(__file__).parents[3] / "docs" / "mobile.md"
 TASKS = {
     name: w for name, w in load_catalog().workloads.items() if w.on_device and w.on_device.suite
 }
@@ -66,3 +71,44 @@ def test_a_scenario_without_a_length_is_refused() -> None:
     fields = load_suites()[-1].model_dump() | {"scenarios": {"offline": {"queries": 1}}}
     with pytest.raises(ValidationError, match="scenarios lacks single_stream"):
         SuiteRules.model_validate(fields)
+
+
+def test_runs_end_after_ten_minutes_from_v3_1_on() -> None:
+    most = {rules.version: rules.scenarios["single_stream"].most_seconds for rules in load_suites()}
+    without = ("v0.7", "v1.0", "v1.1", "v2.0", "v2.1", "v3.0")
+    assert most == {v: None if v in without else 600 for v in most}
+    assert {rules.scenarios["offline"].most_seconds for rules in load_suites()} == {None}
+
+
+def _rows() -> Iterator[str]:
+    """Yield a row for each task and each run of versions that ask the same of it."""
+    columns = ("workload", "versions", "scenarios", "data sets that count", "samples drawn from")
+    yield f"| {' | '.join(columns)} | quality target |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for name in TASKS:
+        asked = [
+            (rules.version, rules.tasks[name]) for rules in load_suites() if name in rules.tasks
+        ]
+        for of_task, versions in groupby(asked, lambda one: one[1]):
+            found = [version for version, _ in versions]
+            span = found[0] if len(found) == 1 else f"{found[0]} – {found[-1]}"
+            yield f"| `{name}` | {span} | {_cells(of_task)} |"
+
+
+def _cells(of_task: TaskRules) -> str:
+    names = (
+        ", ".join(f"`{one}`" for one in those) for those in (of_task.scenarios, of_task.datasets)
+    )
+    targets = "; ".join(map(_said, of_task.targets)) or "none printed"
+    return " | ".join([*names, str(of_task.performance_samples), targets])
+
+
+def _said(target: Target) -> str:
+    of = "".join(f" of `{one}`" for one in (target.numerics, target.dataset) if one)
+    unit = " dB" if target.metric == "PSNR" else ""
+    return f"{target.metric} {target.value:g}{unit}{of}"
+
+
+def test_the_page_has_the_table() -> None:
+    table = "\n".join(_rows()) + "\n"
+    assert table in PAGE.read_text(), f"docs/mobile.md has to have:\n\n{table}"

@@ -14,7 +14,7 @@ from controller.contracts.device import Device, DeviceKind
 from controller.contracts.result import Environment, Measurement, Result, Validity
 from controller.contracts.suite_rules import load_suites, rules_of
 from controller.contracts.units import Unit
-from controller.contracts.wire import Job, OnDeviceProgram
+from controller.contracts.wire import CandidateJob, Job, OnDeviceProgram
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
@@ -30,6 +30,7 @@ CALM: dict[str, Scalar] = {
     "screen_brightness": 0,
     "root": False,
     "selinux": "Enforcing",
+    "airplane_mode": True,
 }
 
 
@@ -89,6 +90,8 @@ def by_the_rules(workload: str) -> Attempt:
         SEEDS: rules.seeds.said if rules.seeds else ("0", "0", "0"),
         "min_query_count": least.queries,
         "min_duration_ms": least.least_ms,
+        "max_duration_ms": least.most_ms,
+        "performance_samples": rules.tasks[workload].performance_samples,
     }
     job = builders.job().model_copy(
         update={
@@ -107,6 +110,19 @@ def unmet(workload: str, *more: str) -> tuple[str, ...]:
     """Return what is missed: of SEEDLESS its seeds, too."""
     seeds = ("LoadGen's seeds: those of MLPerf Mobile v0.7 are not known",)
     return (*(seeds if workload == SEEDLESS else ()), *more)
+
+
+def paired(job: Job) -> Job:
+    """Return a job that compares itself with itself."""
+    candidate = CandidateJob(
+        stack=job.stack,
+        knobs=job.knobs,
+        program=job.program,
+        metric="latency_p90",
+        width=0.1,
+        time_limit_s=600,
+    )
+    return job.model_copy(update={"candidate": candidate})
 
 
 Broken = Callable[[Attempt], Attempt]
@@ -167,6 +183,20 @@ OF_EVERY_TASK: Mapping[str, tuple[Broken, str]] = {
         lambda a: a.saying(min_duration_ms=None),
         "min_duration_ms not known, below 60000",
     ),
+    "few samples": (
+        lambda a: a.saying(performance_samples=24),
+        "performance_samples 24, below {samples}",
+    ),
+    "untold samples": (
+        without("performance_samples"),
+        "performance_samples not known, below {samples}",
+    ),
+    "another end": (
+        lambda a: a.saying(max_duration_ms=300_000),
+        "max_duration_ms 300000, not {most}",
+    ),
+    "untold end": (without("max_duration_ms"), "max_duration_ms not known, not {most}"),
+    "comparison": (lambda a: replace(a, job=paired(a.job)), "a paired comparison"),
     "rooted": (lambda a: a.saying(root_after=True), "the phone is rooted"),
     "permissive": (
         lambda a: a.saying(selinux_before="Permissive"),
@@ -191,8 +221,14 @@ def test_each_rule_that_is_broken_alone_is_named(workload: str, broken: str) -> 
     change, expected = OF_EVERY_TASK[broken]
     rules = rules_of(workload)
     assert rules
-    missed = change(by_the_rules(workload)).missed
-    assert sorted(missed) == sorted(unmet(workload, expected.replace("{rules}", rules.title)))
+    attempt = change(by_the_rules(workload))
+    said = expected.format(
+        rules=rules.title,
+        samples=rules.tasks[workload].performance_samples,
+        most=f"{rules.scenarios['single_stream'].most_ms:g}",
+    )
+    alone = attempt.job.candidate is not None  # says nothing of the others
+    assert sorted(attempt.missed) == sorted((said,) if alone else unmet(workload, said))
 
 
 @pytest.mark.parametrize("workload", [name for name in TASKS if name != SEEDLESS])
@@ -208,6 +244,14 @@ def test_each_seed_is_looked_at(workload: str, which: int) -> None:
     assert attempt.saying(**{SEEDS: None}).missed == (expected,)
 
 
+def test_the_samples_of_a_smaller_data_set_that_counts_are_enough() -> None:
+    lite = by_the_rules("mobilebert").with_knob(dataset="lite")
+    assert lite.saying(performance_samples=100).missed == ()
+    assert lite.saying(performance_samples=99).missed == ("performance_samples 99, below 100",)
+    full = by_the_rules("mobilebert").saying(performance_samples=100)
+    assert full.missed == ("performance_samples 100, below 10833",)
+
+
 def with_offline() -> Iterator[object]:
     for workload in TASKS:
         has = workload.startswith("mobilenet_")
@@ -218,7 +262,11 @@ def with_offline() -> Iterator[object]:
 def test_offline_is_a_scenario_of_classification_alone(workload: str, has: bool) -> None:
     rules = rules_of(workload)
     assert rules
-    attempt = by_the_rules(workload).in_scenario("offline").saying(min_query_count=24_576)
+    attempt = (
+        by_the_rules(workload)
+        .in_scenario("offline")
+        .saying(min_query_count=24_576, min_duration_ms=0, max_duration_ms=0)
+    )
     lacking = f"scenario offline, which {rules.title} does not have for this task"
     assert attempt.missed == (() if has else unmet_first(workload, lacking))
     too_few = attempt.saying(min_query_count=24_575).missed

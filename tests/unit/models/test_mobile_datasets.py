@@ -14,6 +14,7 @@ from PIL import Image
 from controller.contracts.mobile import Dataset, DatasetPart, ImageInput, TokenInput
 from models.mobile.datasets import messages, squad
 from models.mobile.datasets.coco import read_truths as read_boxes
+from models.mobile.datasets.images import ImageFiles
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import DatasetUnusable
 from models.mobile.samples import read_truths, write_samples
@@ -89,6 +90,73 @@ def test_class_maps_are_found_by_name_and_brought_to_size(tmp_path: Path) -> Non
     assert truth is not None
     assert truth.shape == (4, 6)
     assert set(np.unique(truth)) == {1, 2, 3, 4}
+
+
+def test_classes_without_a_header_are_read_in_the_model_s_size(tmp_path: Path) -> None:
+    maps = tmp_path / "maps"
+    maps.mkdir()
+    (maps / "a.raw").write_bytes(bytes(range(24)))
+    dataset = Dataset(kind="ade20k", parts={"samples": DatasetPart(), "truth": DatasetPart()})
+    parts = {"samples": images(tmp_path / "images", "a.png"), "truth": maps}
+    truth = load_samples(dataset, parts, WANTED, "x/tiny").truth(0)
+    assert np.array_equal(np.asarray(truth), np.arange(24).reshape(4, 6))
+    (maps / "a.raw").write_bytes(bytes(23))
+    seen = r"maps \(parts\.truth\): image a\.raw: its 23 bytes are no classes of 6x4 pixels"
+    with pytest.raises(DatasetUnusable, match=seen):
+        load_samples(dataset, parts, WANTED, "x/tiny").truth(0)
+
+
+def raw_images(folder: Path, height: int, width: int) -> Path:
+    folder.mkdir()
+    (folder / "a.rgb8").write_bytes(np.arange(height * width * 3, dtype=np.uint8).tobytes())
+    return folder
+
+
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_images_without_a_header_are_read_in_the_task_s_size(times: int, tmp_path: Path) -> None:
+    dataset = Dataset(kind="image_pairs", parts={"samples": DatasetPart(), "truth": DatasetPart()})
+    small, large = (
+        raw_images(tmp_path / "a", 4, 6),
+        raw_images(tmp_path / "b", 4 * times, 6 * times),
+    )
+    samples = load_samples(dataset, {"samples": small, "truth": large}, WANTED, "x/tiny")
+    (pixels,), truth = samples.inputs(0), np.asarray(samples.truth(0))
+    assert (pixels.shape, truth.shape) == ((4, 6, 3), (4 * times, 6 * times, 3))
+    assert (pixels.ravel()[:9].tolist(), truth.ravel()[5]) == (list(range(9)), 5)
+
+
+def test_images_without_a_header_of_another_size_are_refused(tmp_path: Path) -> None:
+    dataset = Dataset(kind="image_pairs", parts={"samples": DatasetPart(), "truth": DatasetPart()})
+    parts = {
+        "samples": raw_images(tmp_path / "a", 4, 5),
+        "truth": raw_images(tmp_path / "b", 8, 11),
+    }
+    samples = load_samples(dataset, parts, WANTED, "x/tiny")
+    seen = r"a \(parts\.samples\): image a\.rgb8: its 60 bytes are no image of 6x4\."
+    with pytest.raises(DatasetUnusable, match=seen):
+        samples.inputs(0)
+    seen = (
+        r"b \(parts\.truth\): image a\.rgb8: its 264 bytes are no image of 6x4 or its enlargement"
+    )
+    with pytest.raises(DatasetUnusable, match=seen):
+        samples.truth(0)
+
+
+HIDDEN = ("._a.png", "__MACOSX/._a.png", "__MACOSX/images/a.png", ".cache/a.png", "images/._a.rgb8")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_files_of_the_system_are_no_images(tmp_path: Path, *, zipped: bool) -> None:
+    folder = images(tmp_path / ".images", "b.png")
+    for name in HIDDEN:
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
+        (folder / name).write_bytes(b"\0\5\x16\7")
+    source = tmp_path / "images.zip" if zipped else folder
+    if zipped:
+        with zipfile.ZipFile(source, "w") as archive:
+            for file in folder.rglob("*"):
+                archive.write(file, file.relative_to(folder))
+    assert ImageFiles.of(source).names == ("b.png",)
 
 
 @pytest.mark.parametrize("kind", ["ade20k", "image_pairs"])
@@ -181,7 +249,35 @@ def test_a_tfrecord_without_what_the_truth_needs_is_refused(
         "best_context": [1],
         "answers": ["words"],
     }
+    recorded = tfrecord(
+        tmp_path / "truth.tfrecord", qas_id=[b"q1"], words=[b"words"], answers=[b"words"]
+    )
+    assert squad.load(whole, recorded, wanted).truth(0) == squad.load(whole, truth, wanted).truth(0)
     broken = tfrecord(tmp_path / "broken.tfrecord", **INPUTS, **said)
     with pytest.raises(DatasetUnusable, match=rf"broken\.tfrecord \(parts\.samples\): .*{seen}"):
         squad.load(broken, truth, wanted)
     assert len(squad.load(broken, None, wanted)) == 1, "without a truth it need not say"
+
+
+def test_words_are_parted_where_the_suite_s_features_part_them(tmp_path: Path) -> None:
+    truth = tmp_path / "dev.json"
+    paragraph = {"context": " a\xa0b\tc\u202fd\n e ", "qas": [{"id": "q", "answers": []}]}
+    truth.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    assert squad.read_questions(truth)["q"].words == ["a\xa0b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        (b"0\n1\n", "not"),
+        (b"x\x9c", "decompressing"),
+        (bytes(16), "KeyError"),
+        (b"\x10" + bytes(7), ""),
+    ],
+)
+def test_a_file_of_neither_kind_is_no_truth_of_squad(
+    content: bytes, seen: str, tmp_path: Path
+) -> None:
+    (tmp_path / "truth").write_bytes(content)
+    with pytest.raises(DatasetUnusable, match=rf"truth \(parts\.truth\): .*{seen}"):
+        squad.read_questions(tmp_path / "truth")

@@ -66,29 +66,51 @@ def test_map_is_the_mean_over_categories_and_one_in_full() -> None:
     assert scores(Detections(), [boxes(), boxes()], truths) == {"mAP": 0.0}
 
 
-def test_miou_is_over_all_pixels_of_all_images_and_leaves_out_what_is_nowhere() -> None:
-    """Class 0: 2 of 3 pixels; class 1: 3 of 5, of which one answer is wrong; class 2: 1 of 2; pixel
-    255 counts nowhere, nor does any of the other 29 classes."""
+def test_miou_is_over_all_pixels_of_all_images_and_all_classes() -> None:
+    """Class 0: 2 of 3 pixels; class 1: 2 of 4, of which two answers are wrong; class 2: 1 of 2;
+    pixel 255 counts nowhere; the fourth class is nowhere, and adds nothing to the sum."""
     answers = [np.array([[0, 0, 1, 1]], np.uint8), np.array([[1, 2, 1, 9]], np.uint8)]
     truths = [np.array([[0, 0, 0, 1]], np.uint8), np.array([[1, 2, 2, 255]], np.uint8)]
-    expected = (2 / 3 + 2 / 4 + 1 / 2) / 3
-    assert scores(ClassMap(classes=32), answers, truths)["mIoU"] == pytest.approx(
-        expected, abs=1e-5
-    )
+    expected = (2 / 3 + 2 / 4 + 1 / 2) / 4
+    assert scores(ClassMap(classes=4), answers, truths)["mIoU"] == pytest.approx(expected, abs=1e-5)
 
 
 def test_miou_of_the_suite_leaves_class_0_out() -> None:
     """Class 1: 2 of 3 pixels, class 2: 1 of 2; the pixel that is truly of class 0 counts nowhere,
-    and the answer 77, no class at all, is a miss of class 1 and nobody's false find."""
+    and the answer 77, no class at all, is a miss of class 1 and nobody's false find. The app
+    divides by 31."""
     answers = [np.array([[1, 1, 77, 2, 0, 1]], np.uint8)]
     truths = [np.array([[1, 1, 1, 2, 2, 0]], np.uint8)]
     output = ClassMap(classes=32, first=1)
-    assert scores(output, answers, truths)["mIoU"] == pytest.approx((2 / 3 + 1 / 2) / 2, abs=1e-6)
+    expected = (2 / 3 + 1 / 2) / 31
+    assert scores(output, answers, truths)["mIoU"] == pytest.approx(expected, abs=1e-6)
+
+
+def app_miou(given: np.ndarray, true: np.ndarray, classes: int) -> float:
+    """The app's counts of classes 1 to `classes`, one class after the other."""
+    total = 0.0
+    for c in range(1, classes + 1):
+        right = np.sum((given == c) & (true == c))
+        false = np.sum((given == c) & (true != c) & (true > 0) & (true <= classes))
+        missed = np.sum((given != c) & (true == c))
+        total += right / (right + false + missed) if right + false + missed else 0.0
+    return total / classes
+
+
+def test_miou_of_random_maps_is_the_app_s() -> None:
+    draw = np.random.default_rng(31)
+    true = draw.integers(0, 25, (3, 20, 30)).astype(np.uint8)
+    true[draw.random(true.shape) < 0.05] = 255
+    given = np.where(draw.random(true.shape) < 0.7, true, draw.integers(0, 40, true.shape))
+    given = given.astype(np.uint8)
+    found = scores(ClassMap(classes=32, first=1), list(given), list(true))["mIoU"]
+    assert found == pytest.approx(app_miou(given, true, 31), abs=1e-6)
 
 
 def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
-    """Question a is answered exactly but for its article; of b two of three words are found
-    (precision 1, recall 2/3: F1 0.8). The mean F1 is 0.9, exact is one of two."""
+    """Question a is answered exactly but for its article, which the app counts as a wrong word
+    (precision 3/4, recall 1: F1 6/7); of b two of three words are found (precision 1, recall 2/3:
+    F1 4/5). Exact is one of two."""
 
     def truth(name: str, answers: list[str]) -> dict[str, Any]:
         return {
@@ -113,13 +135,14 @@ def test_f1_and_exact_match_take_the_best_answer_of_each_question() -> None:
     ]
     found = scores(Span(), answers, truths)
     assert found["exact_match"] == 0.5
-    assert found["F1"] == pytest.approx(0.9, abs=1e-6)
+    assert found["F1"] == pytest.approx((6 / 7 + 4 / 5) / 2, abs=1e-6)
     swapped = [answer[::-1].copy() for answer in answers]
     assert scores(Span(start=1), swapped, truths) == found
 
 
 def test_a_span_stays_in_the_text_and_within_its_length() -> None:
     what = {
+        "tokens": ["[CLS]", "[SEP]", "u", "##n", "deux", "trois", "[SEP]"],
         "first": 2,
         "word_of": [0, 0, 1, 2],
         "best_context": [1, 1, 0, 1],
@@ -132,6 +155,24 @@ def test_a_span_stays_in_the_text_and_within_its_length() -> None:
     assert best_text(start, end, what, Span()) == (6.0, "un deux trois")
     short = Span(max_answer_tokens=3)
     assert best_text(start, end, what, short)[1] == "un deux"
+    end[6] = 9  # the separator after the text
+    assert best_text(start, end, what, Span())[1] == "un deux trois"
+
+
+def test_the_first_of_equally_likely_answers_counts() -> None:
+    what = {
+        "id": "q",
+        "tokens": ["[SEP]", "one", "two"],
+        "words": ["one", "two"],
+        "first": 1,
+        "word_of": [0, 1],
+        "best_context": [1, 1],
+        "answers": ["one"],
+    }
+    one, two = np.zeros((2, 3), "<f4"), np.zeros((2, 3), "<f4")
+    one[:, 1], two[:, 2] = 5, 5
+    assert scores(Span(), [one, two], [what, what]) == {"F1": 1.0, "exact_match": 1.0}
+    assert scores(Span(), [two, one], [what, what]) == {"F1": 0.0, "exact_match": 0.0}
 
 
 def test_psnr_of_a_known_difference() -> None:

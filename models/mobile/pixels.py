@@ -1,0 +1,137 @@
+"""Images → a model's input, as TensorFlow Lite's evaluation stage and DeepLab's preprocessing make
+them. Needs numpy only.
+
+The stage (`ImagePreprocessingStage`, which MLPerf Mobile's app uses) crops, then resizes real
+numbers by `RESIZE_BILINEAR`, then truncates them to the model's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Real = NDArray[np.float32]
+MEAN_PIXEL: Final = 127.5
+UNKNOWN: Final = 255
+"""The class of pixels without an annotation, such as those of the padding."""
+
+
+def resize_bilinear(
+    image: NDArray[Any],
+    height: int,
+    width: int,
+    *,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
+) -> Real:
+    """Return (height, width, channels) float32 of an image (h, w, channels): TFLite's kernel.
+
+    Each output pixel is a weighted sum of four, without antialiasing. Raises ValueError if both
+    options are set.
+    """
+    if align_corners and half_pixel_centers:
+        raise ValueError("corners of pixels with half-pixel centres can't be aligned")
+    rows = _neighbours(image.shape[0], height, align_corners, half_pixel_centers)
+    columns = _neighbours(image.shape[1], width, align_corners, half_pixel_centers)
+    (top, bottom, y), (left, right, x) = rows, columns
+    y = y[:, np.newaxis, np.newaxis]
+    x = x[:, np.newaxis]
+    above, below = image[top].astype(np.float32), image[bottom].astype(np.float32)
+    # The products and sums are in the kernel's order, since truncation shows the last bit.
+    found: Real = above[:, left] * (1 - y) * (1 - x)
+    found += below[:, left] * y * (1 - x)
+    found += above[:, right] * (1 - y) * x
+    found += below[:, right] * y * x
+    return found
+
+
+def _neighbours(
+    source: int, target: int, align_corners: bool, half_pixel_centers: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Real]:
+    """Return the pixels before and after each output pixel, and its distance from the former."""
+    aligned = align_corners and target > 1
+    scale = np.float32(source - 1) / np.float32(target - 1) if aligned else _ratio(source, target)
+    half = np.float32(0.5 if half_pixel_centers else 0)
+    places = (np.arange(target, dtype=np.float32) + half) * scale - half
+    before = np.maximum(np.floor(places).astype(np.intp), 0)
+    after = np.minimum(np.ceil(places).astype(np.intp), source - 1)
+    return before, after, places - before.astype(np.float32)
+
+
+def _ratio(source: int, target: int) -> np.float32:
+    return np.float32(source) / np.float32(target)
+
+
+def resize_nearest(classes: NDArray[Any], height: int, width: int) -> NDArray[Any]:
+    """Return (height, width) of a map (h, w), corners aligned: TensorFlow's kernel."""
+
+    def nearest(source: int, target: int) -> NDArray[np.intp]:
+        scale = np.float32(source - 1) / np.float32(target - 1) if target > 1 else np.float32(0)
+        places = np.floor(np.arange(target, dtype=np.float32) * scale + np.float32(0.5))
+        found: NDArray[np.intp] = np.minimum(places.astype(np.intp), source - 1)
+        return found
+
+    rows, columns = nearest(classes.shape[0], height), nearest(classes.shape[1], width)
+    found: NDArray[Any] = classes[rows][:, columns]
+    return found
+
+
+def crop_center(image: NDArray[Any], fraction: float) -> NDArray[Any]:
+    """Return the square in the middle whose side is a fraction of the shorter side, rounded."""
+    side = min(_rounded(fraction * edge) for edge in image.shape[:2])
+    top, left = (_rounded((edge - side) / 2) for edge in image.shape[:2])
+    return image[top : top + side, left : left + side]
+
+
+def _rounded(value: float) -> int:
+    return int(value + 0.5)  # halves upwards, as C's round does for positive numbers
+
+
+def padded(image: NDArray[Any], height: int, width: int) -> NDArray[np.uint8]:
+    """Return (height, width, 3): the image resized to fit within, corners aligned, at the top left
+    of the mean pixel."""
+    inner = _fit_within(image.shape[:2], (height, width))
+    found = np.full((height, width, image.shape[2]), MEAN_PIXEL, np.float32)
+    found[: inner[0], : inner[1]] = resize_bilinear(image, *inner, align_corners=True)
+    return found.astype(np.uint8)
+
+
+def padded_classes(classes: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """Return (height, width): the map (h, w) where `padded` has its image, else UNKNOWN."""
+    inner = _fit_within(classes.shape[:2], (height, width))
+    found = np.full((height, width), UNKNOWN, np.uint8)
+    found[: inner[0], : inner[1]] = resize_nearest(classes, *inner)
+    return found
+
+
+def _fit_within(size: tuple[int, ...], target: tuple[int, int]) -> tuple[int, int]:
+    """Return height and width of the same proportions within the target, rounded up."""
+    scale = min(
+        np.float32(most) / np.float32(side) for side, most in zip(size, target, strict=True)
+    )
+    height, width = (
+        min(int(np.ceil(np.float32(side) * scale)), most)
+        for side, most in zip(size, target, strict=True)
+    )
+    return height, width
+
+
+def in_steps(image: NDArray[Any], kind: str) -> NDArray[np.uint8]:
+    """Return the pixels (uint8) that an integer model takes of real ones, truncated as the stage
+    does it.
+
+    A uint8 model takes the pixel, an int8 model the pixel minus 128: so the stage truncates after
+    the subtraction, towards 128.
+    """
+    zero = np.float32(128 if kind == "int8" else 0)
+    return (np.trunc(image - zero) + zero).astype(np.uint8)
+
+
+def normalised(image: NDArray[Any], mean: float | Sequence[float], std: float) -> Real:
+    """Return what a float model takes of an image (h, w, 3): (pixel - mean) / std; mean of all
+    channels, or of each."""
+    real: Real = image.astype(np.float32)
+    return (real - np.asarray(mean, np.float32)) * np.float32(1 / std)
