@@ -18,6 +18,7 @@ from controller.runtime.phones import (
     started_phone,
 )
 from tests.integration.farm import TestFarm
+from tests.support.validity import MET_RULES
 
 pytestmark = [pytest.mark.integration, pytest.mark.farm]
 
@@ -147,7 +148,10 @@ def test_a_users_program_is_measured_on_phone_and_server(
     sweep_id = farm.submit_once_placed(phone_sweep("vendor", [name, server], **own))
     assert farm.cli("sweep", "watch", sweep_id).status == 0
     found = farm.cli("results", "list", "--sweep", sweep_id, "--json").json
-    assert {(r["device"], r["validity"]) for r in found} == {(name, "VALID"), (server, "VALID")}
+    validity = {r["device"]: r["validity"] for r in found}
+    assert validity.keys() == {name, server}
+    assert validity[name] == "VALID"
+    assert validity[server] in MET_RULES, found
     assert {r["metrics"]["latency_mean"]["value"] for r in found} == {7e-6}
     assert {r["environment"]["meets_run_rules"] for r in found} == {False}
     assert all(r["environment"]["rules"].startswith("benchmark_model's") for r in found)
