@@ -66,6 +66,76 @@ def test_map_is_the_mean_over_categories_and_one_in_full() -> None:
     assert scores(Detections(), [boxes(), boxes()], truths) == {"mAP": 0.0}
 
 
+def iou(a: Sequence[float], b: Sequence[float]) -> float:
+    sides = [max(0.0, min(a[n + 2], b[n + 2]) - max(a[n], b[n])) for n in (0, 1)]
+    areas = [max(0.0, c[2] - c[0]) * max(0.0, c[3] - c[1]) for c in (a, b)]
+    common = sides[0] * sides[1]
+    total = sum(areas) - common
+    return common / total if total > 0 else 0.0
+
+
+def app_precision(
+    found: list[tuple[int, Sequence[float], float]],
+    true: list[tuple[int, Sequence[float]]],
+    least: float,
+) -> float:
+    """The average precision of a class, as TensorFlow Lite's evaluation stage has it.
+
+    Detections from the best score on take the truth of their image that they cover best; the mean
+    is over the recalls 0, 0.01 … 1, each with the best precision from there on.
+    """
+    left, right, curve = list(true), 0, []
+    for number, (image, box, _) in enumerate(sorted(found, key=lambda f: -f[2]), 1):
+        mine = [t for t in left if t[0] == image]
+        best = max(mine, key=lambda t: iou(box, t[1]), default=None)
+        if best and iou(box, best[1]) >= least:
+            left.remove(best)
+            right += 1
+        curve.append((right / len(true), right / number))
+    recalls = [n / 100 for n in range(101)]
+    return sum(max((p for r, p in curve if r >= least), default=0.0) for least in recalls) / 101
+
+
+def test_map_of_random_boxes_is_the_app_s() -> None:
+    """Eight classes in the truths, and ten in the detections, some hundred of them an image."""
+    draw = np.random.default_rng(91)
+    answers, truths = [], []
+    found: dict[int, list[tuple[int, Sequence[float], float]]] = {c: [] for c in range(1, 91)}
+    true: dict[int, list[tuple[int, Sequence[float]]]] = {c: [] for c in range(1, 91)}
+    for image in range(6):
+        corners = draw.uniform(0, 0.6, (12, 2))
+        edges = np.hstack((corners, corners + draw.uniform(0.1, 0.4, (12, 2)))).astype(np.float32)
+        categories = draw.integers(1, 9, 12).tolist()
+        truths.append({"image_id": image, "categories": categories, "boxes": edges.tolist()})
+        rows = np.repeat(edges, 10, 0) + draw.normal(0, 0.04, (120, 4))
+        others = draw.integers(1, 11, 120)
+        classes = np.where(draw.random(120) < 0.7, np.repeat(categories, 10), others)
+        scored = np.column_stack((rows, classes - 1, draw.random(120)))
+        answers.append(scored.astype("<f4"))
+        for category, box in zip(categories, edges.tolist(), strict=True):
+            true[category].append((image, box))
+        for row in answers[-1].tolist():
+            found[int(row[4]) + 1].append((image, row[:4], row[5]))
+    classes_seen = [c for c in found if found[c] or true[c]]
+    thresholds = [0.5 + n * 0.05 for n in range(10)]
+    each = [
+        app_precision(found[c], true[c], least) if true[c] else 0.0
+        for c in classes_seen
+        for least in thresholds
+    ]
+    expected = sum(each) / len(each)
+    assert 0.05 < expected < 0.9
+    assert scores(Detections(), answers, truths)["mAP"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_class_that_is_in_no_truth_counts_against_the_map() -> None:
+    box = (0.1, 0.1, 0.6, 0.6)
+    answer = boxes((*box, 2, 0.9), (*box, 4, 0.1))
+    assert scores(Detections(), [answer], [true_boxes(1, box)])["mAP"] == pytest.approx(0.5)
+    nothing = {"image_id": 1, "categories": [], "boxes": []}
+    assert scores(Detections(), [boxes()], [nothing]) == {"mAP": 0.0}
+
+
 def test_miou_is_over_all_pixels_of_all_images_and_all_classes() -> None:
     """Class 0: 2 of 3 pixels; class 1: 2 of 4, of which two answers are wrong; class 2: 1 of 2;
     pixel 255 counts nowhere; the fourth class is nowhere, and adds nothing to the sum."""
