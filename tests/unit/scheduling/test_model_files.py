@@ -22,6 +22,7 @@ INT8 = "edsr/models/int8"
 TINY, TRUTH = "edsr/tiny/samples", "edsr/full/truth"
 MODEL_MD5 = "md5:18ce6df0e4603f4b4ee5d04193708d9c"
 TINY_MD5 = "md5:134e9f96e4bbd5e925093e30a4433548"
+TINY_TRUTH, TINY_TRUTH_MD5 = "edsr/tiny/truth", "md5:c8eac83e32d163552ca8e317c2dd57c3"
 
 
 @cache
@@ -39,7 +40,7 @@ def sweep(**changes: object) -> Sweep:
 @pytest.mark.parametrize(
     ("changes", "files"),
     [
-        ({}, {INT8: MODEL_MD5, TINY: TINY_MD5}),
+        ({}, {INT8: MODEL_MD5, TINY: TINY_MD5, TINY_TRUTH: TINY_TRUTH_MD5}),
         (
             {"knobs": {"numerics": "int8", "dataset": "full"}},
             {INT8: MODEL_MD5, "edsr/full/samples": None, TRUTH: None},
@@ -116,7 +117,7 @@ def test_a_plan_asks_for_stores_only_if_its_cells_need_files() -> None:
         found = plan_sweep(given, cells, phones, shipped(), ())
         owners = {"a": "host-1", "b": "host-2"}
         asked.clear()
-        stored = {"host-1": [MODEL_MD5, TINY_MD5]}
+        stored = {"host-1": [MODEL_MD5, TINY_MD5, TINY_TRUTH_MD5]}
 
         def ask() -> dict[str, list[str]]:
             asked.append(True)
