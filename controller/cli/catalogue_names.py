@@ -13,6 +13,7 @@ from typing import Any
 from controller.cli.signatures import Given
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.manifests import Knob
+from controller.contracts.suite_rules import load_suites
 
 
 def workloads(_: Given, __: str) -> list[str]:
@@ -82,6 +83,18 @@ def dtypes(_: Given, __: str) -> list[str]:
 def variants(_: Given, __: str) -> list[str]:
     """Return the variants of the custom operators."""
     return sorted(_choices(load_catalog(), "kernels", "variant"))
+
+
+def suite_versions(_: Given, __: str) -> list[str]:
+    """Return the versions of the mobile suite, newest first."""
+    return [rules.version for rules in reversed(load_suites())]
+
+
+def suite_tasks(given: Given, _: str) -> list[str]:
+    """Return the tasks of the version, or of all."""
+    version = given.get("version")
+    found = [rules for rules in load_suites() if rules.version == version] or load_suites()
+    return sorted({task for rules in found for task in rules.tasks})
 
 
 def virtual_phones(_: Given, __: str) -> list[str]:

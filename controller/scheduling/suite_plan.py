@@ -137,6 +137,11 @@ def parts_of(
     )
 
 
+def version_of(session: str) -> str:
+    """Return the version of the suite that a session is of."""
+    return session.partition("-")[0]
+
+
 def number_of(session: str) -> int:
     """Return a session's number among those of its plan."""
     return int(session.rpartition("-")[2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -176,6 +176,6 @@ def _after(session: Session, place: Place, pause_s: float, now: float) -> Submit
     return Wait(end + pause_s, place)
 
 
-def in_order(runs: Sequence[PartRun]) -> tuple[PartRun, ...]:
+def in_order(runs: Iterable[PartRun]) -> tuple[PartRun, ...]:
     """Return runs in the order of their tries and parts."""
     return tuple(sorted(runs, key=lambda run: run.place))

@@ -21,7 +21,8 @@ ACCURACIES: Final = ("top1", "mAP", "mIoU", "F1", "PSNR")
 MEETS, MISSES, SEEDS = "meets_run_rules", "run_rules_missed", "loadgen_seeds"
 ROUNDING: Final = 1e-9
 """Of a spread: so 1.05 is 5 % more than 1."""
-Complaint = tuple[Verdict, str]
+Finding = tuple[Verdict, str]
+"""What speaks against a rule, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Judge:
             _verdict("replication", self._replication(session)),
         )
 
-    def _whole(self, session: Session) -> Iterator[Complaint]:
+    def _whole(self, session: Session) -> Iterator[Finding]:
         asked = [(name, s) for name, task in self.suite.tasks.items() for s in task.scenarios]
         tries = list(session.tries())
         if not tries:
@@ -69,7 +70,7 @@ class Judge:
                 elif run.result is None:
                     yield Verdict.MISSED, f"{run.label}: its result is not in the store"
 
-    def _results(self, session: Session) -> Iterator[Complaint]:
+    def _results(self, session: Session) -> Iterator[Finding]:
         measured = [(run, run.result) for run in session.runs if run.result]
         if not measured:
             yield Verdict.OPEN, "no result yet"
@@ -108,7 +109,7 @@ class Judge:
             figures = f"{target.metric} {measured.value:.4f} is below {target.value:.4f}"
             yield f"{figures}, the target of {title}"
 
-    def _task_pauses(self, session: Session) -> Iterator[Complaint]:
+    def _task_pauses(self, session: Session) -> Iterator[Finding]:
         least, most = self.rules.task_pause_s
         pauses = [pause for runs in session.tries() for pause in _pauses(runs)]
         if not pauses:
@@ -120,7 +121,7 @@ class Judge:
             elif 0 <= seconds < least:
                 yield Verdict.MISSED, f"{_less(seconds)} {before}; at least {_less(least)}"
 
-    def _try_pauses(self, session: Session) -> Iterator[Complaint]:
+    def _try_pauses(self, session: Session) -> Iterator[Finding]:
         least, tries = self.rules.try_pause_s, list(session.tries())
         if len(tries) < 2:
             yield Verdict.OPEN, "no two tries yet"
@@ -130,14 +131,16 @@ class Judge:
             if seconds is not None and 0 <= seconds < least:
                 after = f"{_less(seconds)} between try {former[0].number} and {runs[0].number}"
                 yield Verdict.MISSED, f"{after}; {asked}"
-        for run in session.runs:
-            for one, other in pairwise(run.spans):
-                seconds = _between([one], [other])
-                if seconds is not None and 0 <= seconds < least:
-                    again = f"{run.label} ran again {_less(seconds)} after a failed attempt"
-                    yield Verdict.MISSED, f"{again}; {asked}"
+        for runs in tries:
+            for part in dict.fromkeys(run.part for run in runs):
+                of_part = [run for run in runs if run.part == part]
+                for one, other in pairwise(_spans(of_part)):
+                    seconds = _between([one], [other])
+                    if seconds is not None and 0 <= seconds < least:
+                        again = f"{of_part[-1].label} ran again after {_less(seconds)}"
+                        yield Verdict.MISSED, f"{again}; {asked}"
 
-    def _replication(self, session: Session) -> Iterator[Complaint]:
+    def _replication(self, session: Session) -> Iterator[Finding]:
         whole = [runs for runs in session.tries() if all(run.result for run in runs)]
         if len(whole) < self.rules.tries:
             yield Verdict.OPEN, f"{len(whole)} of {self.rules.tries} tries"
@@ -161,15 +164,15 @@ def spread(values: Sequence[float]) -> float | None:
     return (most - least) / least if least > 0 else math.inf
 
 
-def _verdict(rule: str, complaints: Iterable[Complaint]) -> RuleVerdict:
-    found = list(complaints)
+def _verdict(rule: str, findings: Iterable[Finding]) -> RuleVerdict:
+    found = list(findings)
     for verdict in (Verdict.MISSED, Verdict.OPEN):
         if why := tuple(said for kind, said in found if kind is verdict):
             return RuleVerdict(rule=rule, verdict=verdict, why=why)
     return RuleVerdict(rule=rule, verdict=Verdict.MET)
 
 
-def _one_device(session: Session) -> Iterator[Complaint]:
+def _one_device(session: Session) -> Iterator[Finding]:
     spans = [(run, span) for run in session.runs for span in run.spans]
     if not spans:
         yield Verdict.OPEN, "nothing has run yet"
@@ -180,7 +183,7 @@ def _one_device(session: Session) -> Iterator[Complaint]:
             yield Verdict.MISSED, f"{run.label} ran on {span.device}, what was before on {first}"
 
 
-def _constant(session: Session, facts: Sequence[str], *, known: bool) -> Iterator[Complaint]:
+def _constant(session: Session, facts: Sequence[str], *, known: bool) -> Iterator[Finding]:
     """known: whether all results have to have the facts."""
     measured = [(run, run.result.environment) for run in session.runs if run.result]
     if not measured:
@@ -194,7 +197,7 @@ def _constant(session: Session, facts: Sequence[str], *, known: bool) -> Iterato
                 yield Verdict.MISSED, f"{fact} is {value} from {run.label} on, before {former}"
 
 
-def _alone(session: Session) -> Iterator[Complaint]:
+def _alone(session: Session) -> Iterator[Finding]:
     spans = session.spans()
     if not spans:
         yield Verdict.OPEN, "nothing has run yet"
@@ -210,7 +213,7 @@ def _alone(session: Session) -> Iterator[Complaint]:
         yield Verdict.MISSED, f"{len(others)} other runs, the first at {first}"
 
 
-def _in_order(session: Session) -> Iterator[Complaint]:
+def _in_order(session: Session) -> Iterator[Finding]:
     spans = [(run, span) for run in session.runs for span in run.spans]
     if not spans:
         yield Verdict.OPEN, "nothing has run yet"
