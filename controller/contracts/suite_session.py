@@ -22,6 +22,10 @@ NOT_VERIFIED: Final = "Result not verified by MLCommons Association."
 """The sentence that MLCommons' guidelines on messaging ask for with such results."""
 
 
+MEETS: Final = "meets_run_rules"
+"""The fact of a result that says whether it meets MLPerf's run rules."""
+
+
 class SessionRules(Contract):
     """The rules of a session."""
 

@@ -12,13 +12,13 @@ from controller.contracts.base import utc_minute
 from controller.contracts.records import StoredResult
 from controller.contracts.result import Validity
 from controller.contracts.suite_rules import SuiteRules
-from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict
+from controller.contracts.suite_session import MEETS, RuleVerdict, SessionRules, Verdict
 from controller.scheduling.suite_plan import SURROGATE
 from controller.scheduling.suite_session import PartRun, Session, Span
 
 ACCURACIES: Final = ("top1", "mAP", "mIoU", "F1", "PSNR")
 """Metrics of accuracy; a task has one of them."""
-MEETS, MISSES, SEEDS = "meets_run_rules", "run_rules_missed", "loadgen_seeds"
+MISSES, SEEDS = "run_rules_missed", "loadgen_seeds"
 ROUNDING: Final = 1e-9
 """Of a spread: so 1.05 is 5 % more than 1."""
 Finding = tuple[Verdict, str]
