@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -18,7 +18,7 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, DeviceState
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_rules import SuiteRules, rules_of
 from controller.contracts.suite_session import UNVERIFIED, SessionSummary
 from controller.contracts.sweep import Sweep
 from controller.platform.interrupted import INTERRUPTED
@@ -110,14 +110,12 @@ def run(
     )
     rules, catalog = version_rules(version), load_catalog()
     tasks = _tasks(rules, task, catalog, surrogates=surrogates)
-    knobs = {"numerics": _by_task("numerics", numerics, tasks)}
-    knobs["dataset"] = _by_task("dataset", dataset, tasks)
-    knobs["policy"] = dict.fromkeys(tasks, policy)
-    of_task = {
-        name: {knob: values[name] for knob, values in knobs.items() if name in values}
-        for name in tasks
+    knobs = {
+        "numerics": _by_task("numerics", numerics, tasks),
+        "dataset": _by_task("dataset", dataset, tasks),
+        "policy": dict.fromkeys(tasks, policy),
     }
-    parts = parts_of(rules, tasks, of_task, length=length, surrogates=surrogates)
+    parts = parts_of(rules, tasks, _of_tasks(knobs), length=length, surrogates=surrogates)
     with reading() as store:
         meant = device_of(store, device).labelled
         sessions = session_ids(store)
@@ -126,19 +124,24 @@ def run(
     session = plan.session(number + 1 if again or not number else number)
     farm = _Farm(meant, session)
     say(f"{rules.title} ({UNVERIFIED}) on {meant.shown}{meant.likeness}: session {session}")
+    _say_other_seeds(rules, tasks)
     if session in sessions:
         _say_continued(farm.session(), len(parts) * tries)
-    runner = SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say)
-    try:
-        ended = runner.run()
-    except KeyboardInterrupt:
-        say(err=True)
-        say(f"the part under way goes on; continue the session with: {_call()}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    ended = _carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
     found = farm.summary()
     show_session(found, meant.shown)
     _say_lost(ended)
     raise typer.Exit(0 if found.meets_rules else 1)
+
+
+def _carry_on(runner: SessionRunner) -> Ended:
+    """Carry a session to its end; on ^C, say how to go on."""
+    try:
+        return runner.run()
+    except KeyboardInterrupt:
+        say(err=True)
+        say(f"a part under way goes on; continue the session with: {_call()}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @dataclass(slots=True)
@@ -214,6 +217,15 @@ def _by_task(option: str, given: Sequence[str] | None, tasks: Sequence[str]) -> 
     return found
 
 
+def _of_tasks(knobs: Mapping[str, Mapping[str, Scalar]]) -> dict[str, dict[str, Scalar]]:
+    """Return the knobs of each task, from the tasks of each knob."""
+    found: dict[str, dict[str, Scalar]] = {}
+    for knob, values in knobs.items():
+        for name, value in values.items():
+            found.setdefault(name, {})[knob] = value
+    return found
+
+
 def _plan(
     rules: SuiteRules, device: Device, stack: str, parts: tuple[Part, ...], catalog: Catalog
 ) -> SuitePlan:
@@ -225,6 +237,15 @@ def _plan(
         sweep = plan.sweep(Place(plan.session(1), 1, part))
         cells_of(sweep, catalog, f"of {rules.title}, {parts[part].label}")
     return plan
+
+
+def _say_other_seeds(rules: SuiteRules, tasks: Sequence[str]) -> None:
+    """Say at once which tasks LoadGen runs with the seeds of another round."""
+    judged = {task: rules_of(task) or rules for task in tasks}
+    others = {task: by.version for task, by in judged.items() if by.seeds != rules.seeds}
+    if others:
+        named = ", ".join(f"{task} ({version})" for task, version in others.items())
+        say(f"LoadGen takes the seeds of other rounds, so it can't meet the rules: {named}")
 
 
 def _say_continued(session: Session, runs: int) -> None:
