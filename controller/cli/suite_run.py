@@ -110,7 +110,7 @@ def run(
     )
     rules, catalog = version_rules(version), load_catalog()
     tasks = _tasks(rules, task, catalog, surrogates=surrogates)
-    knobs = {
+    knobs: dict[str, Mapping[str, Scalar]] = {
         "numerics": _by_task("numerics", numerics, tasks),
         "dataset": _by_task("dataset", dataset, tasks),
         "policy": dict.fromkeys(tasks, policy),

@@ -17,6 +17,7 @@ from controller.contracts.suite_rules import load_suites
 from controller.contracts.suite_session import NOT_VERIFIED, SessionSummary
 from controller.contracts.sweep import Cell
 from controller.contracts.units import Unit
+from controller.runtime.suite_runner import SessionRunner
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.binding import runs_of
 from controller.scheduling.suite_plan import Place
@@ -186,7 +187,7 @@ def test_control_c_says_how_to_go_on(home: Path, monkeypatch: pytest.MonkeyPatch
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(suite_run.SessionRunner, "run", interrupted)
+    monkeypatch.setattr(SessionRunner, "run", interrupted)
     _, complaint, status = outcome_of(home, *RUN, "--again")
     assert status == 130
     continued = f"continue the session with: benchfarm suite run v3.1 --device {PHONE}\n"

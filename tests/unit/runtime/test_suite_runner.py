@@ -149,7 +149,12 @@ def test_a_farm_that_refuses_ends_the_call_and_not_the_session() -> None:
 def test_the_clock_is_looked_at_during_a_pause() -> None:
     farm = Farm()
     slept = list[float]()
-    timer = Timer(lambda: farm.now, lambda s: (slept.append(s), farm.sleep(s))[1])
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        farm.sleep(seconds)
+
+    timer = Timer(lambda: farm.now, sleep)
     SessionRunner(PLAN, 2, BY_RULES, farm, JUDGE.verdicts, lambda _: None, timer).run()
     assert max(slept) == LOOK_S
     assert sum(slept) == 600
