@@ -95,6 +95,18 @@ def variants(_: Given, __: str) -> list[str]:
     return sorted(_choices(load_catalog(), "kernels", "variant"))
 
 
+def suite_versions(_: Given, __: str) -> list[str]:
+    """Return the versions of the mobile suite, newest first."""
+    return [rules.version for rules in reversed(load_suites())]
+
+
+def suite_tasks(given: Given, _: str) -> list[str]:
+    """Return the tasks of the version, or of all."""
+    version = given.get("version")
+    found = [rules for rules in load_suites() if rules.version == version] or load_suites()
+    return sorted({task for rules in found for task in rules.tasks})
+
+
 def virtual_phones(_: Given, __: str) -> list[str]:
     """Return the built-in profiles of virtual phones, found on disk and not imported."""
     spec = find_spec("agents")

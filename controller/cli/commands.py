@@ -83,6 +83,16 @@ COMMANDS: Final[dict[str, Verb | Group]] = {
         },
         {"tag": "sweep_annotations:tag", "note": "sweep_annotations:note"},
     ),
+    "suite": Group(
+        "Run MLPerf Mobile's suite by its rules (unverified).",
+        {
+            "list": "List versions of the suite with tasks and scenarios.",
+            "run": "Run or continue a session of a version on one device.",
+            "status": "List sessions, and how many rules each meets.",
+            "show": "Show a session's results, and which rules it meets.",
+        },
+        {"run": "suite_run:run"},
+    ),
     "workload": Group(
         "Show the workloads that a sweep may name.",
         {

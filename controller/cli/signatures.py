@@ -49,6 +49,12 @@ SIGNATURES: Final[dict[str, str]] = {
     "sweep plan": "file= --json",
     "sweep tag": "sweep_id=sweep tags=tag* --remove=tag* --json",
     "sweep note": "sweep_id=sweep text= --remove= --json",
+    "suite list": "--json",
+    "suite run": "version=suite_version --device=device --tries= --task=suite_task*"
+    " --stack=stack --numerics=* --dataset=* --length=normal|quick|rapid --policy=ci|lab|mlperf"
+    " --task-pause= --try-pause= --surrogates --again",
+    "suite status": "--json",
+    "suite show": "session=suite_session --json",
     "workload list": "--json",
     "workload show": "name=workload --json",
     "scenario list": "--json",
@@ -128,6 +134,9 @@ COMPLETERS: Final[dict[str, str]] = {
     "dtype": f"{CATALOGUE}:dtypes",
     "variant": f"{CATALOGUE}:variants",
     "virtual_phone": f"{CATALOGUE}:virtual_phones",
+    "suite_version": f"{CATALOGUE}:suite_versions",
+    "suite_task": f"{CATALOGUE}:suite_tasks",
+    "suite_session": f"{STORE}:suite_sessions",
     "device": f"{STORE}:devices",
     "phone": f"{STORE}:phones",
     "agent": f"{STORE}:agents",

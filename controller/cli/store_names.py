@@ -15,6 +15,7 @@ from controller.contracts.device import DeviceKind
 from controller.contracts.errors import UserError
 from controller.runtime.home import Home
 from controller.runtime.options import URL_VARIABLE
+from controller.runtime.suite_sessions import session_ids
 from controller.store.protocol import StoreReader
 from controller.store.sqlite import SqliteStore
 
@@ -51,6 +52,12 @@ def sweeps(_: Given, __: str) -> list[str]:
     """Return all sweeps, newest first."""
     with _reading() as store:
         return [record.sweep_id for record in reversed(store.sweeps())]
+
+
+def suite_sessions(_: Given, __: str) -> list[str]:
+    """Return the sessions of the mobile suite, newest first."""
+    with _reading() as store:
+        return session_ids(store)[::-1]
 
 
 def tags(_: Given, __: str) -> list[str]:

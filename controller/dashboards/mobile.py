@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from grafana_foundation_sdk.models import dashboard
 
+from controller.contracts.suite_session import NOT_VERIFIED
 from controller.dashboards import links, panels, promql, ratios, tables, thresholds
 from controller.dashboards.board import Annotation, Board, Row, quarantines, sweeps
 from controller.dashboards.panels import Query
@@ -47,9 +48,9 @@ def mobile() -> Board:
     return Board(
         links.MOBILE,
         "Mobile suite",
-        "Phones under MLPerf's scenarios: single-stream latency, offline throughput, accuracy "
-        "beside them, and the battery, heat and throttling they were measured under. Real and "
-        "virtual phones are never compared.",
+        "Phones under MLPerf's scenarios (unverified): single-stream latency, offline throughput, "
+        "accuracy beside them, and the battery, heat and throttling they were measured under. Real "
+        f"and virtual phones are never compared. {NOT_VERIFIED}",
         (VIRTUAL, PHONE, WORKLOAD, SCENARIO, PRECISION, BASE, LATENCY_WORK, THROUGHPUT_WORK),
         (
             Row("Which phone", (by_phone(), newest())),

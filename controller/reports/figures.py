@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from controller.contracts.suite_session import MEETS, UNVERIFIED
 from controller.contracts.units import Unit
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {
@@ -50,6 +51,11 @@ HEADINGS = {
     "eager_copy_share": "eager's of copy's",
 }
 """Headings of the main metrics, in order; `results show` lists all metrics."""
+
+
+def fact_label(name: str) -> str:
+    """Return how a fact is called: beside what MLPerf's name is used for stands `unverified`."""
+    return f"{name} ({UNVERIFIED})" if name == MEETS else name
 
 
 def shown(value: float, unit: Unit) -> str:

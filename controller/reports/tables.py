@@ -8,9 +8,10 @@ from rich.table import Table
 
 from controller.contracts.device import likeness
 from controller.contracts.records import StoredFailure, StoredResult
+from controller.contracts.suite_session import MEETS, NOT_VERIFIED
 from controller.contracts.units import Unit
 from controller.reports.comparison import Comparison
-from controller.reports.figures import shown
+from controller.reports.figures import fact_label, shown
 from controller.reports.verdict import bounds, tie, times
 from controller.stats.medians import Ratio
 
@@ -67,7 +68,9 @@ def outcome_table(record: StoredResult | StoredFailure) -> Table:
             table.add_row(name, f"{len(value)} (results show --json has their samples)")
         elif isinstance(value, dict):
             for key, inner in value.items():
-                table.add_row(f"{name}.{key}", str(inner))
+                table.add_row(f"{name}.{fact_label(key)}", str(inner))
         else:
             table.add_row(name, str(value))
+    if record.environment.get(MEETS) is True:
+        table.caption = NOT_VERIFIED
     return table

@@ -24,6 +24,7 @@ _LISTS: Final = {
     "device": "benchfarm device list",
     "sweep": "benchfarm sweep status",
     "run": "benchfarm results list",
+    "session": "benchfarm suite status",
 }
 
 
@@ -114,6 +115,11 @@ def find_sweep(given: str, sweeps: Iterable[SweepReferent], user: str) -> FoundS
 def find_run(given: str, run_ids: Iterable[str]) -> str:
     """Return the id of the run that is meant; raises NotFound, UserError if several may be."""
     return _find("run", given, [Referent(id_) for id_ in run_ids])
+
+
+def find_session(given: str, sessions: Iterable[str]) -> str:
+    """Return the id of the suite's session that is meant; raises as find_run does."""
+    return _find("session", given, [Referent(id_) for id_ in sessions])
 
 
 def _device_instead(given: str, devices: Sequence[RegisteredDevice]) -> UserError | None:

@@ -9,8 +9,9 @@ from controller.contracts.base import Scalar
 from controller.contracts.device import DeviceKind
 from controller.contracts.facts import OwnFact, unit_of
 from controller.contracts.records import OutcomeOrigin, StoredResult
+from controller.contracts.suite_session import MEETS, NOT_VERIFIED
 from controller.contracts.units import Unit
-from controller.reports.figures import shown
+from controller.reports.figures import fact_label, shown
 from controller.reports.groups import Group
 from controller.reports.views.model import Conditions, DeviceName, FactRow, FactTable
 
@@ -63,7 +64,7 @@ def _conditions(kind: DeviceKind, sources: Sequence[Source]) -> Conditions:
     for name in dict.fromkeys(name for source in sources for name in source.facts):
         found = [source.facts.get(name, ()) for source in sources]
         if all(len(values) == 1 and values == found[0] for values in found):
-            same.append((name, fact_text(found[0][0], sources[0].units[name])))
+            same.append((fact_label(name), fact_text(found[0][0], sources[0].units[name])))
             continue
         (within if any(len(values) > 1 for values in found) else between).append(name)
         if everywhere := _in_all(name, sources):
@@ -76,6 +77,7 @@ def _conditions(kind: DeviceKind, sources: Sequence[Source]) -> Conditions:
             *_tables("Differs between devices", between, sources),
             *_tables("Changes from run to run", within, sources),
         ),
+        note=NOT_VERIFIED if any(True in s.facts.get(MEETS, ()) for s in sources) else "",
     )
 
 
@@ -107,7 +109,7 @@ def _tables(title: str, names: Sequence[str], sources: Sequence[Source]) -> list
     titles = [f"{title}, {n} of {len(chunks)}" for n in range(1, len(chunks) + 1)]
     titles = [title] if len(chunks) == 1 else titles
     return [
-        FactTable(name, facts, _rows(facts, sources))
+        FactTable(name, tuple(map(fact_label, facts)), _rows(facts, sources))
         for name, facts in zip(titles, chunks, strict=True)
     ]
 

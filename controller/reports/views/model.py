@@ -282,6 +282,8 @@ class Conditions:
     devices: tuple[DeviceName, ...]
     same: tuple[tuple[str, str], ...]
     differing: tuple[FactTable, ...]
+    note: str = ""
+    """What has to be said beside results under MLPerf's name."""
 
 
 @dataclass(frozen=True, slots=True)

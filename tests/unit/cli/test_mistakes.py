@@ -66,6 +66,7 @@ CONFIG: Final = ("prometheus", "config", "unwritten")
 BUILD: Final = ("dashboards", "build", "-o", "unwritten")
 RESERVE: Final = ("device", "reserve", "x")
 LIST: Final = ("results", "list")
+SUITE: Final = ("suite", "run", "v3.1", "--device", "x")
 AGENT: Final = ("agent", "start")
 VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     (("up", "--label"), ("rack", "größe=1")),
@@ -109,6 +110,11 @@ VALUES: Final[list[tuple[tuple[str, ...], tuple[str, str]]]] = [
     ((*LIST, "--last"), ("-1", "all")),
     ((*LIST, "--csv"), ("--json", "--failures")),
     ((*LIST, "--failures", "--validity"), ("VALID", "invalid")),
+    (("suite", "run", "--device", "x"), ("v9.9", "3.1")),
+    ((*SUITE, "--tries"), ("0", "many")),
+    ((*SUITE, "--length"), ("short", "")),
+    ((*SUITE, "--task-pause"), ("5", "-1m")),
+    ((*SUITE, "--numerics"), ("", "mosaic=")),
     (("phone", "doctor", "x", "--policy"), ("strict", "")),
     (("profile", "export", "."), ("flame", "")),
     (("profile", "show", ".", "--top"), ("0", "all")),

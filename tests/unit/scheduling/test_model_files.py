@@ -145,8 +145,8 @@ def test_a_sweep_s_file_alone_tells_which_known_hosts_lack_files() -> None:
     stored = {"host-1": [MODEL_MD5]}
     found = known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored)
     assert [host.line for host in found] == [
-        f"host-1: lacks {TINY} (there, run `benchfarm models fetch edsr`)",
-        f"host-2: unknown whether it has {INT8}, {TINY}",
+        f"host-1: lacks {TINY}, {TINY_TRUTH} (there, run `benchfarm models fetch edsr`)",
+        f"host-2: unknown whether it has {INT8}, {TINY}, {TINY_TRUTH}",
     ]
     stored = {"host-1": [MODEL_MD5, TINY_MD5], "host-2": [MODEL_MD5, TINY_MD5]}
     assert known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored) == ()

@@ -1,0 +1,50 @@
+"""Sessions of the mobile suite, as the store has them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from controller.contracts.run import Run
+from controller.contracts.suite_rules import load_suites
+from controller.scheduling.suite_plan import Place, version_of
+from controller.scheduling.suite_session import PartRun, Session, in_order, spans_of
+from controller.store.protocol import StoreReader
+
+
+def session_ids(store: StoreReader) -> list[str]:
+    """Return the ids of all sessions of the versions that have rules, oldest first."""
+    known = {rules.version for rules in load_suites()}
+    places = (Place.of(record.sweep.name) for record in store.sweeps())
+    ids = dict.fromkeys(place.session for place in places if place)
+    return [id_ for id_ in ids if version_of(id_) in known]
+
+
+def read_sessions(store: StoreReader, ids: Iterable[str]) -> list[Session]:
+    """Return sessions with their results, and with what else their devices did."""
+    wanted = set(ids)
+    runs = store.runs()
+    run_of = {run.sweep_id: run for run in runs if run.position == 0}
+    found: defaultdict[str, list[PartRun]] = defaultdict(list)
+    for record in store.sweeps():
+        place = Place.of(record.sweep.name)
+        if place and place.session in wanted and record.sweep_id in run_of:
+            found[place.session].append(_part(store, place, run_of[record.sweep_id]))
+    return [_session(id_, found[id_], runs) for id_ in ids]
+
+
+def _session(id_: str, parts: Iterable[PartRun], runs: Iterable[Run]) -> Session:
+    ordered = in_order(parts)
+    own = {part.sweep_id for part in ordered}
+    devices = {span.device for part in ordered for span in part.spans}
+    spans = (span for run in runs if run.sweep_id not in own for span in spans_of(run))
+    return Session(id_, ordered, tuple(span for span in spans if span.device in devices))
+
+
+def _part(store: StoreReader, place: Place, run: Run) -> PartRun:
+    if not run.state.terminal:
+        return PartRun.of(place, run)
+    result = next((r for r in store.results(run.sweep_id) if r.counted), None)
+    failed = [f for f in store.failures(run.sweep_id) if f.counted] if result is None else []
+    why = f"{failed[-1].blame}: {failed[-1].message}" if failed else ""
+    return PartRun.of(place, run, result, why)

@@ -1,0 +1,160 @@
+"""A session is carried to its end by the rules, also by several calls that were broken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from controller.contracts.errors import UserError
+from controller.contracts.run import RunState
+from controller.contracts.suite_session import Verdict, session_rules
+from controller.contracts.sweep import Sweep
+from controller.runtime.suite_runner import LOOK_S, SessionRunner, Timer
+from controller.scheduling.suite_plan import Place
+from controller.scheduling.suite_session import Ended, PartRun, Pauses, Session, Span, in_order
+from controller.scheduling.suite_verdicts import Judge
+from tests.support.suite_sessions import BEGIN, ID, METRICS, PHONE, PLAN, SUITE, TASK_S, result
+
+PARTS = len(PLAN.parts)
+JUDGE = Judge(SUITE, session_rules(), METRICS)
+BY_RULES = Pauses(task_s=0, try_s=600)
+
+
+class Killed(BaseException):
+    """The command is killed."""
+
+
+@dataclass
+class Farm:
+    """A farm on which a part takes its time on the clock."""
+
+    now: float = BEGIN
+    parts: dict[str, PartRun] = field(default_factory=dict)
+    steps: int = 0
+    killed_at: int = -1
+    refuses: str = ""
+    fails: str = ""
+    """A task that fails."""
+
+    def session(self) -> Session:
+        self._step()
+        return Session(ID, in_order(self.parts.values()))
+
+    def submit(self, sweep: Sweep) -> None:
+        if self.refuses:
+            raise UserError("carry on", self.refuses, "Mend it.")
+        place = Place.of(sweep.name)
+        assert place
+        sweep_id = sweep.sweep_id(1)
+        queued = PartRun(place, sweep_id, sweep.workload[0], sweep.scenario[0], RunState.QUEUED)
+        self.parts.setdefault(sweep_id, queued)
+        self._step()
+
+    def follow(self, sweep_id: str) -> None:
+        self._step()
+        run = self.parts[sweep_id]
+        span = Span(PHONE, self.now, self.now + TASK_S)
+        measured = result(run.place, 1.0, self.now)
+        done = replace(run, state=RunState.DONE, spans=(span,), result=measured)
+        if run.workload == self.fails:
+            done = replace(done, state=RunState.FAILED, result=None, failure="user: no model")
+        self.parts[sweep_id] = done
+        self.now += TASK_S
+        self._step()
+
+    def sleep(self, seconds: float) -> None:
+        self._step()
+        self.now += seconds
+
+    def _step(self) -> None:
+        self.steps += 1
+        if self.steps == self.killed_at:
+            raise Killed
+
+
+def carried(
+    farm: Farm, say: Callable[[str], None], tries: int = 5, pauses: Pauses = BY_RULES
+) -> Ended:
+    timer = Timer(lambda: farm.now, farm.sleep)
+    return SessionRunner(PLAN, tries, pauses, farm, JUDGE.verdicts, say, timer).run()
+
+
+def unmet(farm: Farm) -> set[str]:
+    verdicts = JUDGE.verdicts(Session(ID, in_order(farm.parts.values())))
+    return {v.rule for v in verdicts if v.verdict is not Verdict.MET}
+
+
+def test_a_session_by_the_rules_meets_them_all() -> None:
+    farm, said = Farm(), list[str]()
+    assert carried(farm, said.append) == Ended()
+    assert len(farm.parts) == 5 * PARTS
+    assert unmet(farm) == set()
+    assert said[0] == "try 1 of 5, part 1 of 6: mobilenet_edgetpu single_stream"
+    pauses = [line for line in said if line.startswith("pause")]
+    assert len(pauses) == 4, "each is said once, however often the clock is looked at"
+    assert pauses[0] == "pause of 600 s, until 1970-01-12 14:05 UTC"
+    assert not any(line.startswith("rule missed") for line in said)
+
+
+@pytest.mark.parametrize("killed_at", range(1, 80))
+def test_a_call_that_is_killed_anywhere_is_continued_by_the_next(killed_at: int) -> None:
+    farm = Farm(killed_at=killed_at)
+    with pytest.raises(Killed):
+        carried(farm, lambda _: None, tries=2)
+    assert carried(farm, lambda _: None, tries=2) == Ended()
+    assert [run.place for run in in_order(farm.parts.values())] == [
+        Place(ID, number, part) for number in (1, 2) for part in range(PARTS)
+    ]
+    assert unmet(farm) == {"replication"}, "two of five tries; nothing else is missed"
+
+
+def test_a_day_between_two_calls_is_said_and_missed() -> None:
+    farm, said = Farm(killed_at=12), list[str]()
+    with pytest.raises(Killed):
+        carried(farm, said.append)
+    farm.now += 86_400
+    carried(farm, said.append)
+    assert unmet(farm) == {"pauses between tasks"}
+    (missed,) = [line for line in said if line.startswith("rule missed")]
+    assert missed.startswith("rule missed, pauses between tasks: 1440:00 min before ")
+
+
+def test_shorter_pauses_are_missed_by_what_was_measured() -> None:
+    farm, said = Farm(), list[str]()
+    carried(farm, said.append, pauses=Pauses(0, 540))
+    assert unmet(farm) == {"pauses between tries"}
+    why = "pauses between tries: 9:00 min between try 1 and 2; at least 10:00 min"
+    missed = [line for line in said if line.startswith("rule missed")]
+    assert missed == [f"rule missed, {why}"], "said once, at the first of them"
+
+
+def test_after_a_failure_there_are_no_further_tries() -> None:
+    farm = Farm(fails="mosaic")
+    (lost,) = carried(farm, lambda _: None).lost
+    assert (lost.workload, lost.failure) == ("mosaic", "user: no model")
+    assert len(farm.parts) == PARTS
+
+
+def test_a_farm_that_refuses_ends_the_call_and_not_the_session() -> None:
+    farm = Farm(refuses="phone-1 is lost")
+    with pytest.raises(UserError, match="phone-1 is lost"):
+        carried(farm, lambda _: None)
+    farm.refuses = ""
+    assert carried(farm, lambda _: None, tries=1) == Ended()
+    assert len(farm.parts) == PARTS
+
+
+def test_the_clock_is_looked_at_during_a_pause() -> None:
+    farm = Farm()
+    slept = list[float]()
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        farm.sleep(seconds)
+
+    timer = Timer(lambda: farm.now, sleep)
+    SessionRunner(PLAN, 2, BY_RULES, farm, JUDGE.verdicts, lambda _: None, timer).run()
+    assert max(slept) == LOOK_S
+    assert sum(slept) == 600
