@@ -209,6 +209,7 @@ def runner_spec(
         "performance_sample_count": held,
         "threads": job.knobs["threads"],
         "delegate": job.knobs["delegate"],
+        "batch_size": job.knobs["batch_size"],
         "answer": workload.output.kind,
         "die_with_stdin": True,
     }

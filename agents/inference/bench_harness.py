@@ -124,6 +124,7 @@ def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunS
         performance_sample_count=HELD_SAMPLES,
         threads=1,
         delegate="xnnpack",
+        batch_size=1,
         answer=workload.output.kind,
         input_mean=pixels.mean if pixels else 0.0,
         input_std=pixels.std if pixels else 1.0,

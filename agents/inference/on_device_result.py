@@ -18,6 +18,7 @@ from agents.inference.quality import invalid
 from agents.inference.run_rules import rules_missed
 from agents.inference.runner import host_use
 from agents.inference.runner.sampler import FILE
+from agents.inference.runner.spec import AT_ONCE
 from agents.inference.throttling import charging_began, findings, summary
 from controller.contracts.documents import read_json
 from controller.contracts.policy import Policy, load_policy
@@ -91,10 +92,6 @@ def with_files(result: Result, job: Job, mode: str, folder: Path) -> Result:
         result = sampled(result, policy, latencies, folder, queries_of(result, job))
         metrics |= result.metrics
     return result.model_copy(update={"artefacts": artefacts, "metrics": metrics})
-
-
-AT_ONCE = "samples_at_once"
-"""The fact of how many samples of a query are computed together."""
 
 
 def of_full_batches(latencies_s: tuple[float, ...], size: int) -> tuple[float, ...]:

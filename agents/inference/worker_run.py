@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from agents.backends.protocol import InferenceBackend
-from agents.inference.batched_session import BatchedSession, batch_sizes, warm_up_batches
-from agents.inference.on_device_result import AT_ONCE, with_facts, with_files, with_host_use
+from agents.inference.on_device_result import with_facts, with_files, with_host_use
 from agents.inference.run_length import MADE_UP_SAMPLES, loadgen_spec
+from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault
 from agents.inference.runner.measuring import Prepared, measured
 from agents.inference.runner.model import Sample
 from agents.inference.runner.session import Session
-from agents.inference.runner.spec import RunSpec
+from agents.inference.runner.spec import AT_ONCE, RunSpec
 from agents.inference.runner.thread_use import ThreadUse
 from agents.stacks.resolving import resolve
 from controller.contracts.errors import WorkerFault
@@ -87,7 +87,7 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
         total = max(done, total)
         on_progress(Progress(phase=phase, done=done, total=total, values=dict(values)))
 
-    told = _spec_of(job, folder)
+    told = _spec_of(job, folder, workload.batch_size)
     try:
         found = measured(told, tell, lambda: _prepared(told, workload, backend))
     except RunnerFault as fault:
@@ -96,7 +96,7 @@ def run(spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Result:
     return _judged(Result.model_validate(found), job, folder)
 
 
-def _spec_of(job: Job, folder: Path) -> RunSpec:
+def _spec_of(job: Job, folder: Path, most: int) -> RunSpec:
     own = {
         "model": job.workload,
         "dataset": "",
@@ -104,6 +104,7 @@ def _spec_of(job: Job, folder: Path) -> RunSpec:
         "performance_sample_count": MADE_UP_SAMPLES,
         "threads": torch.get_num_threads(),
         "delegate": "none",
+        "batch_size": most,
         "watch_host": True,
     }
     # MLPerf Inference, whose rules these runs go by, ends none early.
@@ -115,8 +116,7 @@ def _prepared(
 ) -> Prepared:
     """Build the model and warm it up with every batch size that the run has."""
     dataset = Dataset([workload.samples(spec.performance_sample_count).numpy()])
-    most = workload.batch_size
-    sizes = batch_sizes(queried_at_once(spec), most)
+    sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
     system = TorchSystem(workload, backend, workload.samples(sizes[0]))
     used = ThreadUse.now()
     warmth = warm_up_batches(system, system.prepare(dataset[0]), sizes)
@@ -127,15 +127,8 @@ def _prepared(
         "weights": "random",
     }
     several = sizes[0] > 1
-    session = BatchedSession(system, dataset, spec, most) if several else None
+    session = BatchedSession(system, dataset, spec, spec.batch_size) if several else None
     return Prepared(session or Session(system, dataset, spec), warmth, len(dataset), facts)
-
-
-def queried_at_once(spec: RunSpec) -> int:
-    """Return the number of samples in a query."""
-    if spec.scenario == "offline":
-        return spec.min_query_count
-    return spec.samples_per_query if spec.scenario == "multi_stream" else 1
 
 
 def _judged(result: Result, job: Job, folder: Path) -> Result:

@@ -38,6 +38,8 @@ class Knob(Contract):
     choices: tuple[Scalar, ...] | None = None
     work: bool | None = None
     """Whether another value is other work, never compared; None: as its manifest's kind has it."""
+    only_under: str | None = None
+    """The only scenario in which it may have another value than the default; None: any."""
 
     @property
     def allowed(self) -> str:

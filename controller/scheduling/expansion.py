@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.contracts.base import Scalar
+from controller.contracts.base import Scalar, scalar_text
 from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
@@ -45,6 +45,7 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
         candidate_of(cell, catalog, source)
         for side in cell.sides():
             _check_accuracy(side, catalog, source)
+            _check_only_under(side, catalog, source)
         _check_profile(cell, catalog, source)
         _check_quality(cell, catalog, source)
     _check_baseline(sweep, cells, source)
@@ -120,6 +121,19 @@ def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
             f"key knobs.quality_target: workload {cell.workload} has no quality target to override",
             "Remove the key.",
         )
+
+
+def _check_only_under(cell: Cell, catalog: Catalog, source: str) -> None:
+    """Raise SweepInvalid for a knob that is set where its scenario does not use it."""
+    for name, knob in catalog.knobs_of(cell.workload, cell.stack, cell.scenario).items():
+        value = cell.knobs[name]
+        if knob.only_under not in (None, cell.scenario) and value != knob.default:
+            raise SweepInvalid(
+                f"read {source}",
+                f"key knobs.{name}: {scalar_text(value)} has no meaning under scenario "
+                f"{cell.scenario}",
+                f"Set it under scenario {knob.only_under} only.",
+            )
 
 
 def _check_accuracy(cell: Cell, catalog: Catalog, source: str) -> None:

@@ -75,6 +75,7 @@ def _spec(folder: Path, dataset: Path | str, **settings: object) -> Path:
         "mode": "performance",
         "threads": 1,
         "delegate": "xnnpack",
+        "batch_size": 1,
         "min_query_count": 64,
         "min_duration_ms": 0,
         "performance_sample_count": 1024,

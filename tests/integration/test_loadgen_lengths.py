@@ -56,7 +56,7 @@ def told(workload: str, scenario: str, folder: Path, **changes: object) -> tuple
         update={
             "workload": workload,
             "scenario": scenario,
-            "knobs": knobs | {"threads": 1, "delegate": "none"},
+            "knobs": knobs | {"threads": 1, "delegate": "none", "batch_size": 1},
         }
     )
     samples = task.datasets["full"].samples or 0

@@ -186,6 +186,7 @@ async def bare_top1(content: Content) -> float:
             "performance_sample_count": 10,
             "threads": 1,
             "delegate": "xnnpack",
+            "batch_size": 1,
             "answer": "top1",
             "input_mean": 127.5,
             "input_std": 127.5,

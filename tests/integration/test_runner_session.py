@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.inference.batched_session import BatchedSession
 from agents.inference.runner import logs
+from agents.inference.runner.batched_session import BatchedSession
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.model import Sample
 from agents.inference.runner.session import WARM_UP_RUNS, WARM_UP_S, Session, warm_up
@@ -57,6 +57,7 @@ def spec(folder: Path, **changes: object) -> RunSpec:
         "performance_sample_count": 3,
         "threads": 1,
         "delegate": "xnnpack",
+        "batch_size": 1,
     }
     return RunSpec.of(given | changes)
 

@@ -13,13 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agents.inference.runner.batched_model import BatchedModel
+from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
 from agents.inference.runner.dataset import Dataset
 from agents.inference.runner.faults import RunnerFault, spec_invalid, storage_fault
 from agents.inference.runner.measuring import Prepared, measured
 from agents.inference.runner.messages import MessageWriter
 from agents.inference.runner.model import TfliteModel
 from agents.inference.runner.session import Session, warm_up
-from agents.inference.runner.spec import RunSpec
+from agents.inference.runner.spec import AT_ONCE, RunSpec
 from agents.inference.runner.thread_use import ThreadUse
 
 
@@ -52,6 +54,8 @@ def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
     """Load, warm up, measure with LoadGen, and return the result; raises RunnerFault."""
 
     def prepare() -> Prepared:
+        if spec.batch_size > 1:
+            return _batched(spec, messages)
         model = TfliteModel(spec)
         dataset = _dataset(spec, model)
         messages.progress("warm-up", 0, 1, {})
@@ -61,6 +65,18 @@ def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
         return Prepared(Session(model, dataset, spec), warmth, len(dataset), facts)
 
     return measured(spec, messages.progress, prepare)
+
+
+def _batched(spec: RunSpec, messages: MessageWriter) -> Prepared:
+    sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
+    model = BatchedModel(spec, sizes[0])
+    dataset = _dataset(spec, model.largest)
+    messages.progress("warm-up", 0, 1, {})
+    used = ThreadUse.now()
+    warmth = warm_up_batches(model, model.prepare(dataset[0]), sizes)
+    facts = {**_facts(spec, model.largest), "threads_used": used.threads_since()}
+    session = BatchedSession(model, dataset, spec, sizes[0])
+    return Prepared(session, warmth, len(dataset), {**facts, AT_ONCE: sizes[0]})
 
 
 def _dataset(spec: RunSpec, model: TfliteModel) -> Dataset:

@@ -14,7 +14,7 @@ STORAGE: Final = {
 }
 PROBE_BYTES: Final = 1 << 20
 """Bytes to write as a test; more than the logs of a run take."""
-Blame = Literal["workload", "harness", "device"]
+Blame = Literal["workload", "harness", "device", "user"]
 
 
 class RunnerFault(Exception):
@@ -35,6 +35,12 @@ def spec_invalid(message: str) -> RunnerFault:
 def model_unusable(message: str) -> RunnerFault:
     """Return the fault of a model that LiteRT can't run, or can't run on these data."""
     return RunnerFault("model_unusable", message, "workload")
+
+
+def not_in_batches(model: str, size: int, why: str) -> RunnerFault:
+    """Return the fault of a model whose graph is bound to one sample."""
+    message = f"cannot compute {model} in batches of {size}: {why}. Set batch_size=1."
+    return RunnerFault("batch_unsupported", message, "user")
 
 
 def dataset_unusable(message: str) -> RunnerFault:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agents.inference.runner.answers import ANSWERS, Outputs, Quantisation
 from agents.inference.runner.delegated import Delegated, delegated
-from agents.inference.runner.faults import dataset_unusable, model_unusable
+from agents.inference.runner.faults import dataset_unusable, model_unusable, not_in_batches
 from agents.inference.runner.spec import RunSpec
 
 RUNTIMES: Final = {"litert": "ai_edge_litert", "tflite": "tflite_runtime"}
@@ -32,8 +32,9 @@ def find_runtime() -> str:
 class TfliteModel:
     """Runs one sample at a time; all possible work is done before the clock starts."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        """Load a model; raises RunnerFault `model_unusable`."""
+    def __init__(self, spec: RunSpec, batch: int = 1) -> None:
+        """Load a model, for `batch` samples at once; raises RunnerFault `model_unusable`, or
+        `batch_unsupported`."""
         self.path = Path(spec.model)
         self.runtime = find_runtime()
         package = RUNTIMES[self.runtime]
@@ -45,12 +46,17 @@ class TfliteModel:
             self._interpreter = interpreter.Interpreter(
                 str(self.path), num_threads=spec.threads, experimental_op_resolver_type=bare
             )
+            self._inputs = self._interpreter.get_input_details()  # of one sample
+            if batch > 1:
+                self._resize(batch)
             self._interpreter.allocate_tensors()
         except (OSError, ValueError, RuntimeError) as error:
-            raise model_unusable(f"{self.path}: {' '.join(str(error).split())}") from error
+            said = " ".join(str(error).split())
+            if batch > 1:
+                raise not_in_batches(str(self.path), batch, said) from error
+            raise model_unusable(f"{self.path}: {said}") from error
         self._mean = np.asarray(spec.input_mean, np.float32)
         self._scale = np.float32(1 / spec.input_std)
-        self._inputs = self._interpreter.get_input_details()
         outputs = self._interpreter.get_output_details()
         self._input_indices = [int(details["index"]) for details in self._inputs]
         self._output_indices = [int(details["index"]) for details in outputs]
@@ -87,11 +93,18 @@ class TfliteModel:
 
     def answer(self, sample: Sample) -> NDArray[Any]:
         """Run the model and return its answer in LoadGen's log format: the measured path."""
+        return self.converted(self.outputs(sample))
+
+    def outputs(self, tensors: Sample) -> Sequence[NDArray[Any]]:
+        """Run the model on input tensors and return its output tensors."""
         interpreter = self._interpreter
-        for index, tensor in zip(self._input_indices, sample, strict=True):
+        for index, tensor in zip(self._input_indices, tensors, strict=True):
             interpreter.set_tensor(index, tensor)
         interpreter.invoke()
-        outputs = [interpreter.get_tensor(index) for index in self._output_indices]
+        return [interpreter.get_tensor(index) for index in self._output_indices]
+
+    def converted(self, outputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the answer that one sample's output tensors give."""
         return self._answer(Outputs(outputs, self._quantisation))
 
     def invoke(self) -> None:
@@ -116,6 +129,11 @@ class TfliteModel:
     def delegated(self) -> Delegated:
         """What the delegate took of the graph."""
         return delegated(self._interpreter._get_ops_details())  # there is no public way
+
+    def _resize(self, batch: int) -> None:
+        for details in self._inputs:
+            shape = [batch, *(int(side) for side in details["shape"][1:])]
+            self._interpreter.resize_tensor_input(int(details["index"]), shape)
 
     def _tensor(self, array: NDArray[Any], details: dict[str, Any]) -> NDArray[Any]:
         shape = tuple(int(side) for side in details["shape"])

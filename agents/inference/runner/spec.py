@@ -11,6 +11,8 @@ from typing import Any, Final
 from agents.inference.runner.answers import ANSWERS
 from agents.inference.runner.faults import spec_invalid
 
+AT_ONCE: Final = "samples_at_once"
+"""The fact of how many samples of a query are computed together."""
 SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
 MODES: Final = ("performance", "accuracy")
 DELEGATES: Final = ("xnnpack", "none", "auto")
@@ -21,6 +23,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "answer": tuple(ANSWERS),
 }
 _AT_LEAST_ONE: Final = (
+    "batch_size",
     "min_query_count",
     "performance_sample_count",
     "samples_per_query",
@@ -66,6 +69,8 @@ class RunSpec:
     threads: int
     delegate: str
     """`xnnpack`, `none` for the runtime's own kernels, or `auto` for the runtime's choice."""
+    batch_size: int
+    """Most samples of a query that are computed at once."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
     input_mean: float | Sequence[float] = 0.0
@@ -92,6 +97,14 @@ class RunSpec:
     """Record the use of the cores and the machine's strain in performance mode; for servers."""
     die_with_stdin: bool = False
     """End when standard input closes, since then whoever started the run is gone."""
+
+    @property
+    def queried_at_once(self) -> int:
+        """Samples in a query; in accuracy mode, offline has a query for each set held in memory."""
+        if self.scenario == "offline":
+            accuracy = self.mode == "accuracy"
+            return self.performance_sample_count if accuracy else self.min_query_count
+        return self.samples_per_query if self.scenario == "multi_stream" else 1
 
     @staticmethod
     def read(path: Path) -> RunSpec:

@@ -48,7 +48,7 @@ from models.mobile.preparation import Scored
 from tests.support import builders
 from tests.support.knobs import scenario_knobs
 
-XNNPACK = {"delegate": "xnnpack"}
+XNNPACK = {"delegate": "xnnpack", "batch_size": 1}
 SHAPES = load_catalog().workloads["shapes_classifier"]
 BATTERY = """Current Battery Service state:
   AC powered: false
@@ -375,7 +375,7 @@ OF_SCENARIO = ("samples_per_query", "target_qps", "target_latency_ms")
 @pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "offline", "server"])
 @pytest.mark.parametrize("length", ["rapid", "quick", "normal"])
 def test_the_runner_accepts_what_it_is_told(scenario: str, length: str) -> None:
-    knobs = scenario_knobs(scenario, length=length) | {"threads": 2, "delegate": "xnnpack"}
+    knobs = scenario_knobs(scenario, length=length) | {"threads": 2, **XNNPACK}
     job = builders.job().model_copy(update={"scenario": scenario, "knobs": knobs})
     files, logs = PurePosixPath("/d/files"), PurePosixPath("/d/logs")
     spec = RunSpec.of(runner_spec(job, ready_task(), files, logs, "performance"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agents.inference.batched_session import batch_sizes, warm_up_batches
+from agents.inference.runner.batched_session import batch_sizes, warm_up_batches
 from agents.inference.runner.model import Sample
 from agents.inference.runner.session import WARM_UP_RUNS
 

@@ -23,6 +23,7 @@ GIVEN: dict[str, object] = {
     "performance_sample_count": 1024,
     "threads": 1,
     "delegate": "xnnpack",
+    "batch_size": 1,
 }
 
 

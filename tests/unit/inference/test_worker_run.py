@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.backends.torch_eager.backend import TorchEager
-from agents.inference.worker_run import TorchSystem, _spec_of, queried_at_once, rules_missed, run
+from agents.inference.worker_run import TorchSystem, _spec_of, rules_missed, run
 from controller.contracts.base import Scalar
 from controller.contracts.errors import WorkerFault
 from controller.contracts.result import Blame, Measurement, Result, Validity
@@ -102,9 +102,9 @@ def test_a_stack_that_only_trains_is_refused(tmp_path: Path) -> None:
 def test_loadgen_is_asked_for_what_it_is_on_a_device(
     scenario: str, length: str, queries: int, ms: int, at_once: int, tmp_path: Path
 ) -> None:
-    spec = _spec_of(job_of(scenario, length=length), tmp_path)
+    spec = _spec_of(job_of(scenario, length=length), tmp_path, 4)
     assert (spec.min_query_count, spec.min_duration_ms, spec.mode) == (queries, ms, "performance")
-    assert queried_at_once(spec) == at_once
+    assert spec.queried_at_once == at_once
     assert spec.watch_host
 
 

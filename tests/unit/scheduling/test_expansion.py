@@ -424,6 +424,20 @@ def test_no_accuracy_is_asked_of_random_weights(knob: str, value: object, paired
         cells_of(builders.sweep(**given), load_catalog())
 
 
+@pytest.mark.parametrize("scenario", ["single_stream", "multi_stream", "server"])
+@pytest.mark.parametrize("stack", ["litert", "tflite"])
+def test_batches_are_asked_for_under_offline_only(stack: str, scenario: str) -> None:
+    given = {"workload": "shapes_classifier", "stack": stack, "knobs": {"batch_size": [1, 8]}}
+    message = f"key knobs.batch_size: 8 has no meaning under scenario {scenario}"
+    with pytest.raises(SweepInvalid, match=message) as raised:
+        cells_of(builders.sweep(**given, scenario=["offline", scenario]), load_catalog())
+    assert raised.value.remedy == "Set it under scenario offline only."
+    found = cells_of(builders.sweep(**given, scenario="offline"), load_catalog())
+    assert [cell.knobs["batch_size"] for cell in found] == [1, 8]
+    alone = builders.sweep(**given | {"knobs": {"batch_size": 1}}, scenario=scenario)
+    assert len(cells_of(alone, load_catalog())) == 1
+
+
 def test_only_steps_of_training_are_profiled() -> None:
     given = {"workload": "kernels", "stack": "torch", "scenario": "kernel", "profile": True}
     with pytest.raises(SweepInvalid, match="kernels does not train under scenario kernel"):
