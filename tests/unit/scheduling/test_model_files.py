@@ -148,7 +148,8 @@ def test_a_sweep_s_file_alone_tells_which_known_hosts_lack_files() -> None:
         f"host-1: lacks {TINY}, {TINY_TRUTH} (there, run `benchfarm models fetch edsr`)",
         f"host-2: unknown whether it has {INT8}, {TINY}, {TINY_TRUTH}",
     ]
-    stored = {"host-1": [MODEL_MD5, TINY_MD5], "host-2": [MODEL_MD5, TINY_MD5]}
+    every = [MODEL_MD5, TINY_MD5, TINY_TRUTH_MD5]
+    stored = {"host-1": every, "host-2": every}
     assert known_hosts_without(given, cells, shipped(), (agents, phones), lambda: stored) == ()
 
 
