@@ -23,7 +23,6 @@ SYSFS = HIDDEN / "sys"
 SERVICES = HIDDEN / "services"
 PROPERTIES = HIDDEN / "properties"
 SETTINGS = HIDDEN / "settings"
-CPUINFO = HIDDEN / "cpuinfo"
 TMP = Path("/data/local/tmp")
 COMMANDS = Path("/system/bin")
 SHELL = COMMANDS / "sh"
@@ -75,6 +74,8 @@ class Tree:
     """Selects the layout of Android's own folders."""
     cpuinfo: str | None = None
     """Content of /proc/cpuinfo, if it isn't this host's."""
+    meminfo: str | None = None
+    """Content of /proc/meminfo, if it isn't this host's."""
 
 
 def build(root: Path, tree: Tree) -> None:
@@ -109,9 +110,11 @@ def build(root: Path, tree: Tree) -> None:
         syscalls.bind(_below(root, source), _below(root, place))
     for own in (SERVICES, PROPERTIES, SETTINGS):
         _below(root, own).mkdir()
-    if tree.cpuinfo is not None:
-        _below(root, CPUINFO).write_text(tree.cpuinfo)
-        syscalls.bind(_below(root, CPUINFO), _below(root, _PROC) / "cpuinfo")
+    for name, content in (("cpuinfo", tree.cpuinfo), ("meminfo", tree.meminfo)):
+        if content is not None:
+            own = _below(root, HIDDEN / name)
+            own.write_text(content)
+            syscalls.bind(own, _below(root, _PROC) / name)
     syscalls.change_root(root)
 
 

@@ -20,6 +20,7 @@ from typing import NoReturn
 from agents.virtual_phone import (
     cores,
     filesystem,
+    memory,
     namespaces,
     sensors,
     storage,
@@ -66,6 +67,9 @@ def be_first(setup: PhoneSetup, way: Confinement, ends: Ends) -> NoReturn:
             end.close()
         os.close(ends.said)
         threading.Thread(target=storage.serve, args=(asked,), daemon=True).start()
+        if setup.profile.memory_mib:
+            most = setup.profile.memory_mib << 20
+            threading.Thread(target=memory.keep_below, args=(most, daemon), daemon=True).start()
         logger = threading.Thread(target=_keep_log, args=(heard, log), daemon=True)
         logger.start()
         status = _reap_until(daemon)
@@ -87,7 +91,8 @@ def _settle(setup: PhoneSetup, way: Confinement) -> None:
     commands = scripts(old=profile.old_daemon, programs=profile.programs)
     size, hosts = profile.storage_mib << 20, sorted({*profile.programs} - {*commands})
     cpuinfo = setup.emulator.cpuinfo(len(setup.cores)) if setup.emulator else None
-    tree = filesystem.Tree(commands, hosts, size, profile.api_level, cpuinfo)
+    meminfo = memory.meminfo(profile.memory_mib) if profile.memory_mib else None
+    tree = filesystem.Tree(commands, hosts, size, profile.api_level, cpuinfo, meminfo)
     filesystem.build(namespaces.STAGE, tree)
     namespaces.forbid_more(way)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -50,6 +50,9 @@ class Profile(Contract):
     """All programs in its /system/bin besides a shell; default: all of this host and of Android."""
     cpu: CpuProfile
     storage_mib: PositiveInt
+    memory_mib: PositiveInt | None = None
+    """Memory of its processes, as /proc/meminfo says: with more, the largest is killed, as Android's
+    lmkd does. None: this host's."""
     battery: Battery
     thermal: ThermalModel
     battery_zone: str

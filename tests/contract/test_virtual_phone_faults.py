@@ -223,6 +223,18 @@ def test_conditions_show_and_work_warms(adb: Adb, phone: RunningPhone) -> None:
     )
 
 
+def test_what_takes_more_memory_than_a_phone_has_is_killed(server: Adb, tmp_path: Path) -> None:
+    with running_phone("entry", tmp_path / "phone") as phone:
+        adb = server.connect(phone.address)
+        assert "MemAvailable:     524288 kB" in adb("shell", "cat /proc/meminfo").stdout.decode()
+        took = {
+            mib: adb("shell", f"head -c {mib}M /dev/zero | tail -c {mib}M | wc -c").stdout
+            for mib in (300, 700)
+        }
+        assert took == {300: b"%d\n" % (300 << 20), 700: b"0\n"}
+    server("disconnect", phone.address)
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_outlives_a_phone(server: Adb, tmp_path: Path, end: signal.Signals) -> None:
     serial = f"ENDING{end.value}"
@@ -254,7 +266,7 @@ async def test_as_a_library(server: Adb) -> None:
         server("disconnect", phone.address)
         folder = phone.folder
     assert not folder.exists()
-    with pytest.raises(UserError, match="Choose among bare, flagship"):
+    with pytest.raises(UserError, match="Choose among bare, entry"):
         async with VirtualPhone("nothing"):
             pass
 
@@ -272,7 +284,7 @@ def started_with(options: list[str]) -> subprocess.CompletedProcess[str]:
     [
         (
             ["--profile", "nothing"],
-            "Choose among bare, flagship, flagship-arm64, locked, midrange, old, restarting",
+            "Choose among bare, entry, flagship, flagship-arm64, locked, midrange, old, restarting",
         ),
         (["--profile", "old", "--fault", "broken"], "it is not one of offline, unauthorized, hang"),
         (["--profile", "old", "--fault", "slow"], "bytes_per_s: it is missing"),
