@@ -190,7 +190,7 @@ def test_the_suite_s_classifier_answers_as_with_the_reference_processing(suite: 
     spec = {"model": str(file), "dataset": "", "log_dir": "", "scenario": "offline"}
     spec |= {"mode": "accuracy", "delegate": "none", "answer": "top1"}
     numbers = {"min_query_count": 1, "min_duration_ms": 0, "performance_sample_count": 1}
-    model = TfliteModel(RunSpec.of({**spec, **numbers, "threads": 1}))
+    model = TfliteModel(RunSpec.of({**spec, **numbers, "threads": 1, "batch_size": 1}))
     dataset = Dataset(kind="imagenet", parts={"samples": DatasetPart()})
     images = suite / "imagenet_tiny.zip"
     samples = load_samples(dataset, {"samples": images}, workload.input, "x/tiny", "uint8")
