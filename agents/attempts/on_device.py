@@ -40,7 +40,7 @@ from agents.remotes.remote import (
 )
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.mobile import OnDevice
+from controller.contracts.mobile import OnDevice, Top1
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Environment, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
@@ -219,6 +219,8 @@ def runner_spec(
         "answer": workload.output.kind,
         "die_with_stdin": True,
     }
+    if isinstance(workload.output, Top1):
+        told["first_class"] = workload.output.offset
     return {**told, **image_spec(workload.input), **loadgen_spec(job, mode, workload.run_lengths)}
 
 

@@ -35,7 +35,8 @@ def decoded(content: bytes, mode: str = "RGB") -> Image.Image:
                 image.load()
             return image if mode in ("", image.mode) else image.convert(mode)
     except UnidentifiedImageError as error:
-        raise ValueError(f"it is none of {', '.join(_FORMATS)}") from error
+        seen = f"its {len(content)} bytes are no image of format JPEG, PNG or BMP"
+        raise ValueError(seen) from error
     except ValueError:
         raise
     except Exception as error:  # damaged files make Pillow raise whatever

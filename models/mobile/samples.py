@@ -121,8 +121,8 @@ class _Rows:
             if part.shape != array.shape[1:]:
                 raise DatasetUnusable(
                     f"write sample {row}",
-                    f"it is {part.shape}, and the first is {array.shape[1:]}",
-                    "Correct or replace the data set, then add it again.",
+                    f"the first has shape {array.shape[1:]}, and this one {part.shape}",
+                    "Give images of one size.",
                 )
             array[row] = part
         return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)

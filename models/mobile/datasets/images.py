@@ -108,8 +108,16 @@ class ImageFiles:
         raise self.unusable(f"image {name}: {seen}")
 
     def of_stems(self) -> dict[str, str]:
-        """Return the name of each file by its name without folder and suffix."""
-        return {PurePosixPath(name).stem: name for name in self.names}
+        """Return the name of each file by its name without folder and suffix.
+
+        Raises DatasetUnusable if two are alike.
+        """
+        found: dict[str, str] = {}
+        for name in self.names:
+            other = found.setdefault(PurePosixPath(name).stem, name)
+            if other != name:
+                raise self.unusable(f"{other} and {name} are of one sample")
+        return found
 
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""

@@ -124,9 +124,9 @@ def header_of(width: int, height: int) -> bytes:
 WHOLE = jpeg(noise(97, 96))
 BROKEN = {
     "cut": (WHOLE[: len(WHOLE) // 2], "image file is truncated"),
-    "empty": (b"", "it is none of JPEG, PNG, BMP"),
-    "text": (b"no image at all", "it is none of JPEG, PNG, BMP"),
-    "another format": (saved(noise(8, 8), "GIF"), "it is none of JPEG, PNG, BMP"),
+    "empty": (b"", "bytes are no image of format JPEG, PNG or BMP"),
+    "text": (b"no image at all", "bytes are no image of format JPEG, PNG or BMP"),
+    "another format": (saved(noise(8, 8), "GIF"), "bytes are no image of format JPEG, PNG or BMP"),
     "a header alone": (header_of(8, 8), "image file is truncated"),
     "huge": (header_of(9000, 9000), f"its 9000x9000 pixels are more than {MOST_PIXELS}"),
     "a bomb": (header_of(60000, 60000), "exceeds limit"),
