@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,7 @@ def diff_(
     Each second of both is in one change: operations that only one has; other data types, shapes,
     numbers of calls, reorders, implementations, layouts; the same work in another time.
     """
+    gc.disable()  # a profile is many small objects, all of them in use
     one, other = read(a), read(b)
     _check_units(a, one.summary, b, other.summary)
     found = diff(one, other)

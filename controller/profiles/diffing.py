@@ -13,7 +13,7 @@ from controller.contracts.profile_diff import Change, ChangeKind, Condition, Pro
 from controller.profiles.model import PrimitiveRow, Profile
 from controller.profiles.parts import Row
 from controller.profiles.sites import Site, dtype_of, op_of, paired, sites_of
-from controller.profiles.validity import NOISE
+from controller.profiles.validity import NOISE, SHARES_APART
 
 CONDITIONS = (
     *("cpu_model", "cores", "threads", "interop_threads", "numa", "malloc", "governor"),
@@ -39,9 +39,10 @@ def diff(one: Profile, other: Profile) -> ProfileDiff:
     """
     sites = sites_of(one), sites_of(other)
     found = [change for pair in paired(*sites) for change in _changes(*pair)]
-    changes = sorted(_together(found), key=lambda change: -abs(change.difference_s))
     summaries = one.summary, other.summary
     seconds = _whole(summaries[0], sites[0]), _whole(summaries[1], sites[1])
+    together = _together(found, max(seconds))
+    changes = sorted(together, key=lambda change: -abs(change.difference_s))
     loads = summaries[0].load_s, summaries[1].load_s
     return ProfileDiff(
         per_step=one.summary.steps is not None,
@@ -71,8 +72,11 @@ def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
         kind = ChangeKind.ONLY_A if one else ChangeKind.ONLY_B
         yield _Found(kind, one or nowhere, other or nowhere)
         return
+    if one.told(_work) == other.told(_work):
+        yield _Found(ChangeKind.SAME_WORK, one, other)
+        return
     (reorders, rest), (reorders_b, rest_b) = one.split(), other.split()
-    if reorders.counted(_layouts) == reorders_b.counted(_layouts):
+    if reorders.counted(_body) == reorders_b.counted(_body):
         rest, rest_b = one, other  # the same ones: they are a part of the work
     else:
         yield _Found(ChangeKind.REORDERS, reorders, reorders_b)
@@ -83,26 +87,26 @@ def _changes(one: Site | None, other: Site | None) -> Iterator[_Found]:
 
 def _cause(one: Site, other: Site) -> tuple[ChangeKind, str]:
     """Return what differs first in what an operation does, and what it was and is."""
+    if one.counted(_work) == other.counted(_work):
+        return ChangeKind.SAME_WORK, ""
     types = [_first(site.by_time(dtype_of)) for site in (one, other)]
     if types[0] != types[1]:
         return ChangeKind.DATA_TYPE, _shift(*(kind or "none" for kind in types))
-    names = [site.counted(_name) for site in (one, other)]
-    shapes = [site.counted(_shape) for site in (one, other)]
-    if shapes[0] != shapes[1] and set(shapes[0]) != set(shapes[1]):
-        return ChangeKind.SHAPES, _apart(one, other, set(shapes[0]), set(shapes[1]))
-    if names[0] != names[1] or shapes[0] != shapes[1]:
-        return ChangeKind.CALLS, ""
-    for kind, key_of in (
-        (ChangeKind.IMPLEMENTATION, _implementation),
-        (ChangeKind.LAYOUT, _layouts),
-    ):
-        if one.counted(key_of) != other.counted(key_of):
-            mains = [_first(s.by_time(key_of)) for s in (one, other)]
-            return kind, _shift(*mains) if mains[0] != mains[1] else "of a part"
+    works = [site.work() for site in (one, other)]
+    for kind, key_of in _CAUSES:
+        counts = [work.counted(key_of) for work in works]
+        if counts[0].keys() != counts[1].keys():
+            only = (
+                _first([of for of in work.by_time(key_of) if of not in counts[1 - side]])
+                for side, work in enumerate(works)
+            )
+            return kind, _shift(*(of or "none" for of in only))
+        if counts[0] != counts[1]:
+            return ChangeKind.CALLS, ""
     return ChangeKind.SAME_WORK, ""
 
 
-def _together(found: Iterable[_Found]) -> Iterator[Change]:
+def _together(found: Iterable[_Found], step_s: float) -> Iterator[Change]:
     """Yield a change for all modules in which an operation has changed in the same way."""
     groups: dict[tuple[str, ...], list[_Found]] = {}
     for change in found:
@@ -126,7 +130,7 @@ def _together(found: Iterable[_Found]) -> Iterator[Change]:
             modules=tuple(dict.fromkeys(of.one.module for of in group if of.one.module)),
             calls=calls,
             seconds=seconds,
-            resolved=_is_resolved(*seconds),
+            resolved=_is_resolved(*seconds, _least_s(largest.kind, step_s)),
         )
 
 
@@ -134,9 +138,14 @@ def _calls(kind: ChangeKind, site: Site) -> float:
     return site.all_calls if kind is ChangeKind.REORDERS else site.calls
 
 
-def _is_resolved(one_s: float, other_s: float) -> bool:
+def _is_resolved(one_s: float, other_s: float, least_s: float = TINY_S) -> bool:
     """Return whether times differ by more than each may be off by itself."""
-    return abs(other_s - one_s) > NOISE * (one_s + other_s) + TINY_S
+    return abs(other_s - one_s) > NOISE * (one_s + other_s) + least_s
+
+
+def _least_s(kind: ChangeKind, step_s: float) -> float:
+    """Return what a change has to make of a step: the same work differs from run to run."""
+    return SHARES_APART * step_s if kind is ChangeKind.SAME_WORK else TINY_S
 
 
 def _ratios(ones: Iterable[tuple[str, Site]], others: Iterable[tuple[str, Site]]) -> list[Ratio]:
@@ -169,39 +178,46 @@ def _notes(one: ProfileSummary, other: ProfileSummary) -> Iterator[str]:
         for reason in summary.reasons:
             yield f"{name} is {summary.validity}: {reason}"
     if (one.step_s is None) != (other.step_s is None):
-        yield "only one of them was timed unwatched: the other's times have the overhead of watching"
+        yield "only one was timed unwatched, too: the other's times have the overhead of watching"
     if one.op_threads != other.op_threads:
         yield f"times are sums over threads: over {one.op_threads} in A, {other.op_threads} in B"
 
 
-def _name(row: Row) -> str:
-    return row.primitive if isinstance(row, PrimitiveRow) else row.place.kernel or op_of(row)
-
-
 def _shape(row: Row) -> str:
-    sizes = row.problem if isinstance(row, PrimitiveRow) else row.place.dims
-    return f"{_name(row)} {sizes}"
+    if isinstance(row, PrimitiveRow):
+        return f"{row.primitive} {row.problem}"
+    return f"{row.place.kernel or op_of(row)} {row.place.dims}".strip()
 
 
 def _implementation(row: Row) -> str:
     return row.implementation if isinstance(row, PrimitiveRow) else ""
 
 
-def _layouts(row: Row) -> str:
-    return f"{row.layout} {row.problem}" if isinstance(row, PrimitiveRow) else row.place.strides
+def _layout(row: Row) -> str:
+    return row.layout if isinstance(row, PrimitiveRow) else row.place.strides
+
+
+def _body(row: Row) -> str:
+    return row.body if isinstance(row, PrimitiveRow) else ""
+
+
+def _work(row: Row) -> tuple[str, ...]:
+    """Return all that tells what a row does."""
+    place = row.place
+    if isinstance(row, PrimitiveRow):
+        return row.body, row.problem
+    return place.kernel, place.dims, place.strides, place.dtypes
+
+
+_CAUSES = (
+    (ChangeKind.SHAPES, _shape),
+    (ChangeKind.IMPLEMENTATION, _implementation),
+    (ChangeKind.LAYOUT, _layout),
+)
 
 
 def _first(found: Sequence[str]) -> str:
     return next((one for one in found if one), "")
-
-
-def _apart(one: Site, other: Site, shapes: set[str], shapes_b: set[str]) -> str:
-    """Return the shapes with most time that only one of them has."""
-    only = (
-        next((s for s in one.by_time(_shape) if s not in shapes_b), "none"),
-        next((s for s in other.by_time(_shape) if s not in shapes), "none"),
-    )
-    return _shift(*only)
 
 
 def _shift(one: str, other: str) -> str:

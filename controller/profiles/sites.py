@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from controller.profiles.model import PrimitiveRow, Profile
-from controller.profiles.operations import main_dtype
+from controller.profiles.operations import VIEWS, main_dtype
 from controller.profiles.parts import UNEXPLAINED, WAITING, Part, Row, parts_of
 
 REORDER = "reorder"
 Key = TypeVar("Key")
 
 
-@dataclass(slots=True)
+@dataclass
 class Site:
-    """An operation in one phase of one module, with all parts of its time."""
+    """An operation in one phase of one module, with all parts of its time; complete once asked."""
 
     phase: str = ""
     module: str = ""
     op: str = ""
     parts: list[Part] = field(default_factory=list)
 
-    @property
+    @cached_property
     def seconds(self) -> float:
         """Its seconds of a step."""
         return sum(part.seconds for part in self.parts)
@@ -54,12 +55,22 @@ class Site:
             seconds[key_of(part.row)] += part.seconds
         return sorted(seconds, key=lambda key: -seconds[key])
 
+    def told(self, key_of: Callable[[Row], Key]) -> list[tuple[Key, float]]:
+        """Return what its parts are, each with its calls, in their order."""
+        return [(key_of(part.row), part.row.calls) for part in self.parts]
+
     def counted(self, key_of: Callable[[Row], Key]) -> Counter[Key]:
         """Return the calls of what its parts are, in thousandths, so that they can be compared."""
         found: Counter[Key] = Counter()
         for part in self.parts:
             found[key_of(part.row)] += round(1000 * part.row.calls)
         return found
+
+    def work(self) -> Site:
+        """Return its primitives; without any, its kernels that do more than make a view."""
+        primitives = [p for p in self.parts if isinstance(p.row, PrimitiveRow)]
+        kernels = [p for p in self.parts if p.row.place.kernel not in VIEWS]
+        return Site(self.phase, self.module, self.op, primitives or kernels)
 
     def split(self) -> tuple[Site, Site]:
         """Return its reorders, and all else of it."""

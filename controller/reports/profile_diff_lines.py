@@ -9,7 +9,7 @@ from rich.table import Table
 
 from controller.contracts.facts import unit_of
 from controller.contracts.profile_diff import Change, ChangeKind, Condition, ProfileDiff, Ratio
-from controller.profiles.parts import UNEXPLAINED
+from controller.profiles.parts import UNEXPLAINED, WAITING
 from controller.profiles.validity import NOISE
 from controller.reports.profile_lines import NO_MODULE
 from controller.reports.profile_tables import duration
@@ -23,10 +23,10 @@ def answer_lines(found: ProfileDiff, top: int) -> list[str]:
     """Return what differs, in words: the whole, conditions, and the largest changes."""
     return [
         _headline(found),
+        *(f"note: {note}" for note in found.notes),
         *(f"differs: {_condition(condition)}" for condition in found.conditions),
         *_loading(found),
         *_change_lines(found, top),
-        *(f"note: {note}" for note in found.notes),
     ]
 
 
@@ -85,9 +85,9 @@ def _change_lines(found: ProfileDiff, top: int) -> Iterator[str]:
         rest = sum(change.difference_s for change in shown[top:])
         yield f"{_signed(rest)}  {len(shown) - top} more changes"
     unresolved = [change for change in found.changes if not change.resolved]
-    if unresolved:
+    if unresolved and not is_same(found):
         rest = sum(change.difference_s for change in unresolved)
-        yield f"{_signed(rest)}  {len(unresolved)} operations whose times are too alike to tell"
+        yield f"{_signed(rest)}  {len(unresolved)} changes too small to tell"
 
 
 def change_text(change: Change) -> str:
@@ -107,7 +107,8 @@ def _what(change: Change) -> str:
             return f"calls {one:g} → {other:g}"
         case ChangeKind.SAME_WORK:
             a_s, b_s = change.seconds
-            return f"same work, {b_s / a_s:.2f}× the time" if a_s else "same work"
+            work = "" if change.op in (UNEXPLAINED, WAITING) else "same work, "
+            return f"{work}{b_s / a_s:.2f}× the time" if a_s else f"{work}other time"
         case _:
             return f"{change.kind} {change.detail}"
 
