@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +33,10 @@ def diff_(
     Each second of both is in one change: operations that only one has; other data types, shapes,
     numbers of calls, reorders, implementations, layouts; the same work in another time.
     """
-    gc.disable()  # a profile is many small objects, all of them in use
-    one, other = read(a), read(b)
-    _check_units(a, one.summary, b, other.summary)
-    found = diff(one, other)
+    with _no_collections():
+        one, other = read(a), read(b)
+        _check_units(a, one.summary, b, other.summary)
+        found = diff(one, other)
     if json:
         show_json(found)
         return
@@ -43,6 +45,18 @@ def diff_(
         say(line)
     for table in ratio_tables(found, top):
         show_table(table)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage: a profile is many small objects, all of them in use."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _check_units(a: Path, one: ProfileSummary, b: Path, other: ProfileSummary) -> None:

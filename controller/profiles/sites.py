@@ -67,10 +67,12 @@ class Site:
         return found
 
     def work(self) -> Site:
-        """Return its primitives; without any, its kernels that do more than make a view."""
-        primitives = [p for p in self.parts if isinstance(p.row, PrimitiveRow)]
+        """Return its primitives apart from reorders; without any, its kernels but for views."""
+        inside = [
+            p for p in self.parts if isinstance(p.row, PrimitiveRow) and not is_reorder(p.row)
+        ]
         kernels = [p for p in self.parts if p.row.place.kernel not in VIEWS]
-        return Site(self.phase, self.module, self.op, primitives or kernels)
+        return Site(self.phase, self.module, self.op, inside or kernels)
 
     def split(self) -> tuple[Site, Site]:
         """Return its reorders, and all else of it."""
