@@ -17,6 +17,8 @@ from controller.contracts.errors import UserError
 from controller.platform.atomic import replacing
 
 DIRECTORY = "directory"
+FEW = 16
+"""Most files that are pushed one by one."""
 
 Listing = Mapping[str, str]
 """Path in the tree → `directory`, `link TARGET`, `file SHA256` or `program SHA256`."""
@@ -53,6 +55,21 @@ class Tree:
     def programs(self) -> list[str]:
         """The paths of executable files."""
         return sorted(p for p, entry in self.listing.items() if entry.startswith("program "))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a few files alone: no programs, folders and links."""
+        kinds = {entry.split(" ")[0] for entry in self.listing.values()}
+        return kinds == {"file"} and len(self.listing) <= FEW
+
+    def contents(self) -> Iterator[tuple[str, IO[bytes]]]:
+        """Yield each file's path and content; raises OSError, tarfile.TarError."""
+        with tarfile.open(self.archive, "r:") as tar:
+            for member in tar:
+                content = tar.extractfile(member) if member.isreg() else None
+                if content is not None:
+                    with content:
+                        yield PurePosixPath(member.name).as_posix(), content
 
     @classmethod
     def of(cls, source: Path, archives: Path) -> Tree:

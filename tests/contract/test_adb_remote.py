@@ -14,7 +14,7 @@ from agents.remotes.adb.facts import read_device
 from agents.remotes.adb.remote import AdbRemote
 from agents.remotes.remote import RUNS, FaultKind, RemoteFault, failure_of
 from agents.remotes.self_test import examine
-from agents.remotes.tree import Tree
+from agents.remotes.tree import Tree, listing_of_folder
 from agents.virtual_phone import faults
 from controller.contracts.device import DeviceKind
 from controller.contracts.result import Blame
@@ -244,6 +244,25 @@ async def test_a_full_storage_is_told(phone: Phone, tree: Tree, free_bytes: int)
     assert await fault_of(push) is FaultKind.STORAGE_FULL
     await phone.set_faults()
     assert (await phone.remote.push_tree(tree)).pushed_bytes == tree.archive_bytes
+
+
+async def test_few_files_need_no_room_for_their_archive(phone: Phone, tmp_path: Path) -> None:
+    """A data set may take most of a storage; what has a program comes as an archive."""
+    folder = make_folder(tmp_path / "tree", 20 << 20)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (folder / "data.bin").rename(plain / "data.bin")
+    (plain / "empty").touch()
+    tree = Tree.of(plain, tmp_path / "archives")
+    await phone.set_faults(faults.FullStorage(free_bytes=38 << 20))
+    pushed = await phone.remote.push_tree(tree)
+    assert pushed.pushed_bytes == 20 << 20
+    assert (await phone.remote.push_tree(tree)).pushed_bytes == 0
+    await phone.remote.pull(pushed.path, tmp_path / "back")
+    assert listing_of_folder(tmp_path / "back") == tree.listing
+    (plain / "data.bin").chmod(0o755)
+    push = asyncio.create_task(phone.remote.push_tree(Tree.of(plain, tmp_path / "archives")))
+    assert await fault_of(push) is FaultKind.STORAGE_FULL
 
 
 async def test_a_storage_that_fills_up_while_it_is_written(phone: Phone, tmp_path: Path) -> None:

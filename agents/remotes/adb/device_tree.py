@@ -157,9 +157,9 @@ def parse_listing(serial: str, text: str) -> Listing:
     return listing
 
 
-def needed_bytes(archive_bytes: int, entries: int) -> int:
-    """Return the storage that a push takes: archive and unpacked files together."""
-    return 2 * archive_bytes + entries * _FILE_BYTES + SPARE_BYTES
+def needed_bytes(archive_bytes: int, entries: int, *, packed: bool = True) -> int:
+    """Return the storage that a push takes: the files, and their archive if they come packed."""
+    return (2 if packed else 1) * archive_bytes + entries * _FILE_BYTES + SPARE_BYTES
 
 
 def parse_size(serial: str, text: str) -> int:

@@ -150,17 +150,13 @@ class AdbRemote(RunsPrograms[Programs]):
 
     async def _push(self, tree: Tree, path: PurePosixPath) -> int:
         free = await self.free_bytes()
-        need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing))
+        packed = not tree.is_plain
+        need = device_tree.needed_bytes(tree.archive_bytes, len(tree.listing), packed=packed)
         if free < need:
             message = f"{free} bytes are free, and {need} are needed; free space on the phone"
             raise self.link.fault(FaultKind.STORAGE_FULL, message)
-        name = f"incoming-{secrets.token_hex(8)}"
-        archive, unpacked = self.folder / f"{name}.tar", self.folder / name
-        async with self.link.sync() as sync:
-            with tree.archive.open("rb") as source:
-                pushed = await sync.send(source, archive)
-        unpack = device_tree.unpack(archive, unpacked)
-        await self._do("unpack an archive", unpack, THOROUGH_S)
+        unpacked = self.folder / f"incoming-{secrets.token_hex(8)}"
+        pushed = await (self._send_packed if packed else self._send_files)(tree, unpacked)
         stamps = await self._stamps(unpacked)  # renaming a folder changes nothing below it
         if wrong := await self._differences(unpacked, tree):
             message = f"pushed files arrived changed: {'; '.join(wrong[:3])}"
@@ -169,6 +165,26 @@ class AdbRemote(RunsPrograms[Programs]):
         await self._do("rename a folder", device_tree.install(unpacked, path), self.link.quick_s)
         self._remember(path, stamps)
         return pushed
+
+    async def _send_packed(self, tree: Tree, folder: PurePosixPath) -> int:
+        """Send a tree's archive and unpack it into a new folder; return the bytes sent."""
+        archive = folder.with_suffix(".tar")
+        async with self.link.sync() as sync:
+            with tree.archive.open("rb") as source:
+                sent = await sync.send(source, archive)
+        await self._do("unpack an archive", device_tree.unpack(archive, folder), THOROUGH_S)
+        return sent
+
+    async def _send_files(self, tree: Tree, folder: PurePosixPath) -> int:
+        """Send the files of a plain tree into a new folder; return the bytes sent.
+
+        A data set may take most of a storage, which then has no room for its archive.
+        """
+        async with self.link.sync() as sync:
+            sent = 0
+            for name, file in tree.contents():
+                sent += await sync.send(file, folder / name)
+            return sent
 
     async def _check_programs(self, path: PurePosixPath, tree: Tree) -> None:
         if tree.programs:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO
 
 from agents.remotes.adb.refusals import fault_of_refusal
 from agents.remotes.adb.smart_socket import Connection
@@ -74,7 +74,7 @@ class Sync:
     serial: str
     patience_s: float
 
-    async def send(self, source: BinaryIO, target: PurePosixPath, mode: int = 0o644) -> int:
+    async def send(self, source: IO[bytes], target: PurePosixPath, mode: int = 0o644) -> int:
         """Write a file and return its size; creates missing folders.
 
         Raises RemoteFault; an incomplete file is removed, unless the connection to an old phone
@@ -98,7 +98,7 @@ class Sync:
             await asyncio.gather(refused, sending, return_exceptions=True)
         return size
 
-    async def receive(self, source: PurePosixPath, target: BinaryIO, budget: Budget) -> int:
+    async def receive(self, source: PurePosixPath, target: IO[bytes], budget: Budget) -> int:
         """Read a file and return its size; raises RemoteFault."""
         await self._ask(b"RECV", os.fsencode(source))
         size, held = 0, bytearray()
@@ -145,7 +145,7 @@ class Sync:
     async def _ask(self, request: bytes, path: bytes) -> None:
         await self._write(_HEAD.pack(request, len(path)) + path)
 
-    async def _send_content(self, source: BinaryIO) -> int:
+    async def _send_content(self, source: IO[bytes]) -> int:
         size = 0
         while block := await asyncio.to_thread(source.read, _BLOCK):
             parts = (block[at : at + _DATA_MAX] for at in range(0, len(block), _DATA_MAX))
