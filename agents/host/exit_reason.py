@@ -22,8 +22,8 @@ class WorkerExit:
     """The first line on its standard output that was not a message."""
     past_deadline_s: float | None
     """The deadline at which it was killed, if it was."""
-    out_of_memory: bool
-    """Whether the kernel's OOM killer killed a process on this host while it ran."""
+    out_of_memory: bool | None
+    """Whether the kernel's OOM killer killed a process there while it ran; None if unknown."""
     output: str
     """The last lines it printed."""
 
@@ -58,6 +58,10 @@ def _signalled(ended: WorkerExit) -> Failure:
         message = "killed by the kernel: the host ran out of memory"
         advice = "Make the run smaller, or use a host with more memory."
         return _failure(ended, Blame.WORKLOAD, "out_of_memory", f"{message}. {advice}")
+    if number == signal.SIGKILL and ended.out_of_memory is None:
+        message = "the device killed the worker with SIGKILL, as phones do when memory runs out"
+        advice = "End what else runs on it."
+        return _failure(ended, Blame.HARNESS, "signal", f"{message}. {advice}")
     if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         return _failure(
             ended, Blame.HARNESS, "signal", f"another process killed the worker with {name}"

@@ -104,8 +104,8 @@ class Ended:
     """The last STDERR_BYTES of standard error."""
     merged: bool = False
     """Whether the remote can't separate the outputs; standard error then comes as lines."""
-    out_of_memory: bool = False
-    """Whether its kernel killed a process for lack of memory meanwhile; False if unknown."""
+    out_of_memory: bool | None = None
+    """Whether its kernel killed a process for lack of memory meanwhile; None if unknown."""
     beside: CpuTimes | None = None
     """What it and others used of this host's cores meanwhile; None on other machines."""
 

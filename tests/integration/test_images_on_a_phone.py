@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -18,10 +19,12 @@ import yaml
 from PIL import Image
 
 from agents.inference.content import Content, cache_folder
+from agents.remotes.remote import Completed
 from agents.virtual_phone import control
 from controller.contracts.base import Scalar
 from controller.contracts.catalog import load_catalog
-from controller.contracts.result import Result, Validity
+from controller.contracts.result import Failure, Result, Validity
+from controller.contracts.wire import Progress
 from controller.runtime.home import Home
 from models.mobile import catalogue
 from models.mobile.store import Store
@@ -79,9 +82,10 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture
-def phone(tmp_path: Path) -> Iterator[RunningPhone]:
-    with running_phone("entry", tmp_path / "phone", f"--serial=ENTRY{os.getpid()}") as phone:
+@pytest.fixture(scope="module")
+def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPhone]:
+    folder = tmp_path_factory.mktemp("phone")
+    with running_phone("entry", folder, f"--serial=ENTRY{os.getpid()}") as phone:
         yield phone
 
 
@@ -114,7 +118,12 @@ async def storage_watched(phone: RunningPhone) -> AsyncIterator[list[int]]:
 
 
 async def test_all_images_are_answered_in_windows_that_fit(
-    agent: LoopAgent, phone: RunningPhone, models: Path, tmp_path: Path, figure: Figure
+    agent: LoopAgent,
+    phone: RunningPhone,
+    models: Path,
+    tmp_path: Path,
+    figure: Figure,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     knobs: dict[str, Scalar] = {"mode": "accuracy", "length": "rapid"}
     content = Content(tmp_path / "content", cache_folder(), models)
@@ -132,6 +141,7 @@ async def test_all_images_are_answered_in_windows_that_fit(
     held = min(IMAGES, HELD)
     assert (said["performance_samples"], said["samples_wanted"]) == (held, min(IMAGES, 1024))
     assert (said["sample_bytes"], said["memory_before_samples_bytes"]) == (SAMPLE_BYTES, MEMORY)
+    assert f"memory holds {held} of {min(IMAGES, 1024)} samples" in caplog.text
     published = sum(file.stat().st_size for file in tmp_path.glob("content/*/device/images.bin"))
     assert 0 < published < IMAGES * SIDE * SIDE * 3
     figure("images as published, MB", published / 1e6, "not 150 kB of pixels each")
@@ -139,3 +149,31 @@ async def test_all_images_are_answered_in_windows_that_fit(
     figure("its peak storage, MB", (max(free) - min(free)) / 1e6, "logs and the bundle twice")
     figure("peak memory of the runner, MB", outcome.metrics["peak_memory"].value / 1e6, "< 512")
     figure("the run, s", took_s, "it ends")
+
+
+async def test_a_run_whose_memory_another_app_takes_ends_with_a_line(
+    agent: LoopAgent, models: Path, tmp_path: Path
+) -> None:
+    """The phone ends the largest process, which is the runner once it has loaded its samples."""
+    (phone,) = agent.phones.present.here.values()
+    remote, apps = agent.phones.remote_of(phone.device), list[asyncio.Task[Completed]]()
+    greedy = "while :; do head -c 250M /dev/zero | tail -c 250M >/dev/null; done"
+
+    def start_app(progress: Progress) -> None:
+        if progress.phase == "single_stream" and not apps:
+            apps.append(asyncio.create_task(remote.run(("sh", "-c", greedy), 250)))
+
+    knobs: dict[str, Scalar] = {"mode": "performance", "length": "rapid"}
+    content = Content(tmp_path / "content", cache_folder(), models)
+    outcome, _ = await run_cell(
+        agent, tmp_path / "run", TASK, knobs=knobs, content=content, on_progress=start_app
+    )
+    for app in apps:
+        app.cancel()
+    await asyncio.gather(*apps, return_exceptions=True)
+    assert isinstance(outcome, Failure), outcome
+    assert (outcome.kind, outcome.signal) == ("signal", signal.SIGKILL)
+    assert outcome.message == (
+        "the device killed the worker with SIGKILL, as phones do when memory runs out. "
+        "End what else runs on it."
+    )

@@ -264,10 +264,14 @@ async def test_the_deadline_is_that_of_the_whole_submission(spec: WorkerSpec) ->
 
 @pytest.mark.parametrize(
     ("out_of_memory", "blame", "kind"),
-    [(True, Blame.WORKLOAD, "out_of_memory"), (False, Blame.HARNESS, "signal")],
+    [
+        (True, Blame.WORKLOAD, "out_of_memory"),
+        (False, Blame.HARNESS, "signal"),
+        (None, Blame.HARNESS, "signal"),
+    ],
 )
 async def test_a_runner_that_is_killed_for_want_of_memory_is_not_run_again(
-    spec: WorkerSpec, out_of_memory: bool, blame: Blame, kind: str
+    spec: WorkerSpec, out_of_memory: bool | None, blame: Blame, kind: str
 ) -> None:
     phone = FakePhone(ended=Ended(KILLED, False, b"", out_of_memory=out_of_memory))
     outcome = await outcome_on(phone, spec)

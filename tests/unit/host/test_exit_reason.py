@@ -76,6 +76,15 @@ def test_output_the_worker_chose_itself_is_kept() -> None:
             "another process killed the worker with SIGKILL",
         ),
         (
+            replace(QUIET, returncode=-9, out_of_memory=None),
+            Blame.HARNESS,
+            "signal",
+            (
+                "the device killed the worker with SIGKILL, as phones do when memory runs out. "
+                "End what else runs on it."
+            ),
+        ),
+        (
             replace(QUIET, returncode=-15),
             Blame.HARNESS,
             "signal",
