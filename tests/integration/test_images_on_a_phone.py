@@ -117,6 +117,7 @@ async def storage_watched(phone: RunningPhone) -> AsyncIterator[list[int]]:
         await asyncio.gather(watching, return_exceptions=True)
 
 
+@pytest.mark.timeout(900 + IMAGES // 10)
 async def test_all_images_are_answered_in_windows_that_fit(
     agent: LoopAgent,
     phone: RunningPhone,
