@@ -81,7 +81,7 @@ def _batched(spec: RunSpec, messages: MessageWriter) -> Prepared:
 
 def _dataset(spec: RunSpec, model: TfliteModel) -> Dataset:
     if spec.dataset:
-        return Dataset.read(Path(spec.dataset))
+        return Dataset.read(Path(spec.dataset)).first(spec.first_samples)
     return Dataset(model.made_up(spec.performance_sample_count))
 
 

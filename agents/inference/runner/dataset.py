@@ -26,6 +26,10 @@ class Dataset:
     def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
         return tuple(array[index] for array in self.inputs)
 
+    def first(self, count: int) -> Dataset:
+        """Return only the first samples; all for a count of 0."""
+        return Dataset([array[:count] for array in self.inputs]) if count else self
+
     @staticmethod
     def read(folder: Path) -> Dataset:
         """Open a folder's `input_0.npy`, `input_1.npy` …; raises RunnerFault `dataset_unusable`."""

@@ -35,7 +35,7 @@ _OF_SCENARIO: Final[Mapping[str, str]] = {
     "target_latency_ms": "server",
 }
 """The only scenario that uses a key, and needs it."""
-_NOT_NEGATIVE: Final = ("min_duration_ms", "max_duration_ms")
+_NOT_NEGATIVE: Final = ("first_samples", "min_duration_ms", "max_duration_ms")
 _POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
@@ -76,6 +76,8 @@ class RunSpec:
     input_mean: float | Sequence[float] = 0.0
     """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0
+    first_samples: int = 0
+    """Use only so many samples of the data set, the first ones; 0: all."""
     offline_expected_qps: float = 1.0
     """LoadGen's estimate for the size of the offline query if `min_duration_ms` > 0."""
     samples_per_query: int = 0
