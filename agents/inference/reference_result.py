@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from controller.contracts.mobile import LEAST_AGREEMENT
 from controller.contracts.result import Environment, Measurement, Result
 from models.mobile.preparation import Compared
-
-LEAST_AGREEMENT: Final = 0.95
-"""Below it, a result says that its answers differ. Quantised kernels and half precision change
-answers that were close: MLPerf Mobile's targets allow for 2 to 7 % less accuracy."""
 
 
 def with_reference(result: Result, compared: Compared, by: str) -> Result:

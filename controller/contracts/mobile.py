@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -11,6 +11,10 @@ from controller.contracts.base import Contract, Name, Scalar
 
 Checksum = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$")]
 """A checksum as the publisher of the file gives it."""
+LEAST_AGREEMENT: Final = 0.95
+"""Agreement with a reference below which a result says that its answers differ. Quantised kernels
+and half precision change answers that were close: MLPerf Mobile's targets allow for 2 to 7 % less
+accuracy."""
 TensorType = Literal["float32", "int8", "uint8", "int32", "int64"]
 
 

@@ -159,11 +159,11 @@ def test_accuracy_difference_and_agreement(
     assert {found.accuracy.unit, found.difference.unit, found.agreement.unit} == {Unit.FRACTION}
 
 
-@pytest.mark.parametrize("cut", [lambda answers: answers[:19], lambda answers: answers + [1]])
+@pytest.mark.parametrize("cut", [lambda answers: answers[:19], lambda answers: [*answers, 1]])
 def test_a_reference_of_other_samples_is_refused(
     tmp_path: Path, cut: Callable[[list[int]], list[int]]
 ) -> None:
-    with pytest.raises(DatasetUnusable, match="accuracy run answered (19|21) of 20 samples"):
+    with pytest.raises(DatasetUnusable, match=r"accuracy run answered (19|21) of 20 samples"):
         beside(tmp_path, TRUE, cut(TRUE[:20]))
 
 
