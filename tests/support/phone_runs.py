@@ -32,6 +32,7 @@ async def run_cell(
     knobs: dict[str, Scalar] | None = None,
     policy: Policy | None = None,
     content: Content | None = None,
+    deadline_s: float = 280,
     on_progress: Callable[[Progress], None] = lambda _: None,
     through: Callable[[Remote], Remote] = lambda remote: remote,
     around: Callable[[AttemptRunner], AttemptRunner] = lambda runner: runner,
@@ -53,7 +54,7 @@ async def run_cell(
         scenario=scenario,
         knobs=cell.knobs,
         program=program_of(cell, catalog),
-        deadline_s=280,
+        deadline_s=deadline_s,
     )
     content = content or Content(folder / "content", cache_folder())
     run = LoadGenRunner(lambda device: through(agent.phones.remote_of(device)), content)
