@@ -18,8 +18,9 @@ from controller.contracts.base import Scalar
 from controller.contracts.catalog import Catalog, load_catalog
 from controller.contracts.device import Device, DeviceState
 from controller.contracts.errors import NotFound, UserError
-from controller.contracts.suite_rules import SuiteRules, rules_of
-from controller.contracts.suite_session import UNVERIFIED, SessionSummary
+from controller.contracts.mobile import SURROGATE
+from controller.contracts.suite_rules import SuiteRules
+from controller.contracts.suite_session import SessionSummary
 from controller.contracts.sweep import Sweep
 from controller.platform.interrupted import INTERRUPTED
 from controller.platform.terminal import LONGEST, say
@@ -28,14 +29,7 @@ from controller.runtime.fleet import DeviceOverview, devices_now
 from controller.runtime.suite_runner import SessionRunner
 from controller.runtime.suite_sessions import read_sessions, session_ids
 from controller.scheduling.expansion import cells_of
-from controller.scheduling.suite_plan import (
-    SURROGATE,
-    Part,
-    Place,
-    SuitePlan,
-    newest_of,
-    parts_of,
-)
+from controller.scheduling.suite_plan import Part, Place, SuitePlan, newest_of, parts_of
 from controller.scheduling.suite_session import Ended, Pauses, Session
 
 UNUSABLE: Final = (
@@ -123,8 +117,9 @@ def run(
     number = newest_of(plan, sessions)
     session = plan.session(number + 1 if again or not number else number)
     farm = _Farm(meant, session)
-    say(f"{rules.title} ({UNVERIFIED}) on {meant.shown}{meant.likeness}: session {session}")
-    _say_other_seeds(rules, tasks)
+    say(f"{rules.claim} on {meant.shown}{meant.likeness}: session {session}")
+    if rules.seeds is None:
+        say(f"the seeds of {rules.title} are not known, so no result can meet its rules")
     if session in sessions:
         _say_continued(farm.session(), len(parts) * tries)
     ended = _carry_on(SessionRunner(plan, tries, pauses, farm, judge_of(version).verdicts, say))
@@ -237,15 +232,6 @@ def _plan(
         sweep = plan.sweep(Place(plan.session(1), 1, part))
         cells_of(sweep, catalog, f"of {rules.title}, {parts[part].label}")
     return plan
-
-
-def _say_other_seeds(rules: SuiteRules, tasks: Sequence[str]) -> None:
-    """Say at once which tasks LoadGen runs with the seeds of another round."""
-    judged = {task: rules_of(task) or rules for task in tasks}
-    others = {task: by.version for task, by in judged.items() if by.seeds != rules.seeds}
-    if others:
-        named = ", ".join(f"{task} ({version})" for task, version in others.items())
-        say(f"LoadGen takes the seeds of other rounds, so it can't meet the rules: {named}")
 
 
 def _say_continued(session: Session, runs: int) -> None:

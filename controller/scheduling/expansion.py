@@ -9,6 +9,7 @@ from controller.contracts.catalog import Catalog
 from controller.contracts.errors import SweepInvalid
 from controller.contracts.manifests import Knob
 from controller.contracts.spelling import did_you_mean
+from controller.contracts.suite_version import quality_target
 from controller.contracts.sweep import Cell, PairedCandidate, PairedComparison, Side, Sweep, choices
 from controller.scheduling.limits import require_within_limits
 from controller.scheduling.program import candidate_of, program_of
@@ -115,7 +116,9 @@ def _check_profile(cell: Cell, catalog: Catalog, source: str) -> None:
 
 
 def _check_quality(cell: Cell, catalog: Catalog, source: str) -> None:
-    if cell.knobs.get("quality_target") and not catalog.workloads[cell.workload].quality_target:
+    if not cell.knobs.get("quality_target"):
+        return
+    if quality_target(catalog.workloads[cell.workload], cell.knobs) is None:
         raise SweepInvalid(
             f"read {source}",
             f"key knobs.quality_target: workload {cell.workload} has no quality target to override",

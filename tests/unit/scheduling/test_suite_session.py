@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from controller.contracts.mobile import task_of
 from controller.contracts.result import Validity
 from controller.contracts.run import RunState
 from controller.contracts.suite_rules import SuiteRules
 from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict, session_rules
-from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, number_of, task_of
+from controller.scheduling.suite_plan import Place, SuitePlan, newest_of, number_of
 from controller.scheduling.suite_session import (
     Ended,
     Follow,
