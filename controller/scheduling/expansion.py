@@ -54,12 +54,13 @@ def cells_of(sweep: Sweep, catalog: Catalog, source: str = "the sweep") -> list[
 
 
 def _single_cells(sweep: Sweep, catalog: Catalog, source: str) -> list[Cell]:
+    several = len(sweep.workload) > 1
     return [
         Cell(
             workload=workload,
             stack=stack,
             scenario=scenario,
-            knobs=_complete(given, catalog.knobs_of(workload, stack, scenario), source),
+            knobs=_complete(given, catalog, (workload, stack, scenario), source, several),
             selector=selector,
             profiled=sweep.profile,
         )
@@ -199,12 +200,22 @@ def _require(
 
 
 def _complete(
-    given: Mapping[str, Scalar], knobs: Mapping[str, Knob], source: str
+    given: Mapping[str, Scalar],
+    catalog: Catalog,
+    of: tuple[str, str, str],
+    source: str,
+    several: bool,
 ) -> dict[str, Scalar]:
+    """Return a value of each knob.
+
+    of: workload, stack and scenario; several: whether the sweep has other workloads, too.
+    """
+    knobs, own = catalog.knobs_of(*of), catalog.workloads[of[0]].knobs
     for name, value in given.items():
         _require(name, knobs, source, "knobs")
         if remedy := knobs[name].objection(value):
-            seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed"
+            whose = f" for workload {of[0]}" if several and name in own else ""
+            seen = f"key knobs.{name}: {value!r:.{SAID}} is not allowed{whose}"
             raise SweepInvalid(f"read {source}", seen, remedy)
     return {
         name: _exact(given.get(name, knob.default), knob) for name, knob in sorted(knobs.items())
