@@ -38,7 +38,7 @@ from agents.remotes.remote import (
 )
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.mobile import ImageInput, OnDevice, Top1
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
@@ -213,6 +213,8 @@ def runner_spec(
         "answer": workload.output.kind,
         "die_with_stdin": True,
     }
+    if isinstance(workload.output, Top1):
+        told["first_class"] = workload.output.offset
     if isinstance(workload.input, ImageInput):
         told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
     return told | loadgen_spec(job, mode, workload.run_lengths)

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Real = NDArray[np.float32]
-MEAN_PIXEL: Final = 127.5
+PADDING: Final = (123.15, 115.90, 103.06)
+"""DeepLab's default mean pixel, by which the suite's images are padded: mlcommons/mobile_open,
+vision/deeplab/ade20k_512x512_dataset_on_device/README.md."""
 UNKNOWN: Final = 255
 """The class of pixels without an annotation, such as those of the padding."""
 
@@ -92,9 +94,9 @@ def _rounded(value: float) -> int:
 
 def padded(image: NDArray[Any], height: int, width: int) -> NDArray[np.uint8]:
     """Return (height, width, 3): the image resized to fit within, corners aligned, at the top left
-    of the mean pixel."""
+    of PADDING."""
     inner = _fit_within(image.shape[:2], (height, width))
-    found = np.full((height, width, image.shape[2]), MEAN_PIXEL, np.float32)
+    found = np.full((height, width, 3), PADDING, np.float32)
     found[: inner[0], : inner[1]] = resize_bilinear(image, *inner, align_corners=True)
     return found.astype(np.uint8)
 

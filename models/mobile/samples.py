@@ -107,6 +107,9 @@ def _open_all(folder: Path, parts: Arrays, total: int) -> list[NDArray[Any]]:
 
 def _write_truths(truths: list[Truth], folder: Path) -> None:
     if isinstance(truths[0], np.ndarray):
+        if len(sizes := {truth.shape for truth in truths}) > 1:
+            seen, remedy = f"they have the shapes {sorted(sizes)}", "Give true images of one size."
+            raise DatasetUnusable("write the ground truth", seen, remedy)
         np.save(folder / TRUTH_ARRAY, np.stack(truths))
     else:
         (folder / TRUTH_JSON).write_text(json.dumps(truths))

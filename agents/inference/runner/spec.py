@@ -35,7 +35,7 @@ _OF_SCENARIO: Final[Mapping[str, str]] = {
     "target_latency_ms": "server",
 }
 """The only scenario that uses a key, and needs it."""
-_NOT_NEGATIVE: Final = ("min_duration_ms", "max_duration_ms")
+_NOT_NEGATIVE: Final = ("first_class", "min_duration_ms", "max_duration_ms")
 _POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
@@ -73,6 +73,8 @@ class RunSpec:
     """Most samples of a query that are computed at once."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
+    first_class: int = 0
+    """Index of a classifier's first output that may be the answer: 1 leaves a background out."""
     input_mean: float | Sequence[float] = 0.0
     """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.errors import DatasetUnusable
@@ -77,9 +77,13 @@ class ImageFiles:
 
     def image(self, name: str, mode: str = "RGB") -> Image.Image:
         """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""
+        content = self.read(name)
         try:
-            with Image.open(io.BytesIO(self.read(name))) as image:
+            with Image.open(io.BytesIO(content)) as image:
                 return image.convert(mode) if mode else image.copy()
+        except UnidentifiedImageError as error:
+            seen = f"image {name}: its {len(content)} bytes are no image of a known form"
+            raise self.unusable(seen) from error
         except UNDECODABLE as error:
             raise self.unusable(f"image {name}: {error}") from error
 
@@ -101,8 +105,16 @@ class ImageFiles:
         raise self.unusable(f"image {name}: {seen}")
 
     def of_stems(self) -> dict[str, str]:
-        """Return the name of each file by its name without folder and suffix."""
-        return {PurePosixPath(name).stem: name for name in self.names}
+        """Return the name of each file by its name without folder and suffix.
+
+        Raises DatasetUnusable if two are alike.
+        """
+        found: dict[str, str] = {}
+        for name in self.names:
+            other = found.setdefault(PurePosixPath(name).stem, name)
+            if other != name:
+                raise self.unusable(f"{other} and {name} are of one sample")
+        return found
 
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""
