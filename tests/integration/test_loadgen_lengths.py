@@ -49,17 +49,12 @@ class Steady:
 
 
 def told(
-    workload: str, scenario: str, folder: Path, version: str | None = None, **changes: object
+    version: str, workload: str, scenario: str, folder: Path, **changes: object
 ) -> tuple[RunSpec, Dataset]:
-    """Return what the runner of a cell at length normal is told, and samples for it.
-
-    version: None: the newest with the task.
-    """
+    """Return what the runner of a cell at length normal is told, and samples for it."""
     task = CATALOG.workloads[workload].on_device
     assert task
-    chosen = defaults_of(CATALOG.workloads[workload].knobs)
-    if version:
-        chosen[SUITE_VERSION] = version
+    chosen = defaults_of(CATALOG.workloads[workload].knobs) | {SUITE_VERSION: version}
     knobs = scenario_knobs(scenario, length="normal", policy="mlperf") | chosen
     job = builders.job().model_copy(
         update={
@@ -97,7 +92,7 @@ def test_loadgen_was_asked_for_what_the_rules_say(
     rules: SuiteRules, workload: str, scenario: OfSuite, tmp_path: Path
 ) -> None:
     length, of_task = rules.scenarios[scenario], rules.tasks[workload]
-    log = logged(*told(workload, scenario, tmp_path, version=rules.version), Steady(), EARLY_S)
+    log = logged(*told(rules.version, workload, scenario, tmp_path), Steady(), EARLY_S)
     assert logs.asked(log, scenario) == {
         "min_query_count": length.queries,
         "min_duration_ms": length.least_ms,
@@ -121,7 +116,7 @@ def test_a_slow_device_ends_by_its_longest_duration(
     least_queries: int, answer_s: float, objection: str | None, tmp_path: Path
 ) -> None:
     changes = {"min_query_count": least_queries, "min_duration_ms": 500, "max_duration_ms": 1500}
-    spec, data = told("edsr", "single_stream", tmp_path, **changes)
+    spec, data = told("v6.0", "edsr", "single_stream", tmp_path, **changes)
     log = logged(spec, data, Steady(answer_s), answer_s)
     assert log["result_query_count"] < 1024
     ended = least_queries > log["result_query_count"] and objection is None
