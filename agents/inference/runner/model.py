@@ -112,6 +112,12 @@ class TfliteModel:
         self._interpreter.invoke()
 
     @property
+    def sample_bytes(self) -> int:
+        """Bytes of one sample's tensors."""
+        shapes = ((details["shape"], np.dtype(details["dtype"])) for details in self._inputs)
+        return sum(int(np.prod(shape)) * kind.itemsize for shape, kind in shapes)
+
+    @property
     def input_type(self) -> str:
         """The types of the input tensors: `float32`, `int8`, `uint8` …"""
         kinds = dict.fromkeys(np.dtype(details["dtype"]).name for details in self._inputs)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from controller.contracts.mobile import ImageInput
-from models.mobile.datasets.images import DECODED, FittedImages, ImageFiles
+from models.mobile.datasets.images import FittedImages, ImageFiles
+from models.mobile.decoding import DECODED
 from models.mobile.pixels import padded_classes
 
 _RAW: Final = ".raw"

@@ -5,24 +5,25 @@ Files `.rgb8` are pixels alone: (height, width, 3) bytes of a size that the task
 
 from __future__ import annotations
 
-import io
 import math
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from controller.contracts.mobile import ImageInput, TensorType
+from models.mobile.decoding import DECODED, decoded, pixels_of
 from models.mobile.errors import DatasetUnusable
-from models.mobile.pixels import crop_center, in_steps, normalised, padded, resize_bilinear
+from models.mobile.pixels import Fitting, fitted, typed
 
 RAW: Final = ".rgb8"
-DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
 SUFFIXES: Final = (*DECODED, RAW)
 MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
@@ -78,13 +79,15 @@ class ImageFiles:
     def image(self, name: str, mode: str = "RGB") -> Image.Image:
         """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""
         content = self.read(name)
+        with self.naming(name):
+            return decoded(content, mode)
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """Convert ValueError to DatasetUnusable about an image."""
         try:
-            with Image.open(io.BytesIO(content)) as image:
-                return image.convert(mode) if mode else image.copy()
-        except UnidentifiedImageError as error:
-            seen = f"image {name}: its {len(content)} bytes are no image of a known form"
-            raise self.unusable(seen) from error
-        except UNDECODABLE as error:
+            yield
+        except ValueError as error:
             raise self.unusable(f"image {name}: {error}") from error
 
     def pixels(self, name: str, height: int, width: int, most_times: int = 1) -> Pixels:
@@ -137,21 +140,10 @@ def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
     )
 
 
-def fitted(image: Pixels, wanted: ImageInput) -> NDArray[Any]:
-    """Return an image (h, w, 3) in the model's input size: uint8, or float32 if it was resized.
-
-    Raises ValueError if the size must not change.
-    """
-    height, width = wanted.height, wanted.width
-    if wanted.fit == "as_is":
-        if image.shape[:2] != (height, width):
-            raise ValueError(f"it is {image.shape[1]}x{image.shape[0]}, not {width}x{height}")
-        return image
-    if wanted.fit == "pad":
-        return padded(image, height, width)
-    if wanted.fit == "center_crop":
-        image = crop_center(image, wanted.crop)
-    return resize_bilinear(image, height, width)
+def fitting_of(wanted: ImageInput) -> Fitting:
+    """Return how a task's images come to its model's input."""
+    w = wanted
+    return Fitting(w.height, w.width, w.fit, w.crop, w.mean, w.std)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,18 +163,28 @@ class FittedImages:
 
     def inputs(self, index: int) -> tuple[NDArray[Any]]:
         """See Samples.inputs."""
-        name, wanted = self.images.names[index], self.wanted
-        image = self.images.pixels(name, wanted.height, wanted.width)
-        try:
-            # The evaluation stage neither crops nor resizes images without a header.
-            found = image if name.lower().endswith(RAW) else fitted(image, wanted)
-        except ValueError as error:
-            raise self.images.unusable(f"image {name}: {error}") from error
-        if wanted.fit in ("as_is", "pad"):
-            return (found,)
-        if self.model_type == "float32":
-            return (normalised(found, wanted.mean, wanted.std),)
-        return (in_steps(found, self.model_type),)
+        name, to = self.images.names[index], fitting_of(self.wanted)
+        image = self.images.pixels(name, to.height, to.width)
+        if not name.lower().endswith(RAW):  # the evaluation stage neither crops nor resizes them
+            with self.images.naming(name):
+                image = fitted(image, to)
+        return (typed(image, to, self.model_type),)
+
+    def published(self) -> Callable[[int], bytes] | None:
+        """Return the function that gives each image's file, checked as `inputs` does it; None if
+        devices can't decode all of them."""
+        if not all(name.lower().endswith(DECODED) for name in self.images.names):
+            return None
+        return self._checked_file
+
+    def _checked_file(self, index: int) -> bytes:
+        name, to = self.images.names[index], fitting_of(self.wanted)
+        content = self.images.read(name)
+        with self.images.naming(name):
+            image = pixels_of(content)
+            if to.fit == "as_is":
+                fitted(image, to)
+        return content
 
     def truth(self, index: int) -> Any:  # noqa: ANN401 - see models.mobile.samples.Truth
         """See Samples.truth."""

@@ -124,8 +124,8 @@ def test_a_truth_of_other_features_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "seen"),
     [
-        ("a.png", "image a.png: its 0 bytes are no image of a known form."),
-        ("a.jpg", "image a.jpg: its 0 bytes are no image of a known form."),
+        ("a.png", "image a.png: its 0 bytes are no image of format JPEG, PNG or BMP."),
+        ("a.jpg", "image a.jpg: its 0 bytes are no image of format JPEG, PNG or BMP."),
         ("a.rgb8", "image a.rgb8: its 0 bytes are no image of 6x4."),
     ],
 )
@@ -196,7 +196,7 @@ def test_large_images_are_of_one_size(tmp_path: Path) -> None:
     folder = images(tmp_path / "small", a=(6, 4), b=(6, 4))
     truth = images(tmp_path / "large", a=(12, 8), b=(18, 12))
     found = refused(tmp_path, "image_pairs", SMALL, samples=folder, truth=truth)
-    assert "they have the shapes [(8, 12, 3), (12, 18, 3)]" in found
+    assert "write sample 1: the first has shape (8, 12, 3), and this one (12, 18, 3)" in found
 
 
 def test_two_true_images_of_one_sample_are_refused(tmp_path: Path) -> None:
