@@ -90,7 +90,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "models add": "path= --as=model_key",
     "models fetch": "tasks=device_workload* --suite=suite --numerics=numerics*"
     " --dataset=dataset_size* --from=",
-    "models prepare": "name=imagenet|coco path=",
+    "models prepare": "name=imagenet|coco|ade20k|squad|opensr path=",
     "stacks list": "--json",
     "stacks show": "name=stack --json",
     "stacks install": "name=stack",

@@ -49,7 +49,7 @@ class FetchEvent(Contract):
     """Licence, reason, or what to do."""
 
 
-SetName = Literal["imagenet", "coco"]
+SetName = Literal["imagenet", "coco", "ade20k", "squad", "opensr"]
 """A data set that tasks of the suite use, as it is published elsewhere."""
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from controller.contracts.documents import read_limited
 from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.errors import DatasetUnusable
 from models.mobile.pixels import crop_center, in_steps, normalised, padded, resize_bilinear
@@ -24,6 +25,8 @@ from models.mobile.pixels import crop_center, in_steps, normalised, padded, resi
 RAW: Final = ".rgb8"
 DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
 SUFFIXES: Final = (*DECODED, RAW)
+MAX_IMAGE_BYTES: Final = 2**28
+"""Largest file with an image."""
 MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
 UNDECODABLE: Final = (
@@ -33,8 +36,9 @@ UNDECODABLE: Final = (
     zipfile.BadZipFile,
     zlib.error,
     RuntimeError,
+    Image.DecompressionBombError,
 )
-"""Errors of a damaged image, and of a damaged, encrypted or unsupported entry of a zip."""
+"""Errors of a damaged image, of one that has too many pixels, and of a damaged, encrypted or unsupported entry of a zip."""
 Pixels = NDArray[np.uint8]
 """(height, width, 3), or (height, width) for an image of class numbers."""
 
@@ -67,11 +71,19 @@ class ImageFiles:
             raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
+    def content(self, name: str) -> bytes:
+        """Return the content of a file; raises one of UNDECODABLE, also for one without end."""
+        if self.archive is None:
+            return read_limited(self.source / name, MAX_IMAGE_BYTES)
+        size = self.archive.getinfo(name).file_size
+        if size > MAX_IMAGE_BYTES:
+            raise ValueError(f"unpacked, it would have {size} bytes")
+        return self.archive.read(name)
+
     def read(self, name: str) -> bytes:
         """Return the content of a file; raises DatasetUnusable naming it."""
         try:
-            zipped = self.archive
-            return zipped.read(name) if zipped else (self.source / name).read_bytes()
+            return self.content(name)
         except UNDECODABLE as error:
             raise self.unusable(f"image {name}: {error}") from error
 

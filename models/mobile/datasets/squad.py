@@ -33,6 +33,7 @@ _BROKEN = (
     OSError,
     ValueError,
     LookupError,
+    OverflowError,
     AttributeError,  # numbers in place of bytes
     struct.error,
     zlib.error,
@@ -54,7 +55,7 @@ class Question:
 class Features:
     """Samples of token ids, masks and segments."""
 
-    examples: Sequence[Mapping[str, list[Any]]]
+    examples: Sequence[Mapping[str, Any]]
     length: int
     questions: Mapping[str, Question] | None
 
@@ -64,7 +65,7 @@ class Features:
     def inputs(self, index: int) -> Arrays:
         """See Samples.inputs."""
         example = self.examples[index]
-        return tuple(np.asarray(example[name], dtype=np.int32) for name in _INPUTS)
+        return tuple(example[name] for name in _INPUTS)
 
     def truth(self, index: int) -> dict[str, Any] | None:
         """See Samples.truth."""
@@ -75,7 +76,7 @@ class Features:
         return said | {"words": list(question.words), "answers": list(question.answers)}
 
 
-def _said(example: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _said(example: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a truth that the features contain; raises one of _BROKEN."""
     tokens = [token.decode() for token in example["tokens"]]
     return {
@@ -87,10 +88,15 @@ def _said(example: Mapping[str, list[Any]]) -> dict[str, Any]:
     }
 
 
+def _compact(example: dict[str, list[Any]]) -> Mapping[str, Any]:
+    """Return the features with the inputs as arrays, which take a sixth of the memory."""
+    return {**example, **{name: np.asarray(example[name], np.int32) for name in _INPUTS}}
+
+
 def load(samples: Path, truth: Path | None, wanted: TokenInput) -> Features:
     """Return the features with the answers; raises DatasetUnusable."""
     try:
-        examples = [messages.example(record) for record in records(samples.read_bytes())]
+        examples = [_compact(messages.example(r)) for r in records(samples.read_bytes())]
         for number, example in enumerate(examples):
             for name in _INPUTS:
                 if len(example[name]) != wanted.length:
@@ -135,14 +141,17 @@ def read_questions(path: Path) -> dict[str, Question]:
         raise unusable(path, "parts.truth", repr(error)) from error
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text."""
+    return [word for word in _SPACES.split(text) if word]
+
+
 def _of_json(content: bytes) -> dict[str, Question]:
     return {
-        question["id"]: Question(
-            words=[word for word in _SPACES.split(paragraph["context"]) if word],
-            answers=[answer["text"] for answer in question["answers"]],
-        )
+        question["id"]: Question(words, [answer["text"] for answer in question["answers"]])
         for article in load_json(content, MAX_TRUTH_BYTES)["data"]
         for paragraph in article["paragraphs"]
+        for words in (words_of(paragraph["context"]),)  # questions share them
         for question in paragraph["qas"]
     }
 

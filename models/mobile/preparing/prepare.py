@@ -13,12 +13,18 @@ from controller.contracts.models import Added, SetName, SetRequest
 from models.mobile.catalogue import Entry, entries
 from models.mobile.datasets.check import SAMPLES, TRUTH, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
-from models.mobile.preparing import coco, imagenet
+from models.mobile.preparing import ade20k, coco, imagenet, opensr, squad
 from models.mobile.preparing.published import Made, Published, Say
 from models.mobile.store import Store, digests
 
 Maker = Callable[[Published, Path, Say], Made]
-_MAKERS: Final[dict[SetName, Maker]] = {"imagenet": imagenet.make, "coco": coco.make}
+_MAKERS: Final[dict[SetName, Maker]] = {
+    "imagenet": imagenet.make,
+    "coco": coco.make,
+    "ade20k": ade20k.make,
+    "squad": squad.make,
+    "opensr": opensr.make,
+}
 
 
 def prepare_set(request: SetRequest, store: Store, say: Say) -> list[Added]:

@@ -393,7 +393,7 @@ def test_what_is_to_be_done_about_a_set_that_nobody_may_publish() -> None:
     found = select(request.tasks, request, catalogue.entries())
     said = {each.entry.key: str(each.error()) for each in found.manual}
     assert said["mobiledet/full/samples"].endswith("run `benchfarm models prepare coco FOLDER`.")
-    assert said["edsr/full/truth"].endswith("`benchfarm models add PATH --as edsr/full/truth`.")
+    assert said["edsr/full/truth"].endswith("run `benchfarm models prepare opensr FOLDER`.")
 
 
 def test_surrogates_come_with_benchfarm() -> None:
