@@ -179,9 +179,7 @@ def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
     return own
 
 
-def stored(
-    store: Store, part: ModelFile | DatasetPart, key: str, kind: str | None = None
-) -> Path:
+def stored(store: Store, part: ModelFile | DatasetPart, key: str, kind: str | None = None) -> Path:
     """Return a checked file or folder of the store; kind: that of its data set.
 
     Raises NotInStore, ContentDiffers, FileUnreadable.

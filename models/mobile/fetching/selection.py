@@ -47,7 +47,8 @@ class WantedFile:
         known = self.checksum or "no published checksum"
         key = "" if self.checksum else f" --as {self.entries[0].key}"
         return (
-            f"Copy it here from {self.source} ({known}), then run `benchfarm models add PATH{key}`."
+            f"Copy {self.name} to this host from {self.source} ({known}), "
+            f"then run `benchfarm models add PATH{key}`."
         )
 
 

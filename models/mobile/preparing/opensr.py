@@ -113,9 +113,7 @@ def _group(published: Published, images: ImageFiles) -> _Group:
     return _Group(images, sizes)
 
 
-def _only(
-    published: Published, groups: list[_Group], sizes: set[tuple[int, int]]
-) -> ImageFiles:
+def _only(published: Published, groups: list[_Group], sizes: set[tuple[int, int]]) -> ImageFiles:
     """Return the one group all of whose images have one of these sizes; raises UserError."""
     found = [group for group in groups if group.sizes.keys() <= sizes]
     if len(found) != 1:
