@@ -32,6 +32,6 @@ def command_for(key: str, content: ModelFile | DatasetPart, kind: str | None) ->
     task, middle, _ = key.split("/")
     if is_on_web(content) and middle != "files":
         return f"benchfarm models fetch {task}"
-    if kind in SETS and not content.checksum:
+    if kind is not None and kind in SETS and not content.checksum:
         return f"benchfarm models prepare {SETS[kind]} FOLDER"
     return "benchfarm models add PATH" + ("" if content.checksum else f" --as {key}")

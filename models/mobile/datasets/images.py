@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from controller.contracts.documents import read_limited
 from controller.contracts.mobile import ImageInput, TensorType
@@ -38,7 +38,8 @@ UNDECODABLE: Final = (
     RuntimeError,
     Image.DecompressionBombError,
 )
-"""Errors of a damaged image, of one that has too many pixels, and of a damaged, encrypted or unsupported entry of a zip."""
+"""Errors of a damaged image, of one with too many pixels, and of a damaged, encrypted or
+unsupported entry of a zip."""
 Pixels = NDArray[np.uint8]
 """(height, width, 3), or (height, width) for an image of class numbers."""
 
@@ -93,7 +94,7 @@ class ImageFiles:
             with Image.open(io.BytesIO(self.read(name))) as image:
                 return image.convert(mode) if mode else image.copy()
         except UNDECODABLE as error:
-            raise self.unusable(f"image {name}: {error}") from error
+            raise self.unusable(f"image {name}: {why_undecodable(error)}") from error
 
     def pixels(self, name: str, height: int, width: int, most_times: int = 1) -> Pixels:
         """Return an image as (height, width, 3); raises DatasetUnusable naming it.
@@ -119,6 +120,13 @@ class ImageFiles:
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""
         return unusable(self.source, f"parts.{self.part}", seen)
+
+
+def why_undecodable(error: Exception) -> str:
+    """Return what one of UNDECODABLE says."""
+    if isinstance(error, UnidentifiedImageError):  # it names an object of ours
+        return "its content is no image"
+    return str(error) or type(error).__name__
 
 
 def _is_hidden(name: str) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 from PIL.Image import Transpose
 
-from models.mobile.datasets.images import DECODED, UNDECODABLE, ImageFiles
+from models.mobile.datasets.images import DECODED, UNDECODABLE, ImageFiles, why_undecodable
 from models.mobile.errors import DatasetUnusable
 from models.mobile.preparing.published import Made, Published, Say, no_complaint, stems
 
@@ -109,7 +109,8 @@ def _group(published: Published, images: ImageFiles) -> _Group:
             with Image.open(io.BytesIO(images.read(name))) as image:
                 sizes[image.size] += 1
         except UNDECODABLE as error:
-            raise published.unusable(f"image {name}: {error}", "Get this image again.") from error
+            seen = f"image {name}: {why_undecodable(error)}"
+            raise published.unusable(seen, "Get this image again.") from error
     return _Group(images, sizes)
 
 

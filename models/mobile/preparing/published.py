@@ -14,7 +14,7 @@ from typing import Final
 from PIL import Image
 
 from controller.contracts.errors import UserError
-from models.mobile.datasets.images import UNDECODABLE, ImageFiles
+from models.mobile.datasets.images import UNDECODABLE, ImageFiles, why_undecodable
 
 SAY_EVERY: Final = 5000
 """Images between two lines of progress."""
@@ -106,7 +106,7 @@ class Published:
                     image.load()
                     return complaint(name, image)
             except UNDECODABLE as error:
-                return str(error) or type(error).__name__
+                return why_undecodable(error)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for number, seen in enumerate(pool.map(seen_of, images.names), 1):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import random
 import socket
@@ -28,10 +27,9 @@ from models.mobile.fetching import fetch as fetching
 from models.mobile.fetching.download import Limits, is_allowed
 from models.mobile.fetching.selection import select, tasks_of
 from models.mobile.store import Store
+from tests.support.fetched_task import SHAPES, md5, write_task
 from tests.support.file_server import FileServer, Served, file_server
 
-MANIFESTS = Path(catalogue.__file__).parents[1] / "manifests/mobile"
-SHAPES = Path(catalogue.__file__).parent / "classifier/shapes_int8.tflite"
 CONTENT = random.Random(0).randbytes(3_000_000)
 LIMITS = Limits(timeout_s=20, tries=3, pause_s=0)
 PATH = "/app/v1/images.zip"
@@ -50,10 +48,6 @@ def server() -> Iterator[FileServer]:
         yield served
 
 
-def md5(content: bytes) -> str:
-    return f"md5:{hashlib.md5(content, usedforsecurity=False).hexdigest()}"
-
-
 def png() -> bytes:
     made = io.BytesIO()
     Image.new("RGB", (300, 300)).save(made, "PNG")
@@ -61,24 +55,9 @@ def png() -> bytes:
 
 
 def add_task(store: Store, url: str, **changes: object) -> None:
-    """Add task `mine`: one data set whose samples are at the address, and no other file."""
-    task = yaml.safe_load((MANIFESTS / "mobilenet_edgetpu.yaml").read_text())
-    task["name"] = "mine"
+    """Add task `mine`, whose samples are at the address."""
     part = {"source": url, "checksum": md5(CONTENT)} | changes
-    on_device = task["on_device"]
-    on_device["models"] = {"int8": {"path": "mobile/classifier/shapes_int8.tflite"}}
-    own = hashlib.sha256(SHAPES.read_bytes()).hexdigest()
-    on_device["models"]["int8"]["checksum"] = f"sha256:{own}"
-    del on_device["signature"]
-    kept = {key: value for key, value in part.items() if value is not None}
-    on_device["datasets"] = {
-        "tiny": {"kind": "imagenet", "licence": "CC0-1.0", "parts": {"samples": kept}}
-    }
-    task["knobs"]["numerics"] |= {"default": "int8", "choices": ["int8"]}
-    task["knobs"]["dataset"] |= {"default": "tiny", "choices": ["tiny"]}
-    file = store.folder.parent / "mine.yaml"
-    file.write_text(yaml.safe_dump(task))
-    catalogue.add(store, file, None)
+    catalogue.add(store, write_task(store.folder.parent, **part), None)
 
 
 def fetched(store: Store, limits: Limits = LIMITS, **request: object) -> list[FetchEvent]:
@@ -474,7 +453,7 @@ def test_an_environment_that_can_t_be_used_is_one_line(
 ) -> None:
     add_task(store, "https://example.com" + PATH)
     monkeypatch.setenv(name, value)
-    with pytest.raises(UserError, match="cannot fetch over the network: .*Correct the variables"):
+    with pytest.raises(UserError, match=r"cannot fetch over the network: .*Correct the variables"):
         fetched(store)
 
 
