@@ -29,7 +29,7 @@ UPRIGHT: Final = LARGE[::-1]
 ALIKE_DB: Final = 20.0
 """Least PSNR of a small image to the large one's means of 2x2 pixels: filters differ by less
 (above 25 dB), other images by more (about 10 dB)."""
-_TURNS: Final = (Transpose.ROTATE_90, Transpose.ROTATE_270)
+_ROTATIONS: Final = (Transpose.ROTATE_90, Transpose.ROTATE_270)
 _REMEDY: Final = (
     "Put the small images in a folder or zip of their own, and the large ones in another; "
     "snusr_lr_png.zip has the small ones (`benchfarm models list` has its address)."
@@ -60,15 +60,17 @@ def make(published: Published, work: Path, say: Say) -> Made:
     large = _only(published, groups, {LARGE, UPRIGHT})
     small_names = stems(small)
     published.require_same(stems(large), small_names, f"{small.source.name}")
-    turns: dict[str, Transpose] = {}
+    rotations: dict[str, Transpose] = {}
 
     def complaint(name: str, image: Image.Image) -> str | None:
         other = small_names[PurePosixPath(name).stem]
         with Image.open(io.BytesIO(small.read(other))) as opened:
             wanted = opened.convert("RGB")
         if image.size == UPRIGHT:
-            turns[name] = max(_TURNS, key=lambda turn: likeness(image.transpose(turn), wanted))
-            image = image.transpose(turns[name])
+            rotations[name] = max(
+                _ROTATIONS, key=lambda rotation: likeness(image.transpose(rotation), wanted)
+            )
+            image = image.transpose(rotations[name])
         alike = likeness(image, wanted)
         if alike >= ALIKE_DB:
             return None
@@ -76,7 +78,7 @@ def make(published: Published, work: Path, say: Say) -> Made:
 
     published.check(small, no_complaint, say)
     published.check(large, complaint, say)
-    truth = _turned(large, turns, work / "hr.zip") if turns else large.source
+    truth = _turned(large, rotations, work / "hr.zip") if rotations else large.source
     return Made("image_pairs", small.source, truth, len(small.names))
 
 
@@ -129,14 +131,14 @@ def _only(published: Published, groups: list[_Group], sizes: set[tuple[int, int]
     return images
 
 
-def _turned(images: ImageFiles, turns: Mapping[str, Transpose], target: Path) -> Path:
+def _turned(images: ImageFiles, rotations: Mapping[str, Transpose], target: Path) -> Path:
     """Write a zip of the images, of which some are turned."""
     with zipfile.ZipFile(target, "w") as archive:
         for name in images.names:
-            if name not in turns:
+            if name not in rotations:
                 archive.writestr(PurePosixPath(name).name, images.read(name))
                 continue
             written = io.BytesIO()
-            images.image(name).transpose(turns[name]).save(written, "PNG")
+            images.image(name).transpose(rotations[name]).save(written, "PNG")
             archive.writestr(f"{PurePosixPath(name).stem}.png", written.getvalue())
     return target
