@@ -16,8 +16,10 @@ from pathlib import Path, PurePosixPath
 from agents.attempts.worker_protocol import MessageReader
 from agents.host.exit_reason import WorkerExit, outcome_of
 from agents.inference.content import Content, Ready, score_answers
+from agents.inference.image_spec import image_spec
 from agents.inference.on_device_result import (
     begun,
+    fewer_held,
     merged,
     with_files,
     with_host_use,
@@ -38,9 +40,9 @@ from agents.remotes.remote import (
 )
 from controller.contracts.device import Device, DeviceKind
 from controller.contracts.errors import UserError, WorkerFault
-from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.mobile import OnDevice, Top1
 from controller.contracts.policy import load_policy
-from controller.contracts.result import Blame, Failure, Outcome, Result, Validity
+from controller.contracts.result import Blame, Environment, Failure, Outcome, Result, Validity
 from controller.contracts.wire import Job, OnDeviceProgram, Progress, WorkerSpec
 from models.mobile.preparation import MODEL
 
@@ -65,9 +67,8 @@ class _Site:
     files: PurePosixPath
     """Folder with the task's model and inputs."""
     folder: PurePosixPath
-    pushed_bytes: int
-    untold: tuple[str, ...]
-    """Requirements of the bundle that could not be checked."""
+    facts: Environment
+    """What was pushed, and what could not be checked before."""
     began: float
     """When the run began, on the monotonic clock."""
 
@@ -100,9 +101,7 @@ class LoadGenRunner:
         except WorkerFault as fault:
             return fault.failure
         own = float(spec.job.knobs["quality_target"])
-        result = judged(
-            merged(results, site.pushed_bytes, site.untold), program.quality_target, own
-        )
+        result = judged(merged(results, site.facts), program.quality_target, own)
         return with_run_rules(spec, result)
 
     async def clean(self) -> int:
@@ -121,10 +120,15 @@ class LoadGenRunner:
         files = await remote.push_tree(ready.tree)
         ref = spec.job.ref
         folder = bundle.path.parent / RUNS / f"{ref.run_id}-{ref.attempt}"
-        pushed = seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes
+        trees = (runtime.starter, runtime.tree, ready.tree)
+        facts: Environment = {
+            "pushed_bytes": seen.pushed_bytes + bundle.pushed_bytes + files.pushed_bytes,
+            "stored_bytes": sum(tree.archive_bytes for tree in trees),
+        }
+        if unread := untold(seen.told):
+            facts["requirements_untold"] = unread
         async with run_folder(remote, folder):
-            unread = untold(seen.told)
-            yield _Site(remote, bundle.path, ready, files.path, folder, pushed, unread, began)
+            yield _Site(remote, bundle.path, ready, files.path, folder, facts, began)
 
 
 async def _measure(
@@ -152,6 +156,8 @@ async def _measure(
     outcome = not_started(ended, reader) or outcome_of(_exit(ended, reader, spec.job.deadline_s))
     if isinstance(outcome, Failure):
         raise WorkerFault(outcome)
+    if fewer := fewer_held(outcome):
+        log.warning("%s on %s: %s", spec.job.workload, spec.device.id, fewer)
     target = Path(spec.artefact_dir) / mode
     await site.remote.pull(logs, target)
     result = with_files(begun(outcome, ready_s), spec.job, mode, target)
@@ -213,9 +219,9 @@ def runner_spec(
         "answer": workload.output.kind,
         "die_with_stdin": True,
     }
-    if isinstance(workload.input, ImageInput):
-        told |= {"input_mean": workload.input.mean, "input_std": workload.input.std}
-    return told | loadgen_spec(job, mode, workload.run_lengths)
+    if isinstance(workload.output, Top1):
+        told["first_class"] = workload.output.offset
+    return {**told, **image_spec(workload.input), **loadgen_spec(job, mode, workload.run_lengths)}
 
 
 def not_started(ended: Ended, reader: MessageReader) -> Failure | None:

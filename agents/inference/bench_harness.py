@@ -19,14 +19,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.inference.runner.dataset import Dataset
+from agents.inference.image_spec import image_spec
+from agents.inference.runner.images import read_dataset
 from agents.inference.runner.messages import told_every_second
 from agents.inference.runner.model import Sample, TfliteModel
 from agents.inference.runner.session import Session, warm_up
 from agents.inference.runner.spec import RunSpec
 from controller.contracts.bench import OverheadRequest, OverheadSamples
 from controller.contracts.catalog import load_catalog, user_tasks
-from controller.contracts.mobile import ImageInput, OnDevice
+from controller.contracts.mobile import OnDevice
 from controller.contracts.pair import Pair
 from controller.platform.helper_main import Replies, serve
 from models.mobile.preparation import DEVICE, MODEL, PrepareOrder, prepare
@@ -74,7 +75,8 @@ def measure_overhead(
     queries = spec.min_query_count
     if pairs < 10 or queries < 64:
         raise ValueError(f"{pairs} pairs of {queries} queries: at least 10 of 64 are needed")
-    data, loaded = Dataset.read(Path(spec.dataset)), TfliteModel(spec)
+    loaded = TfliteModel(spec)
+    data = read_dataset(spec, loaded.input_type)
     fastest_s = warm_up(loaded, loaded.prepare(data[0])).fastest_s
     times = max(1, round(query_s / fastest_s))
     repeating = _Repeating(loaded, times)
@@ -112,23 +114,21 @@ def _interleaved(
 
 def overhead_spec(prepared: Path, workload: OnDevice, queries: int = 64) -> RunSpec:
     """Return the spec of a task prepared in a folder; the logs go there, too."""
-    pixels = workload.input if isinstance(workload.input, ImageInput) else None
-    return RunSpec(
-        model=str(prepared / DEVICE / MODEL),
-        dataset=str(prepared / DEVICE),
-        log_dir=str(prepared),
-        scenario="single_stream",
-        mode="performance",
-        min_query_count=queries,
-        min_duration_ms=0,
-        performance_sample_count=HELD_SAMPLES,
-        threads=1,
-        delegate="xnnpack",
-        batch_size=1,
-        answer=workload.output.kind,
-        input_mean=pixels.mean if pixels else 0.0,
-        input_std=pixels.std if pixels else 1.0,
-    )
+    told = {
+        "model": str(prepared / DEVICE / MODEL),
+        "dataset": str(prepared / DEVICE),
+        "log_dir": str(prepared),
+        "scenario": "single_stream",
+        "mode": "performance",
+        "min_query_count": queries,
+        "min_duration_ms": 0,
+        "performance_sample_count": HELD_SAMPLES,
+        "threads": 1,
+        "delegate": "xnnpack",
+        "batch_size": 1,
+        "answer": workload.output.kind,
+    }
+    return RunSpec.of({**told, **image_spec(workload.input)})
 
 
 def handle(request: OverheadRequest, replies: Replies) -> None:

@@ -32,13 +32,12 @@ LATENCIES = "latencies_ns.npy"
 _CPU_TIMES = TypeAdapter(CpuTimes)
 
 
-def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = ()) -> Result:
+def merged(results: list[Result], facts: Environment) -> Result:
     """Merge the results of a submission's runs: all metrics, all reasons.
 
-    untold: requirements of the bundle that could not be checked.
+    facts: those that all runs share.
     """
     first = results[0]
-    facts = {"pushed_bytes": pushed_bytes} | ({"requirements_untold": untold} if untold else {})
     reasons = tuple(dict.fromkeys(reason for result in results for reason in result.reasons))
     return Result(
         validity=worst(result.validity for result in results),
@@ -48,6 +47,16 @@ def merged(results: list[Result], pushed_bytes: int, untold: tuple[str, ...] = (
         environment={**first.environment, **facts},
         artefacts={n: path for result in results for n, path in result.artefacts.items()},
     )
+
+
+def fewer_held(result: Result) -> str | None:
+    """Return what to log if the device's memory held fewer samples than the task wants."""
+    said = result.environment
+    held, wanted = said.get("performance_samples"), said.get("samples_wanted")
+    if not isinstance(held, int) or not isinstance(wanted, int) or held >= wanted:
+        return None
+    free, each = said.get("memory_before_samples_bytes"), said.get("sample_bytes")
+    return f"memory holds {held} of {wanted} samples: {each} bytes each, {free} bytes available"
 
 
 def begun(result: Result, ready_s: float) -> Result:

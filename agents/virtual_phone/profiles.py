@@ -51,8 +51,8 @@ class Profile(Contract):
     cpu: CpuProfile
     storage_mib: PositiveInt
     memory_mib: PositiveInt | None = None
-    """Memory of its processes, as /proc/meminfo says: with more, the largest is killed, as Android's
-    lmkd does. None: this host's."""
+    """Memory of its processes, as /proc/meminfo says: with more, the largest is killed, as by
+    Android's lmkd. None: this host's."""
     battery: Battery
     thermal: ThermalModel
     battery_zone: str

@@ -13,6 +13,7 @@ import typer
 
 from controller.cli.common import Json, make_folder, show_json, show_table, write_file
 from controller.cli.comparison_options import Knobs
+from controller.cli.profile_diff import diff_
 from controller.cli.profile_run import profiled_folder
 from controller.contracts.errors import UserError
 from controller.platform.terminal import say
@@ -93,6 +94,9 @@ def run(
     profile = read(folder)
     _write(profile, output)
     _show(profile, top, json=json)
+
+
+app.command("diff")(diff_)
 
 
 class Form(StrEnum):

@@ -87,7 +87,7 @@ class Top1(Contract):
 
     kind: Literal["top1"] = "top1"
     offset: int = 0
-    """Output index of class 0: 1 for a model with a background class."""
+    """Output index of class 0: 1 for a model with a background class, which is never the answer."""
 
 
 class Detections(Contract):

@@ -5,9 +5,9 @@ Each table carries the summary, too, under METADATA: what it is of, and whether 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -83,22 +83,27 @@ def write(profile: Profile, folder: Path) -> None:
 def read(folder: Path) -> Profile:
     """Read a profile that `write` wrote; raises ProfileUnreadable."""
     summary = _read(folder / SUMMARY, _summary)
-    kernels = _read(folder / KERNELS, partial(_rows, schema=KERNEL_SCHEMA))
-    primitives = _read(folder / PRIMITIVES, partial(_rows, schema=PRIMITIVE_SCHEMA))
+    kernels = _read(folder / KERNELS, partial(_columns, schema=KERNEL_SCHEMA))
+    primitives = _read(folder / PRIMITIVES, partial(_columns, schema=PRIMITIVE_SCHEMA))
+    place_of = lru_cache(maxsize=None)(Place)  # most kernels share theirs with primitives
     return Profile(
         summary,
         tuple(
-            KernelRow(place=_place(row), replay=_replay(row), **_only(row, _KERNEL))
-            for row in kernels
+            KernelRow(place=place_of(*place), replay=_replay(*replay), **row)
+            for place, replay, row in _rows(kernels, _KERNEL)
         ),
         tuple(
             PrimitiveRow(
-                place=_place(row),
-                replay=_replay(row),
-                parameters={n: row[n] for n in PARAMETERS if row[n] is not None},
-                **_only(row, (*_PRIMITIVE_TEXT, *_PRIMITIVE)),
+                place=place_of(*place),
+                replay=_replay(*replay),
+                parameters={name: of for name, of in parameters.items() if of is not None},
+                **row,
             )
-            for row in primitives
+            for (place, replay, row), parameters in zip(
+                _rows(primitives, (*_PRIMITIVE_TEXT, *_PRIMITIVE)),
+                _dicts(primitives, PARAMETERS),
+                strict=True,
+            )
         ),
     )
 
@@ -119,12 +124,34 @@ def _summary(path: Path) -> ProfileSummary:
     return read_json(ProfileSummary, path, MAX_SUMMARY_BYTES)
 
 
-def _rows(path: Path, schema: pa.Schema) -> list[dict[str, Any]]:
+def _columns(path: Path, schema: pa.Schema) -> dict[str, list[Any]]:
     with path.open("rb") as file:  # given a path, pyarrow would read a folder as an empty table
-        rows: list[dict[str, Any]] = pq.read_table(
-            file, schema=schema, page_checksum_verification=True
-        ).to_pylist()
-    return rows
+        table = pq.read_table(file, schema=schema, page_checksum_verification=True)
+    return {name: _values(table.column(name)) for name in table.column_names}
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column's values; equal texts are one object, as profiles repeat theirs often."""
+    if column.type != pa.string():
+        found: list[Any] = column.to_pylist()
+        return found
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    return [None if index is None else texts[index] for index in encoded.indices.to_pylist()]
+
+
+def _rows(
+    columns: Mapping[str, list[Any]], names: Sequence[str]
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any]]]:
+    """Yield place, replay and all else of each row."""
+    places = zip(*(columns[name] for name, _ in _PLACE), strict=True)
+    replays = zip(*(columns[name] for name, _ in _REPLAY), strict=True)
+    return zip(places, replays, _dicts(columns, names), strict=True)
+
+
+def _dicts(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    rows = zip(*(columns[name] for name in names), strict=True)
+    return (dict(zip(names, row, strict=True)) for row in rows)
 
 
 def _flat(row: KernelRow | PrimitiveRow, names: Sequence[str]) -> dict[str, Any]:
@@ -139,20 +166,9 @@ def _flat(row: KernelRow | PrimitiveRow, names: Sequence[str]) -> dict[str, Any]
     }
 
 
-def _place(row: Mapping[str, Any]) -> Place:
-    return Place(**_only(row, [field.name for field in fields(Place)]))
-
-
-def _replay(row: Mapping[str, Any]) -> Projection | None:
-    if row["replay_s"] is None:
+def _replay(
+    seconds: float | None, low: float | None, high: float | None, runs: int | None
+) -> Projection | None:
+    if seconds is None or low is None or high is None or runs is None:
         return None
-    return Projection(
-        seconds=row["replay_s"],
-        low=row["replay_low_s"],
-        high=row["replay_high_s"],
-        runs=row["replay_runs"],
-    )
-
-
-def _only(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: row[name] for name in names}
+    return Projection(seconds=seconds, low=low, high=high, runs=runs)

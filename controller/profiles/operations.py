@@ -20,7 +20,7 @@ DTYPES: Mapping[str, str] = {
     "unsigned char": "u8",
 }
 """torch's names of data types → oneDNN's."""
-_VIEWS = frozenset(
+VIEWS = frozenset(
     f"aten::{name}"
     for name in (
         *("view", "reshape", "permute", "transpose", "t", "expand", "expand_as", "as_strided"),
@@ -68,7 +68,7 @@ def main_dtype(dtypes: str) -> str:
 
 def input_bytes(kernel: str, dims: str, dtypes: str) -> float | None:
     """Return the bytes of a kernel's input tensors, each once; None for a view."""
-    if kernel in _VIEWS or not dims:
+    if kernel in VIEWS or not dims:
         return None
     kinds = json.loads(dtypes) if dtypes else []
     total = 0.0

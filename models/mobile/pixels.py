@@ -1,5 +1,5 @@
 """Images → a model's input, as TensorFlow Lite's evaluation stage and DeepLab's preprocessing make
-them. Needs numpy only.
+them. Needs numpy only, since it is a part of the bundle for devices, too.
 
 The stage (`ImagePreprocessingStage`, which MLPerf Mobile's app uses) crops, then resizes real
 numbers by `RESIZE_BILINEAR`, then truncates them to the model's type.
@@ -8,15 +8,58 @@ numbers by `RESIZE_BILINEAR`, then truncates them to the model's type.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Real = NDArray[np.float32]
-MEAN_PIXEL: Final = 127.5
+PADDING: Final = (123.15, 115.90, 103.06)
+"""DeepLab's default mean pixel, by which the suite's images are padded: mlcommons/mobile_open,
+vision/deeplab/ade20k_512x512_dataset_on_device/README.md."""
 UNKNOWN: Final = 255
 """The class of pixels without an annotation, such as those of the padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """How an image comes to a model's input; the fields are those of a task's ImageInput."""
+
+    height: int
+    width: int
+    fit: str
+    crop: float
+    mean: float | Sequence[float]
+    std: float
+
+
+def fitted(image: NDArray[Any], to: Fitting) -> NDArray[Any]:
+    """Return an image (h, w, 3) in the model's input size: uint8, or float32 if it was resized.
+
+    Raises ValueError if the size must not change.
+    """
+    if to.fit == "as_is":
+        if image.shape[:2] != (to.height, to.width):
+            size = f"{image.shape[1]}x{image.shape[0]}"
+            raise ValueError(f"it is {size}, not {to.width}x{to.height}")
+        return image
+    if to.fit == "pad":
+        return padded(image, to.height, to.width)
+    if to.fit == "center_crop":
+        image = crop_center(image, to.crop)
+    return resize_bilinear(image, to.height, to.width)
+
+
+def typed(image: NDArray[Any], to: Fitting, kind: str) -> NDArray[Any]:
+    """Return a fitted image as pixels (uint8); as what a float model takes if it can be resized,
+    since pixels would lose the fractions.
+
+    kind: the type of the model's input.
+    """
+    if to.fit in ("as_is", "pad"):
+        return image
+    return normalised(image, to.mean, to.std) if kind == "float32" else in_steps(image, kind)
 
 
 def resize_bilinear(
@@ -92,9 +135,9 @@ def _rounded(value: float) -> int:
 
 def padded(image: NDArray[Any], height: int, width: int) -> NDArray[np.uint8]:
     """Return (height, width, 3): the image resized to fit within, corners aligned, at the top left
-    of the mean pixel."""
+    of PADDING."""
     inner = _fit_within(image.shape[:2], (height, width))
-    found = np.full((height, width, image.shape[2]), MEAN_PIXEL, np.float32)
+    found = np.full((height, width, 3), PADDING, np.float32)
     found[: inner[0], : inner[1]] = resize_bilinear(image, *inner, align_corners=True)
     return found.astype(np.uint8)
 

@@ -10,6 +10,7 @@ from typing import Final
 from controller.contracts.base import Contract
 from controller.contracts.mobile import OnDevice, Signature
 from controller.contracts.result import Measurement
+from models.mobile.datasets.images import FittedImages
 from models.mobile.datasets.load import load_samples
 from models.mobile.errors import ContentDiffers, DatasetUnusable
 from models.mobile.metrics import read_answers, score
@@ -87,7 +88,8 @@ def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: S
     model_type = signature.inputs[0].types[0]
     samples = load_samples(dataset, parts, order.workload.input, key, model_type)
     count = dataset.samples or len(samples)
-    seen = write_samples(samples, device, order.folder / TRUTHS, count)
+    published = samples.published() if isinstance(samples, FittedImages) else None
+    seen = write_samples(samples, device, order.folder / TRUTHS, count, published)
     if dataset.checksum and seen != dataset.checksum:
         raise ContentDiffers(
             f"write data set {key} ({order.name}.datasets.{order.dataset}.checksum)",

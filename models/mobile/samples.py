@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -12,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.contracts.documents import load_json, read_limited
+from models.mobile.decoding import ENDS, IMAGES
 from models.mobile.errors import DatasetUnusable
 
 INPUT: Final = "input_{}.npy"
-"""File on the device: (n, …) for each input of the model; memory-mapped."""
+"""File on the device: (n, …) for each input of the model; memory-mapped. Images that devices decode
+are in IMAGES instead."""
 TRUTH_ARRAY: Final = "truth.npy"
 TRUTH_JSON: Final = "truth.json"
 MAX_TRUTH_BYTES: Final = 1 << 28
@@ -45,33 +48,40 @@ class Samples(Protocol):
         ...
 
 
-def write_samples(samples: Samples, inputs: Path, truths: Path, count: int | None = None) -> str:
+def write_samples(
+    samples: Samples,
+    inputs: Path,
+    truths: Path,
+    count: int | None = None,
+    published: Callable[[int], bytes] | None = None,
+) -> str:
     """Write inputs and truths into two folders; return the checksum over both.
 
-    Only one sample is held in memory at a time. Raises DatasetUnusable.
+    published: gives each image's file, which is written in place of the inputs. Only one sample is
+    held in memory at a time. Raises DatasetUnusable.
     """
     total = len(samples) if count is None else count
     digest = hashlib.sha256()
     inputs.mkdir(parents=True)
     truths.mkdir(parents=True)
-    arrays: list[NDArray[Any]] = []
-    known: list[Truth] = []
-    for index in range(total):
-        parts = samples.inputs(index)
-        if not arrays:
-            arrays = _open_all(inputs, parts, total)
-        for array, part in zip(arrays, parts, strict=True):
-            array[index] = part
-            digest.update(np.ascontiguousarray(part).tobytes())
-        truth = samples.truth(index)
-        if truth is not None:
-            known.append(truth)
-            digest.update(_bytes_of(truth))
-    for array in arrays:
-        if isinstance(array, np.memmap):
-            array.flush()
-    if known:
-        _write_truths(known, truths)
+    true_arrays, true_values = _Rows(truths, TRUTH_ARRAY, total), list[Truth]()
+    rows = _Rows(inputs, INPUT, total)
+    with ExitStack() as files:
+        images = files.enter_context(_image_file(inputs)) if published else None
+        for index in range(total):
+            if published and images:
+                images(content := published(index))
+                digest.update(content)
+            else:
+                digest.update(rows.put(index, samples.inputs(index)))
+            truth = samples.truth(index)
+            if isinstance(truth, np.ndarray):
+                digest.update(true_arrays.put(index, (truth,)))
+            elif truth is not None:
+                true_values.append(truth)
+                digest.update(json.dumps(truth, sort_keys=True).encode())
+    if true_values:
+        (truths / TRUTH_JSON).write_text(json.dumps(true_values))
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -96,23 +106,42 @@ def read_truths(folder: Path) -> Sequence[Truth] | None:
     return None
 
 
-def _open_all(folder: Path, parts: Arrays, total: int) -> list[NDArray[Any]]:
-    return [
-        np.lib.format.open_memmap(
-            folder / INPUT.format(number), mode="w+", dtype=part.dtype, shape=(total, *part.shape)
-        )
-        for number, part in enumerate(parts)
-    ]
+class _Rows:
+    """Arrays in files with a row for each sample, made when the first comes; memory-mapped."""
+
+    def __init__(self, folder: Path, name: str, rows: int) -> None:
+        self._folder, self._name, self._rows = folder, name, rows
+        self._arrays: list[NDArray[Any]] = []
+
+    def put(self, row: int, parts: Arrays) -> bytes:
+        """Write a row of each array; return its bytes. Raises DatasetUnusable if it doesn't fit."""
+        if not self._arrays:
+            self._arrays = [self._made(number, part) for number, part in enumerate(parts)]
+        for array, part in zip(self._arrays, parts, strict=True):
+            if part.shape != array.shape[1:]:
+                raise DatasetUnusable(
+                    f"write sample {row}",
+                    f"the first has shape {array.shape[1:]}, and this one {part.shape}",
+                    "Give images of one size.",
+                )
+            array[row] = part
+        return b"".join(np.ascontiguousarray(part).tobytes() for part in parts)
+
+    def _made(self, number: int, part: NDArray[Any]) -> NDArray[Any]:
+        path = self._folder / self._name.format(number)
+        shape = (self._rows, *part.shape)
+        return np.lib.format.open_memmap(path, mode="w+", dtype=part.dtype, shape=shape)
 
 
-def _write_truths(truths: list[Truth], folder: Path) -> None:
-    if isinstance(truths[0], np.ndarray):
-        np.save(folder / TRUTH_ARRAY, np.stack(truths))
-    else:
-        (folder / TRUTH_JSON).write_text(json.dumps(truths))
+@contextmanager
+def _image_file(folder: Path) -> Iterator[Callable[[bytes], None]]:
+    """Yield the function that appends an image to IMAGES; write ENDS after the block."""
+    ends: list[int] = []
+    with (folder / IMAGES).open("wb") as file:
 
+        def append(content: bytes) -> None:
+            file.write(content)
+            ends.append(file.tell())
 
-def _bytes_of(truth: Truth) -> bytes:
-    if isinstance(truth, np.ndarray):
-        return np.ascontiguousarray(truth).tobytes()
-    return json.dumps(truth, sort_keys=True).encode()
+        yield append
+    np.save(folder / ENDS, np.array(ends, np.uint64))

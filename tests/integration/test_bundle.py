@@ -17,6 +17,7 @@ import pytest
 from agents.inference.bundle.build import Bundle, build_bundle
 from agents.inference.bundle.files import content_sha256
 from agents.inference.bundle.recipe import BundleUnbuildable, load_recipe
+from agents.inference.image_spec import image_spec
 from agents.inference.on_device_result import with_host_use
 from agents.remotes.tree import Tree
 from controller.contracts.catalog import load_catalog
@@ -27,6 +28,8 @@ from controller.contracts.wire import MESSAGE, Progress, StepBatch
 from models.mobile.classifier import shapes
 from models.mobile.metrics import read_answers, score
 from models.mobile.samples import write_samples
+from tests.support.image_kinds import of_every_kind, of_folder, pushed, wanted
+from tests.support.resize_model import resize_model
 from tests.support.validity import MET_RULES
 from tests.support.waiting import PATIENCE_S
 
@@ -177,6 +180,27 @@ def test_accuracy_is_the_cards(unpacked: Path, dataset: Path, tmp_path: Path) ->
     # Other CPUs round int8 sums the same way; a few images lie on an edge of float arithmetic.
     assert top1 == pytest.approx(0.8359, abs=0.005)
     assert top1 >= target.value
+
+
+@pytest.mark.parametrize("fit", ["center_crop", "pad"])
+def test_images_are_decoded_to_the_bits_of_the_host_s(
+    unpacked: Path, fit: str, tmp_path: Path
+) -> None:
+    """A model that answers with its input; seven images are in memory at once."""
+    for name, content in of_every_kind():
+        (tmp_path / name).write_bytes(content)
+    how = wanted(fit)
+    samples = of_folder(tmp_path, how)
+    model = tmp_path / "echo.tflite"
+    model.write_bytes(resize_model((how.height, how.width), (how.height, how.width), kind="uint8"))
+    told: dict[str, object] = {"model": str(model), "mode": "accuracy", "answer": "raw"}
+    told |= {"delegate": "none", "performance_sample_count": 7, **image_spec(how)}
+    result = _result(unpacked, _spec(tmp_path, pushed(samples, tmp_path), **told))
+    assert result.environment["performance_samples"] == 7
+    answers = read_answers(Path(result.artefacts["loadgen_accuracy"]), len(samples))
+    assert answers.objections == ()
+    found = [answers.by_sample[index] for index in range(len(samples))]
+    assert found == [samples.inputs(index)[0].tobytes() for index in range(len(samples))]
 
 
 def test_a_run_against_the_rules_is_invalid_with_its_reason(

@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.alone, pytest.mark.hardware]
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "grafana-panels"
 DRAWN = ("table", "stat", "bargauge")
 """Kinds that Grafana publishes components of; those over time it does not."""
-PLANTED = "Against the device $baseline_device"
+PLANTED = "Against the device ${baseline_device:text}"
 DASHBOARDS = {str(dashboard["uid"]): dashboard for dashboard in built_dashboards()}
 PANELS = [
     pytest.param(uid, panel, id=f"{uid}: {panel['title']}")

@@ -23,7 +23,9 @@ import numpy as np
 import psutil
 import pytest
 
+from agents.inference.bench_harness import overhead_spec
 from agents.inference.content import Content, cache_folder
+from agents.inference.runner.images import read_dataset
 from agents.inference.runner.model import TfliteModel
 from agents.inference.runner.spec import RunSpec
 from controller.contracts.base import Scalar
@@ -123,11 +125,11 @@ class BareLoop:
 
 
 @asynccontextmanager
-async def bare_loop(prepared: Path, device: Device) -> AsyncIterator[BareLoop]:
+async def bare_loop(model: Path, pixels: Path, device: Device) -> AsyncIterator[BareLoop]:
     cores = ",".join(map(str, sorted(device.host_cores)))
     process = await asyncio.create_subprocess_exec(
         *("taskset", "-c", cores, sys.executable, "-m", "tests.support.bare_loadgen"),
-        *(str(prepared / "model.tflite"), str(prepared / "input_0.npy"), "60"),
+        *(str(model), str(pixels), "60"),
         stdin=PIPE,
         stdout=PIPE,
     )
@@ -164,37 +166,20 @@ def result_of(outcome: Outcome) -> Result:
     return outcome
 
 
-async def prepared(content: Content) -> Path:
-    """Return the folder of the classifier and its ten images."""
+async def prepared(content: Content) -> RunSpec:
+    """Return a spec with the classifier and its ten images."""
     workload = load_catalog().workloads["mobilenet_edgetpu"].on_device
     assert workload
     ready = await content.task("mobilenet_edgetpu", workload, "uint8", "tiny")
-    return ready.folder / "device"
+    return overhead_spec(ready.folder, workload)
 
 
 async def bare_top1(content: Content) -> float:
     """Return the share of the ten images that an interpreter of this host alone answers rightly."""
-    folder = await prepared(content)
-    spec = RunSpec.of(
-        {
-            "model": str(folder / "model.tflite"),
-            "dataset": str(folder),
-            "log_dir": "none",
-            "scenario": "offline",
-            "mode": "accuracy",
-            "min_query_count": 1,
-            "min_duration_ms": 0,
-            "performance_sample_count": 10,
-            "threads": 1,
-            "delegate": "xnnpack",
-            "batch_size": 1,
-            "answer": "top1",
-            "input_mean": 127.5,
-            "input_std": 127.5,
-        }
-    )
-    model, images = TfliteModel(spec), np.load(folder / "input_0.npy")
-    bare = [int(model.answer(model.prepare([image]))[0]) - 1 for image in images]
+    spec = await prepared(content)
+    model = TfliteModel(spec)
+    images = read_dataset(spec, model.input_type)
+    bare = [int(model.answer(model.prepare(images[n]))[0]) - 1 for n in range(len(images))]
     return sum(a == b for a, b in zip(bare, LABELS, strict=True)) / len(LABELS)
 
 
@@ -295,10 +280,12 @@ async def test_p90_through_the_farm_is_that_of_a_bare_loop(
     A host that is shared changes its speed every few seconds. The end of a turn lengthens one query
     in some seventy, on both sides.
     """
-    folder = await prepared(ready)
+    spec, pixels = await prepared(ready), tmp_path / "pixels.npy"
+    images = read_dataset(spec, "uint8")
+    np.save(pixels, np.stack([images[n][0] for n in range(len(images))]))
     found = []
     for number in range(int(os.environ.get("BENCHFARM_P90_PAIRS", "10"))):
-        async with bare_loop(folder, device_of(agent)) as bare:
+        async with bare_loop(Path(spec.model), pixels, device_of(agent)) as bare:
             measuring = asyncio.Event()
             through_farm = asyncio.create_task(
                 run_cell(

@@ -30,6 +30,7 @@ async def run_cell(
     knobs: dict[str, Scalar] | None = None,
     policy: Policy | None = None,
     content: Content | None = None,
+    deadline_s: float = 280,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> tuple[Outcome, list[str]]:
     """Run a cell on the agent's phone; return its outcome and the phases of its progress."""
@@ -46,7 +47,7 @@ async def run_cell(
         scenario=scenario,
         knobs=cell.knobs,
         program=program_of(cell, catalog),
-        deadline_s=280,
+        deadline_s=deadline_s,
     )
     content = content or Content(folder / "content", cache_folder())
     run = LoadGenRunner(agent.phones.remote_of, content)

@@ -52,8 +52,13 @@ RUN: Final = "run"
 """The script in the root of a bundle: `run SPEC.json`."""
 CONTENTS: Final = "BUNDLE.json"
 """The file in the root of a bundle that lists its contents."""
-WATCH: Final = ("cpu_watch.py", "strain.py")
-"""What the runner imports of agents/host."""
+IMPORTED: Final = (
+    "agents/host/cpu_watch.py",
+    "agents/host/strain.py",
+    "models/mobile/decoding.py",
+    "models/mobile/pixels.py",
+)
+"""What the runner imports of other rooms."""
 
 
 class Bundle(Contract):
@@ -133,7 +138,7 @@ def runner_sources() -> dict[str, bytes]:
     """Return the files of the runner and what it imports, by their paths as modules."""
     root = Path(next(iter(agents.inference.runner.__path__))).parents[2]
     runner = sorted((root / "agents/inference/runner").glob("*.py"))
-    files = (*runner, *(root / "agents/host" / name for name in WATCH))
+    files = (*runner, *(root / name for name in IMPORTED))
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 

@@ -110,6 +110,7 @@ class _Common(Contract):
     wheels: dict[str, _Wheel]
     source: SourcePin
     leave_out: tuple[str, ...]
+    leave_out_of_wheels: tuple[str, ...]
 
 
 class _Architecture(Contract):
@@ -235,7 +236,9 @@ def _put_together(
         libraries=(architecture.loader, *common.libraries),
         wheels=WheelPins(platforms=architecture.platforms, packages=wheels),
         compiled=Compilation(source=source, target=target) if lacking and target else None,
-        leave_out=LeaveOut(stdlib=common.leave_out, wheels=own.leave_out),
+        leave_out=LeaveOut(
+            stdlib=common.leave_out, wheels=(*common.leave_out_of_wheels, *own.leave_out)
+        ),
     )
 
 

@@ -16,13 +16,20 @@ from typing import Any
 from agents.inference.runner.batched_model import BatchedModel
 from agents.inference.runner.batched_session import BatchedSession, batch_sizes, warm_up_batches
 from agents.inference.runner.dataset import Dataset
-from agents.inference.runner.faults import RunnerFault, spec_invalid, storage_fault
+from agents.inference.runner.faults import (
+    RunnerFault,
+    out_of_memory,
+    spec_invalid,
+    storage_fault,
+)
+from agents.inference.runner.images import read_dataset
 from agents.inference.runner.measuring import Prepared, measured
 from agents.inference.runner.messages import MessageWriter
 from agents.inference.runner.model import TfliteModel
 from agents.inference.runner.session import Session, warm_up
 from agents.inference.runner.spec import AT_ONCE, RunSpec
 from agents.inference.runner.thread_use import ThreadUse
+from agents.inference.runner.window import Window, available_bytes
 
 
 def main() -> int:
@@ -46,6 +53,8 @@ def main() -> int:
 def _fault_of(error: Exception) -> RunnerFault:
     if isinstance(error, RunnerFault):
         return error
+    if isinstance(error, MemoryError):
+        return out_of_memory()
     traceback.print_exc()
     return RunnerFault("exception", f"{type(error).__name__}: {error}", "workload")
 
@@ -54,35 +63,42 @@ def run(spec: RunSpec, messages: MessageWriter) -> dict[str, Any]:
     """Load, warm up, measure with LoadGen, and return the result; raises RunnerFault."""
 
     def prepare() -> Prepared:
-        if spec.batch_size > 1:
-            return _batched(spec, messages)
-        model = TfliteModel(spec)
-        dataset = _dataset(spec, model)
-        messages.progress("warm-up", 0, 1, {})
-        used = ThreadUse.now()
-        warmth = warm_up(model, model.prepare(dataset[0]))
-        facts = {**_facts(spec, model), "threads_used": used.threads_since()}
-        return Prepared(Session(model, dataset, spec), warmth, len(dataset), facts)
+        return _batched(spec, messages) if spec.batch_size > 1 else _single(spec, messages)
 
     return measured(spec, messages.progress, prepare)
 
 
+def _single(spec: RunSpec, messages: MessageWriter) -> Prepared:
+    model = TfliteModel(spec)
+    dataset, window = _dataset(spec, model)
+    messages.progress("warm-up", 0, 1, {})
+    used = ThreadUse.now()
+    warmth = warm_up(model, model.prepare(dataset[0]))
+    facts = {**_facts(spec, model), **window.facts(), "threads_used": used.threads_since()}
+    return Prepared(Session(model, dataset, window.limit(spec)), warmth, len(dataset), facts)
+
+
 def _batched(spec: RunSpec, messages: MessageWriter) -> Prepared:
+    model = BatchedModel(spec, batch_sizes(spec.queried_at_once, spec.batch_size)[0])
+    dataset, window = _dataset(spec, model.largest)
+    spec = window.limit(spec)
     sizes = batch_sizes(spec.queried_at_once, spec.batch_size)
-    model = BatchedModel(spec, sizes[0])
-    dataset = _dataset(spec, model.largest)
     messages.progress("warm-up", 0, 1, {})
     used = ThreadUse.now()
     warmth = warm_up_batches(model, model.prepare(dataset[0]), sizes)
-    facts = {**_facts(spec, model.largest), "threads_used": used.threads_since()}
+    facts = {**_facts(spec, model.largest), **window.facts(), "threads_used": used.threads_since()}
     session = BatchedSession(model, dataset, spec, sizes[0])
     return Prepared(session, warmth, len(dataset), {**facts, AT_ONCE: sizes[0]})
 
 
-def _dataset(spec: RunSpec, model: TfliteModel) -> Dataset:
-    if spec.dataset:
-        return Dataset.read(Path(spec.dataset))
-    return Dataset(model.made_up(spec.performance_sample_count))
+def _dataset(spec: RunSpec, model: TfliteModel) -> tuple[Dataset, Window]:
+    """Return the data set, and how much of it the memory holds beside the model."""
+    wanted, free = spec.performance_sample_count, available_bytes()
+    if not spec.dataset:
+        window = Window.of(wanted, model.sample_bytes, free)
+        return Dataset(model.made_up(window.samples)), window
+    dataset = read_dataset(spec, model.input_type)
+    return dataset, Window.of(min(wanted, len(dataset)), model.sample_bytes, free)
 
 
 def _facts(spec: RunSpec, model: TfliteModel) -> Mapping[str, object]:

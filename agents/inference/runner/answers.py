@@ -30,6 +30,8 @@ class Outputs:
 
     tensors: Sequence[NDArray[Any]]
     quantisation: Sequence[Quantisation]
+    first_class: int = 0
+    """Index of a classifier's first output that may be the answer."""
 
     def values(self, number: int) -> NDArray[np.float32]:
         """Return an output as real numbers."""
@@ -39,8 +41,9 @@ class Outputs:
 
 
 def argmax(outputs: Outputs) -> Answer:
-    """Return the index of the highest output, int64."""
-    return np.array([outputs.tensors[0].argmax()], "<i8")
+    """Return the index of the highest output, int64; a background before the classes is none."""
+    first = outputs.first_class
+    return np.array([first + outputs.tensors[0].reshape(-1)[first:].argmax()], "<i8")
 
 
 def boxes(outputs: Outputs) -> Answer:

@@ -1,11 +1,12 @@
-"""The inputs of a data set: one `.npy` file for each input of the model, memory-mapped."""
+"""The inputs of a data set: one `.npy` file for each input of the model, memory-mapped; images that
+are decoded here: see images.py."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +14,33 @@ from numpy.typing import NDArray
 from agents.inference.runner.faults import dataset_unusable
 
 
+class Input(Protocol):
+    """One input of all samples, such as an array (n, …).
+
+    Images are pixels (uint8), or what a float model takes.
+    """
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        ...
+
+    def __getitem__(self, index: int, /) -> NDArray[Any]:
+        """Return a sample's; called while LoadGen loads samples, before its clock."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Dataset:
     """Inputs without the true answers, which are not on the device."""
 
-    inputs: Sequence[NDArray[Any]]
-    """(n, …) for each input of the model: pixels (uint8), or what the model takes."""
+    inputs: Sequence[Input]
+    """For each input of the model."""
 
     def __len__(self) -> int:
         return len(self.inputs[0])
 
     def __getitem__(self, index: int) -> tuple[NDArray[Any], ...]:
-        return tuple(array[index] for array in self.inputs)
+        return tuple(_in_memory(one[index]) for one in self.inputs)
 
     @staticmethod
     def read(folder: Path) -> Dataset:
@@ -40,3 +56,8 @@ class Dataset:
             counts = ", ".join(str(len(array)) for array in inputs)
             raise dataset_unusable(f"{folder}: its inputs have {counts} samples")
         return Dataset(inputs)
+
+
+def _in_memory(sample: NDArray[Any]) -> NDArray[Any]:
+    """Read a sample of a memory-mapped file, which would otherwise be read inside the clock."""
+    return np.array(sample) if isinstance(sample, np.memmap) else sample

@@ -48,6 +48,12 @@ def dataset_unusable(message: str) -> RunnerFault:
     return RunnerFault("dataset_unusable", message, "workload")
 
 
+def out_of_memory() -> RunnerFault:
+    """Return the fault of an allocation that the device has refused."""
+    message = "the device ran out of memory. Make the run smaller, or use one with more memory."
+    return RunnerFault("out_of_memory", message, "workload")
+
+
 def log_unreadable(message: str) -> RunnerFault:
     """Return the fault of LoadGen logs that lack what a result needs."""
     return RunnerFault("log_unreadable", message, "harness")

@@ -61,7 +61,7 @@ class TfliteModel:
         self._input_indices = [int(details["index"]) for details in self._inputs]
         self._output_indices = [int(details["index"]) for details in outputs]
         self._quantisation = [Quantisation(*details["quantization"]) for details in outputs]
-        self._answer = ANSWERS[spec.answer]
+        self._answer, self._first_class = ANSWERS[spec.answer], spec.first_class
 
     def prepare(self, arrays: Sequence[NDArray[Any]]) -> Sample:
         """Convert a sample's pixels (uint8) to the model's type; other inputs stay.
@@ -105,11 +105,17 @@ class TfliteModel:
 
     def converted(self, outputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return the answer that one sample's output tensors give."""
-        return self._answer(Outputs(outputs, self._quantisation))
+        return self._answer(Outputs(outputs, self._quantisation, self._first_class))
 
     def invoke(self) -> None:
         """Run again on the present input: the bare path that overheads are measured against."""
         self._interpreter.invoke()
+
+    @property
+    def sample_bytes(self) -> int:
+        """Bytes of one sample's tensors."""
+        shapes = ((details["shape"], np.dtype(details["dtype"])) for details in self._inputs)
+        return sum(int(np.prod(shape)) * kind.itemsize for shape, kind in shapes)
 
     @property
     def input_type(self) -> str:

@@ -10,17 +10,20 @@ from typing import Any, Final
 
 from agents.inference.runner.answers import ANSWERS
 from agents.inference.runner.faults import spec_invalid
+from models.mobile.pixels import Fitting
 
 AT_ONCE: Final = "samples_at_once"
 """The fact of how many samples of a query are computed together."""
 SCENARIOS: Final = ("single_stream", "multi_stream", "offline", "server")
 MODES: Final = ("performance", "accuracy")
 DELEGATES: Final = ("xnnpack", "none", "auto")
+FITS: Final = ("stretch", "center_crop", "pad", "as_is")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "scenario": SCENARIOS,
     "mode": MODES,
     "delegate": DELEGATES,
     "answer": tuple(ANSWERS),
+    "input_fit": FITS,
 }
 _AT_LEAST_ONE: Final = (
     "batch_size",
@@ -35,8 +38,20 @@ _OF_SCENARIO: Final[Mapping[str, str]] = {
     "target_latency_ms": "server",
 }
 """The only scenario that uses a key, and needs it."""
-_NOT_NEGATIVE: Final = ("min_duration_ms", "max_duration_ms")
-_POSITIVE: Final = ("input_std", "offline_expected_qps", "target_qps", "target_latency_ms")
+_NOT_NEGATIVE: Final = (
+    "first_class",
+    "input_height",
+    "input_width",
+    "min_duration_ms",
+    "max_duration_ms",
+)
+_POSITIVE: Final = (
+    "input_crop",
+    "input_std",
+    "offline_expected_qps",
+    "target_qps",
+    "target_latency_ms",
+)
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "str": (str,),
     "int": (int,),
@@ -53,7 +68,8 @@ class RunSpec:
     model: str
     """Path of the `.tflite` file."""
     dataset: str
-    """Folder of `input_0.npy` …, (n, …) each; empty: random samples by the model's signature."""
+    """Folder of `input_0.npy` …, (n, …) each, or of images; empty: random samples by the model's
+    signature."""
     log_dir: str
     """Folder for LoadGen's logs and the raw latencies; made if missing."""
     scenario: str
@@ -73,9 +89,18 @@ class RunSpec:
     """Most samples of a query that are computed at once."""
     answer: str = "raw"
     """Conversion of outputs to LoadGen's answers: see answers.py."""
+    first_class: int = 0
+    """Index of a classifier's first output that may be the answer: 1 leaves a background out."""
     input_mean: float | Sequence[float] = 0.0
     """A float model takes (pixel - input_mean) / input_std; a sequence has each channel's mean."""
     input_std: float = 255.0
+    input_height: int = 0
+    input_width: int = 0
+    """Size to which images are fitted; needed with images."""
+    input_fit: str = "as_is"
+    """How: `stretch`, `center_crop`, `pad`, or `as_is` for images of that size alone."""
+    input_crop: float = 1.0
+    """Side of the square that `center_crop` cuts out, as a fraction of the shorter side."""
     offline_expected_qps: float = 1.0
     """LoadGen's estimate for the size of the offline query if `min_duration_ms` > 0."""
     samples_per_query: int = 0
@@ -97,6 +122,18 @@ class RunSpec:
     """Record the use of the cores and the machine's strain in performance mode; for servers."""
     die_with_stdin: bool = False
     """End when standard input closes, since then whoever started the run is gone."""
+
+    @property
+    def fitting(self) -> Fitting:
+        """How images come to the model's input."""
+        return Fitting(
+            height=self.input_height,
+            width=self.input_width,
+            fit=self.input_fit,
+            crop=self.input_crop,
+            mean=self.input_mean,
+            std=self.input_std,
+        )
 
     @property
     def queried_at_once(self) -> int:

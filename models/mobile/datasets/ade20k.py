@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from controller.contracts.mobile import ImageInput
-from models.mobile.datasets.images import DECODED, FittedImages, ImageFiles
+from models.mobile.datasets.images import FittedImages, ImageFiles
+from models.mobile.decoding import DECODED
 from models.mobile.pixels import padded_classes
 
 _RAW: Final = ".raw"
@@ -31,7 +32,19 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
         annotation = by_stem.get(PurePosixPath(name).stem)
         if annotation is None:
             raise annotations.unusable(f"it has no annotation of image {name}")
-        return _classes(annotations, annotation, wanted)
+        if annotation.lower().endswith(_RAW):
+            return _raw_classes(annotations, annotation, wanted)
+        classes = _classes(annotations, annotation)
+        own = (wanted.height, wanted.width)
+        # A pair is of one size, unless one of both was brought to the model's before.
+        if classes.shape != own:
+            size = images.pixels(name, *own).shape[:2]
+            if size not in (own, classes.shape):
+                seen = (
+                    f"image {annotation}: it is {_told(classes.shape)}, and its image {_told(size)}"
+                )
+                raise annotations.unusable(seen)
+        return _fitted(classes, wanted)
 
     return FittedImages(images, wanted, classes_of)
 
@@ -41,18 +54,27 @@ def read_annotations(path: Path) -> ImageFiles:
     return ImageFiles.of(path, "truth", (*DECODED, _RAW))
 
 
-def _classes(annotations: ImageFiles, name: str, wanted: ImageInput) -> NDArray[np.uint8]:
-    if name.lower().endswith(_RAW):
-        found = np.frombuffer(annotations.read(name), np.uint8)
-        if found.size != wanted.height * wanted.width:
-            seen = f"its {found.size} bytes are no classes of {wanted.width}x{wanted.height} pixels"
-            raise annotations.unusable(f"image {name}: {seen}")
-        return found.reshape(wanted.height, wanted.width)
-    image = annotations.image(name, mode="")  # class numbers, not colours
-    image = image if image.mode in ("L", "P") else image.convert("L")
-    size = (wanted.width, wanted.height)
-    if wanted.fit == "pad":
-        return padded_classes(np.asarray(image, dtype=np.uint8), wanted.height, wanted.width)
-    if image.size != size:
-        image = image.resize(size, Image.Resampling.NEAREST)
+def _raw_classes(annotations: ImageFiles, name: str, wanted: ImageInput) -> NDArray[np.uint8]:
+    found = np.frombuffer(annotations.read(name), np.uint8)
+    if found.size != wanted.height * wanted.width:
+        seen = f"its {found.size} bytes are no classes of {wanted.width}x{wanted.height} pixels"
+        raise annotations.unusable(f"image {name}: {seen}")
+    return found.reshape(wanted.height, wanted.width)
+
+
+def _classes(annotations: ImageFiles, name: str) -> NDArray[np.uint8]:
+    image = annotations.image(name, mode="")
+    if image.mode not in ("L", "P"):
+        raise annotations.unusable(f"image {name}: its mode is {image.mode}, not a byte a pixel")
     return np.asarray(image, dtype=np.uint8)
+
+
+def _fitted(classes: NDArray[np.uint8], wanted: ImageInput) -> NDArray[np.uint8]:
+    if wanted.fit == "pad":
+        return padded_classes(classes, wanted.height, wanted.width)
+    size = (wanted.width, wanted.height)
+    return np.asarray(Image.fromarray(classes).resize(size, Image.Resampling.NEAREST))
+
+
+def _told(size: tuple[int, ...]) -> str:
+    return f"{size[1]}x{size[0]}"

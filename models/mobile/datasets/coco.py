@@ -18,6 +18,8 @@ from models.mobile.datasets import messages
 from models.mobile.datasets.images import MAX_TRUTH_BYTES, FittedImages, ImageFiles, unusable
 
 Truth = dict[str, Any]
+_BROKEN = (OSError, ValueError, KeyError, TypeError, ArithmeticError, text_format.ParseError)
+"""Errors of reading a file with other content."""
 
 
 def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
@@ -28,10 +30,12 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
     known = read_truths(truth)
 
     def truth_of(name: str) -> Truth:
-        try:
-            return known[PurePosixPath(name).name]
-        except KeyError:
-            raise unusable(truth, "parts.truth", f"it has nothing of image {name}") from None
+        path = PurePosixPath(name)
+        # The truths name the original, also of an image in another form, such as `.rgb8`.
+        found = known.get(path.name) or known.get(path.with_suffix(".jpg").name)
+        if found is None:
+            raise unusable(truth, "parts.truth", f"it has nothing of image {name}")
+        return found
 
     return FittedImages(images, wanted, truth_of)
 
@@ -41,7 +45,7 @@ def read_truths(path: Path) -> dict[str, Truth]:
     try:
         text = read_limited(path, MAX_TRUTH_BYTES).decode()
         return _of_json(text) if text.lstrip().startswith("{") else _of_pbtxt(text)
-    except (OSError, ValueError, KeyError, TypeError, text_format.ParseError) as error:
+    except _BROKEN as error:
         raise unusable(path, "parts.truth", repr(error)) from error
 
 
@@ -63,7 +67,7 @@ def _truth(image_id: int, width: int, height: int, annotations: list[dict[str, A
 
     return {
         "image_id": image_id,
-        "categories": [a["category_id"] for a in annotations],
+        "categories": [int(a["category_id"]) for a in annotations],
         "boxes": [edges(a["bbox"]) for a in annotations],
         "size": [height, width],
         "areas": [a["area"] for a in annotations],

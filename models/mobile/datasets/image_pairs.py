@@ -12,7 +12,7 @@ from controller.contracts.mobile import ImageInput
 from models.mobile.datasets.images import FittedImages, ImageFiles
 
 MOST_TIMES: Final = 4
-"""Largest enlargement of a `.rgb8` image."""
+"""Largest enlargement that is tried for a `.rgb8` image."""
 
 
 def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
@@ -27,6 +27,13 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
         other = by_stem.get(PurePosixPath(name).stem)
         if other is None:
             raise large.unusable(f"it has no image of the name {name}")
-        return large.pixels(other, wanted.height, wanted.width, MOST_TIMES)
+        found = large.pixels(other, wanted.height, wanted.width, MOST_TIMES)
+        height, width = found.shape[:2]
+        if height % wanted.height or height * wanted.width != width * wanted.height:
+            small = f"{wanted.width}x{wanted.height}"
+            raise large.unusable(
+                f"image {other}: it is {width}x{height}, no enlargement of {small}"
+            )
+        return found
 
     return FittedImages(images, wanted, true_image)

@@ -3,7 +3,7 @@ order."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from controller.contracts.documents import short
 from controller.contracts.mobile import ImageInput
@@ -19,12 +19,15 @@ def load(samples: Path, truth: Path | None, wanted: ImageInput) -> FittedImages:
     if len(labels) != len(images.names):
         seen = f"it has {len(labels)} labels for {len(images.names)} images"
         raise unusable(truth, "parts.truth", seen)
-    label_of = dict(zip(images.names, labels, strict=True))
+    for name, (said, _) in zip(images.names, labels, strict=True):
+        if said and _stem(said) != _stem(name):
+            raise unusable(truth, "parts.truth", f"it has {short(said)} in the place of {name}")
+    label_of = dict(zip(images.names, (label for _, label in labels), strict=True))
     return FittedImages(images, wanted, label_of.__getitem__)
 
 
-def read_labels(path: Path) -> list[int]:
-    """Return the class number of each line; raises DatasetUnusable.
+def read_labels(path: Path) -> list[tuple[str, int]]:
+    """Return the class number of each line, and the name before it; raises DatasetUnusable.
 
     A line may name its image before the number, as the original validation list does.
     """
@@ -35,8 +38,12 @@ def read_labels(path: Path) -> list[int]:
         raise unusable(path, "parts.truth", str(error)) from error
 
 
-def _label(number: int, line: str) -> int:
-    last = line.split()[-1]
+def _label(number: int, line: str) -> tuple[str, int]:
+    *name, last = line.split()
     if not last.isdecimal():
         raise ValueError(f"line {number} ends with {short(last)}, and not with a class number")
-    return int(last)
+    return " ".join(name), int(last)
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).stem

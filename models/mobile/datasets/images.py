@@ -5,25 +5,26 @@ Files `.rgb8` are pixels alone: (height, width, 3) bytes of a size that the task
 
 from __future__ import annotations
 
-import io
 import math
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from controller.contracts.documents import read_limited
 from controller.contracts.mobile import ImageInput, TensorType
+from models.mobile.decoding import DECODED, decoded, pixels_of
 from models.mobile.errors import DatasetUnusable
-from models.mobile.pixels import crop_center, in_steps, normalised, padded, resize_bilinear
+from models.mobile.pixels import Fitting, fitted, typed
 
 RAW: Final = ".rgb8"
-DECODED: Final = (".jpg", ".jpeg", ".png", ".bmp")
 SUFFIXES: Final = (*DECODED, RAW)
 MAX_IMAGE_BYTES: Final = 2**28
 """Largest file with an image."""
@@ -36,10 +37,8 @@ UNDECODABLE: Final = (
     zipfile.BadZipFile,
     zlib.error,
     RuntimeError,
-    Image.DecompressionBombError,
 )
-"""Errors of a damaged image, of one with too many pixels, and of a damaged, encrypted or
-unsupported entry of a zip."""
+"""Errors of a damaged image, and of a damaged, encrypted or unsupported entry of a zip."""
 Pixels = NDArray[np.uint8]
 """(height, width, 3), or (height, width) for an image of class numbers."""
 
@@ -90,11 +89,17 @@ class ImageFiles:
 
     def image(self, name: str, mode: str = "RGB") -> Image.Image:
         """Decode one image; an empty mode keeps its own. Raises DatasetUnusable naming it."""
+        content = self.read(name)
+        with self.naming(name):
+            return decoded(content, mode)
+
+    @contextmanager
+    def naming(self, name: str) -> Iterator[None]:
+        """Convert ValueError to DatasetUnusable about an image."""
         try:
-            with Image.open(io.BytesIO(self.read(name))) as image:
-                return image.convert(mode) if mode else image.copy()
-        except UNDECODABLE as error:
-            raise self.unusable(f"image {name}: {why_undecodable(error)}") from error
+            yield
+        except ValueError as error:
+            raise self.unusable(f"image {name}: {error}") from error
 
     def pixels(self, name: str, height: int, width: int, most_times: int = 1) -> Pixels:
         """Return an image as (height, width, 3); raises DatasetUnusable naming it.
@@ -114,19 +119,20 @@ class ImageFiles:
         raise self.unusable(f"image {name}: {seen}")
 
     def of_stems(self) -> dict[str, str]:
-        """Return the name of each file by its name without folder and suffix."""
-        return {PurePosixPath(name).stem: name for name in self.names}
+        """Return the name of each file by its name without folder and suffix.
+
+        Raises DatasetUnusable if two are alike.
+        """
+        found: dict[str, str] = {}
+        for name in self.names:
+            other = found.setdefault(PurePosixPath(name).stem, name)
+            if other != name:
+                raise self.unusable(f"{other} and {name} are of one sample")
+        return found
 
     def unusable(self, seen: str) -> DatasetUnusable:
         """Return the error about this part."""
         return unusable(self.source, f"parts.{self.part}", seen)
-
-
-def why_undecodable(error: Exception) -> str:
-    """Return what one of UNDECODABLE says."""
-    if isinstance(error, UnidentifiedImageError):  # it names an object of ours
-        return "its content is no image"
-    return str(error) or type(error).__name__
 
 
 def _is_hidden(name: str) -> bool:
@@ -145,21 +151,10 @@ def unusable(source: Path, field: str, seen: str) -> DatasetUnusable:
     )
 
 
-def fitted(image: Pixels, wanted: ImageInput) -> NDArray[Any]:
-    """Return an image (h, w, 3) in the model's input size: uint8, or float32 if it was resized.
-
-    Raises ValueError if the size must not change.
-    """
-    height, width = wanted.height, wanted.width
-    if wanted.fit == "as_is":
-        if image.shape[:2] != (height, width):
-            raise ValueError(f"it is {image.shape[1]}x{image.shape[0]}, not {width}x{height}")
-        return image
-    if wanted.fit == "pad":
-        return padded(image, height, width)
-    if wanted.fit == "center_crop":
-        image = crop_center(image, wanted.crop)
-    return resize_bilinear(image, height, width)
+def fitting_of(wanted: ImageInput) -> Fitting:
+    """Return how a task's images come to its model's input."""
+    w = wanted
+    return Fitting(w.height, w.width, w.fit, w.crop, w.mean, w.std)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,18 +174,28 @@ class FittedImages:
 
     def inputs(self, index: int) -> tuple[NDArray[Any]]:
         """See Samples.inputs."""
-        name, wanted = self.images.names[index], self.wanted
-        image = self.images.pixels(name, wanted.height, wanted.width)
-        try:
-            # The evaluation stage neither crops nor resizes images without a header.
-            found = image if name.lower().endswith(RAW) else fitted(image, wanted)
-        except ValueError as error:
-            raise self.images.unusable(f"image {name}: {error}") from error
-        if wanted.fit in ("as_is", "pad"):
-            return (found,)
-        if self.model_type == "float32":
-            return (normalised(found, wanted.mean, wanted.std),)
-        return (in_steps(found, self.model_type),)
+        name, to = self.images.names[index], fitting_of(self.wanted)
+        image = self.images.pixels(name, to.height, to.width)
+        if not name.lower().endswith(RAW):  # the evaluation stage neither crops nor resizes them
+            with self.images.naming(name):
+                image = fitted(image, to)
+        return (typed(image, to, self.model_type),)
+
+    def published(self) -> Callable[[int], bytes] | None:
+        """Return the function that gives each image's file, checked as `inputs` does it; None if
+        devices can't decode all of them."""
+        if not all(name.lower().endswith(DECODED) for name in self.images.names):
+            return None
+        return self._checked_file
+
+    def _checked_file(self, index: int) -> bytes:
+        name, to = self.images.names[index], fitting_of(self.wanted)
+        content = self.images.read(name)
+        with self.images.naming(name):
+            image = pixels_of(content)
+            if to.fit == "as_is":
+                fitted(image, to)
+        return content
 
     def truth(self, index: int) -> Any:  # noqa: ANN401 - see models.mobile.samples.Truth
         """See Samples.truth."""

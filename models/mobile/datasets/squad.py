@@ -9,7 +9,6 @@ A truth has what converts a span of tokens to words: `tokens`, `words` (of the o
 from __future__ import annotations
 
 import re
-import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +26,17 @@ from models.mobile.samples import Arrays
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 _ZLIB = b"\x78"
+MAX_RECORDS_BYTES = 1 << 28
+"""Largest content of a tfrecord; that of the whole dev set has 2^25."""
 _SPACES = re.compile(r"[ \t\r\n\u202f]+")
 """What separates words; other white space is a part of a word, as in BERT's SQuAD baseline."""
 _BROKEN = (
     OSError,
     ValueError,
     LookupError,
-    OverflowError,
     AttributeError,  # numbers in place of bytes
-    struct.error,
+    TypeError,
+    OverflowError,  # a number that is no int32
     zlib.error,
     DecodeError,
 )
@@ -55,79 +56,109 @@ class Question:
 class Features:
     """Samples of token ids, masks and segments."""
 
-    examples: Sequence[Mapping[str, Any]]
-    length: int
+    arrays: Sequence[Arrays]
+    said: Sequence[Mapping[str, Any]]
+    """What the features say of their truths; empty without questions."""
     questions: Mapping[str, Question] | None
 
     def __len__(self) -> int:
-        return len(self.examples)
+        return len(self.arrays)
 
     def inputs(self, index: int) -> Arrays:
         """See Samples.inputs."""
-        example = self.examples[index]
-        return tuple(example[name] for name in _INPUTS)
+        return self.arrays[index]
 
     def truth(self, index: int) -> dict[str, Any] | None:
         """See Samples.truth."""
         if self.questions is None:
             return None
-        said = _said(self.examples[index])
+        said = self.said[index]
         question = self.questions[said["id"]]
-        return said | {"words": list(question.words), "answers": list(question.answers)}
+        return {**said, "words": list(question.words), "answers": list(question.answers)}
 
 
-def _said(example: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a truth that the features contain; raises one of _BROKEN."""
+def _arrays(number: int, example: Mapping[str, list[Any]], length: int) -> Arrays:
+    """Return the inputs of a feature; raises one of _BROKEN."""
+    for name in _INPUTS:
+        if len(example[name]) != length:
+            raise ValueError(f"{name} of feature {number} has {len(example[name])} ids")
+    return tuple(np.asarray(example[name], dtype=np.int32) for name in _INPUTS)
+
+
+def _said(number: int, example: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Return the parts of a truth that a feature contains; raises one of _BROKEN."""
     tokens = [token.decode() for token in example["tokens"]]
-    return {
+    said = {
         "id": example["qas_id"][0].decode(),
         "tokens": tokens,
         "first": tokens.index("[SEP]") + 1,
-        "word_of": list(example["token_to_orig_map"]),
-        "best_context": list(example["token_is_max_context"]),
+        "word_of": [int(word) for word in example["token_to_orig_map"]],
+        "best_context": [int(best) for best in example["token_is_max_context"]],
     }
-
-
-def _compact(example: dict[str, list[Any]]) -> Mapping[str, Any]:
-    """Return the features with the inputs as arrays, which take a sixth of the memory."""
-    return {**example, **{name: np.asarray(example[name], np.int32) for name in _INPUTS}}
+    most, words, contexts = len(tokens) - said["first"], said["word_of"], said["best_context"]
+    if not 0 < len(words) == len(contexts) <= most or min(words) < 0:
+        seen = f"{len(words)} words and {len(contexts)} contexts of {most} tokens"
+        raise ValueError(f"feature {number} has {seen}, or a word below 0")
+    return said
 
 
 def load(samples: Path, truth: Path | None, wanted: TokenInput) -> Features:
     """Return the features with the answers; raises DatasetUnusable."""
     try:
-        examples = [_compact(messages.example(r)) for r in records(samples.read_bytes())]
-        for number, example in enumerate(examples):
-            for name in _INPUTS:
-                if len(example[name]) != wanted.length:
-                    raise ValueError(f"{name} of feature {number} has {len(example[name])} ids")
-        asked = [] if truth is None else [_said(example)["id"] for example in examples]
+        examples = [messages.example(record) for record in records(samples.read_bytes())]
+        if not examples:
+            raise ValueError("it has no feature")
+        arrays = [_arrays(number, each, wanted.length) for number, each in enumerate(examples)]
+        said = [] if truth is None else [_said(number, e) for number, e in enumerate(examples)]
     except _BROKEN as error:
         raise unusable(samples, "parts.samples", repr(error)) from error
     questions = None if truth is None else read_questions(truth)
     if truth and questions is not None:
-        for identity in asked:
-            if identity not in questions:
-                raise unusable(truth, "parts.truth", f"it has no question {identity}")
-    return Features(examples, wanted.length, questions)
+        for each in said:
+            if (objection := _objection(each, questions)) is not None:
+                raise unusable(truth, "parts.truth", objection)
+    return Features(arrays, said, questions)
 
 
-def records(content: bytes) -> Iterator[bytes]:
-    """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError.
+def _objection(said: Mapping[str, Any], questions: Mapping[str, Question]) -> str | None:
+    question = questions.get(said["id"])
+    if question is None:
+        return f"it has no question {said['id']}"
+    last = max(said["word_of"])
+    if last >= len(question.words):
+        words = len(question.words)
+        return f"the text of question {said['id']} has {words} words, and its samples word {last}"
+    return None
+
+
+def records(content: bytes, most: int = MAX_RECORDS_BYTES) -> Iterator[bytes]:
+    """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError,
+    also if it unpacks to more than `most` bytes.
 
     Each has its length (uint64), a checksum of that, the record, and a checksum (TensorFlow's
     record_writer). The checksums are not verified, since the store's checksum covers the whole
     file.
     """
-    data = zlib.decompress(content) if content[:1] == _ZLIB else content
+    data = _unpacked(content, most) if content[:1] == _ZLIB else content
     at = 0
     while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        record = data[at + 12 : at + 12 + length]
-        if len(record) != length:
-            raise ValueError(f"the record at byte {at} is cut off")
-        yield record
-        at += 16 + length
+        length = int.from_bytes(data[at : at + 8], "little")
+        end = at + 12 + length
+        if end + 4 > len(data):
+            raise ValueError(f"the record at byte {at} is cut off, or its length is wrong")
+        yield data[at + 12 : end]
+        at = end + 4
+
+
+def _unpacked(content: bytes, most: int) -> bytes:
+    """Return what zlib packed; raises ValueError or zlib.error."""
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(content, most)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"unpacked, it would have more than {most} bytes")
+    if not unpacker.eof:
+        raise zlib.error("incomplete content while decompressing it")
+    return data
 
 
 def read_questions(path: Path) -> dict[str, Question]:
@@ -137,7 +168,7 @@ def read_questions(path: Path) -> dict[str, Question]:
         # A record starts with its length as uint64, which has zeros.
         is_records = content[:1] == _ZLIB or b"\0" in content[:8]
         return _of_tfrecord(content) if is_records else _of_json(content)
-    except (*_BROKEN, TypeError) as error:
+    except _BROKEN as error:
         raise unusable(path, "parts.truth", repr(error)) from error
 
 

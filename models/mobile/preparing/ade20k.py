@@ -8,7 +8,6 @@ annotations are used as they are published.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -18,7 +17,7 @@ from PIL import Image
 
 from models.mobile.datasets.images import ImageFiles
 from models.mobile.pixels import UNKNOWN
-from models.mobile.preparing.published import Made, Published, Say, no_complaint, stems
+from models.mobile.preparing.published import Made, Published, Say, stems
 
 CLASSES: Final = 150
 """Of the challenge, from 1; 0 is everything else."""
@@ -41,7 +40,10 @@ def make(published: Published, work: Path, say: Say) -> Made:
     annotations = _part(published, _ANNOTATION, "annotations ADE_val_….png", truth)
     names = stems(images)
     published.require_same(names, stems(annotations), "the folder of annotations")
-    published.check(images, no_complaint, say)
+    sizes: dict[str, tuple[int, int]] = {}
+
+    def size_kept(name: str, image: Image.Image) -> None:
+        sizes[PurePosixPath(name).stem] = image.size
 
     def complaint(name: str, annotation: Image.Image) -> str | None:
         if annotation.mode not in ("L", "P"):
@@ -49,12 +51,12 @@ def make(published: Published, work: Path, say: Say) -> Made:
         counts = enumerate(annotation.histogram())
         if strange := [n for n, count in counts if count and CLASSES < n < UNKNOWN]:
             return f"it has class {strange[0]}, and the challenge's are 0 to {CLASSES}"
-        with Image.open(io.BytesIO(images.content(names[PurePosixPath(name).stem]))) as image:
-            size = image.size
+        size = sizes[PurePosixPath(name).stem]
         if annotation.size == size:
             return None
         return "it is {}x{}, and its image {}x{}".format(*annotation.size, *size)
 
+    published.check(images, size_kept, say)
     published.check(annotations, complaint, say)
     return Made("ade20k", images.source, annotations.source, len(names))
 

@@ -11,6 +11,7 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -19,9 +20,10 @@ import numpy as np
 from PIL import Image
 from PIL.Image import Transpose
 
-from models.mobile.datasets.images import DECODED, UNDECODABLE, ImageFiles, why_undecodable
+from models.mobile.datasets.images import UNDECODABLE, ImageFiles
+from models.mobile.decoding import DECODED
 from models.mobile.errors import DatasetUnusable
-from models.mobile.preparing.published import Made, Published, Say, no_complaint, stems
+from models.mobile.preparing.published import Made, Published, Say, stems
 
 SMALL: Final = (960, 540)
 LARGE: Final = (1920, 1080)
@@ -64,8 +66,7 @@ def make(published: Published, work: Path, say: Say) -> Made:
 
     def complaint(name: str, image: Image.Image) -> str | None:
         other = small_names[PurePosixPath(name).stem]
-        with Image.open(io.BytesIO(small.read(other))) as opened:
-            wanted = opened.convert("RGB")
+        wanted = small.image(other)
         if image.size == UPRIGHT:
             rotations[name] = max(
                 _ROTATIONS, key=lambda rotation: likeness(image.transpose(rotation), wanted)
@@ -76,7 +77,6 @@ def make(published: Published, work: Path, say: Say) -> Made:
             return None
         return f"it is another image than {other} of {small.source.name} (PSNR {alike:.1f} dB)"
 
-    published.check(small, no_complaint, say)
     published.check(large, complaint, say)
     truth = _turned(large, rotations, work / "hr.zip") if rotations else large.source
     return Made("image_pairs", small.source, truth, len(small.names))
@@ -90,30 +90,40 @@ def likeness(large: Image.Image, small: Image.Image) -> float:
 
 
 def _groups(published: Published) -> Iterator[_Group]:
-    """Yield the groups of images below the folder; raises UserError for an unreadable one."""
-    folders = (path for path in published.path.rglob("*") if path.is_dir())
-    for folder in (published.path, *sorted(folders)):
-        names = sorted(f.name for f in folder.iterdir() if f.name.lower().endswith(DECODED))
-        if names and not any(part.startswith((".", "__MACOSX")) for part in folder.parts[-1:]):
-            visible = tuple(name for name in names if not name.startswith("."))
-            yield _group(published, ImageFiles(folder, "samples", visible, None))
+    """Yield the groups of images below the folder; raises DatasetUnusable for an unreadable one."""
+    folders: dict[Path, list[str]] = {}
+    with suppress(DatasetUnusable):  # there may be zips only
+        for name in ImageFiles.of(published.path, suffixes=DECODED).names:
+            path = published.path / name
+            folders.setdefault(path.parent, []).append(path.name)
+    for folder, names in folders.items():
+        yield _group(ImageFiles(folder, "samples", tuple(names), None))
     for path in sorted(published.path.rglob("*.zip")):
-        try:
-            yield _group(published, ImageFiles.of(path))
-        except DatasetUnusable as error:
-            raise published.unusable(f"{path.name}: {error.seen}", "Get it again.") from error
+        if not _is_without_images(path):
+            yield _group(ImageFiles.of(path, suffixes=DECODED))
 
 
-def _group(published: Published, images: ImageFiles) -> _Group:
-    sizes: Counter[tuple[int, int]] = Counter()
-    for name in images.names:
-        try:
-            with Image.open(io.BytesIO(images.read(name))) as image:
-                sizes[image.size] += 1
-        except UNDECODABLE as error:
-            seen = f"image {name}: {why_undecodable(error)}"
-            raise published.unusable(seen, "Get this image again.") from error
-    return _Group(images, sizes)
+def _is_without_images(path: Path) -> bool:
+    """Return whether a zip can be read and has other files only."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return not any(name.lower().endswith(DECODED) for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _group(images: ImageFiles) -> _Group:
+    return _Group(images, Counter(_size(images, name) for name in images.names))
+
+
+def _size(images: ImageFiles, name: str) -> tuple[int, int]:
+    """Return an image's width and height by its header; raises DatasetUnusable."""
+    content = images.read(name)
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            return image.size
+    except (*UNDECODABLE, Image.DecompressionBombError) as error:
+        raise images.unusable(f"image {name}: it can't be decoded") from error
 
 
 def _only(published: Published, groups: list[_Group], sizes: set[tuple[int, int]]) -> ImageFiles:

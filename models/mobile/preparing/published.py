@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,7 +13,8 @@ from typing import Final
 from PIL import Image
 
 from controller.contracts.errors import UserError
-from models.mobile.datasets.images import UNDECODABLE, ImageFiles, why_undecodable
+from models.mobile.datasets.images import UNDECODABLE, ImageFiles
+from models.mobile.decoding import decoded
 
 SAY_EVERY: Final = 5000
 """Images between two lines of progress."""
@@ -102,11 +102,9 @@ class Published:
 
         def seen_of(name: str) -> str | None:
             try:
-                with Image.open(io.BytesIO(images.content(name))) as image:
-                    image.load()
-                    return complaint(name, image)
+                return complaint(name, decoded(images.content(name), mode=""))
             except UNDECODABLE as error:
-                return why_undecodable(error)
+                return str(error) or type(error).__name__
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for number, seen in enumerate(pool.map(seen_of, images.names), 1):

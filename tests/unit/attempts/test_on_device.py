@@ -80,7 +80,7 @@ def result(metrics: dict[str, float], *reasons: str) -> Result:
 def test_a_submission_has_every_metric_and_every_reason() -> None:
     performance = result({"latency_p90": 1.0, "peak_memory": 5.0}, "too short")
     accuracy = result({"top1": 0.9, "peak_memory": 7.0})
-    both = merged([performance, accuracy], pushed_bytes=3)
+    both = merged([performance, accuracy], {"pushed_bytes": 3})
     assert (both.validity, both.reasons) == (Validity.INVALID, ("too short",))
     values = {name: m.value for name, m in both.metrics.items()}
     assert values == {"latency_p90": 1.0, "top1": 0.9, "peak_memory": 5.0}
@@ -115,7 +115,7 @@ def test_a_delegate_that_was_not_asked_for_is_invalid(
     found = delegated(measured, wanted)
     assert found.reasons == reasons
     assert found.validity is (Validity.INVALID if reasons else Validity.VALID)
-    assert merged([found, found], pushed_bytes=0).reasons == reasons
+    assert merged([found, found], {}).reasons == reasons
 
 
 def test_without_an_accuracy_or_a_target_nothing_is_judged() -> None:

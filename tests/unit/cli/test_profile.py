@@ -10,8 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from controller.cli.profile import app
+from controller.contracts.errors import UserError
 from controller.profiles.capturing import profile_of
 from controller.profiles.files import write
+from tests.support.planted_profile import profile as profile_by_hand
+from tests.support.planted_profile import step
 from tests.support.planted_step import planted
 
 LOG = Path(__file__).parents[1] / "profiles" / "logs" / "onednn-3.12.log"
@@ -88,3 +91,23 @@ def test_what_is_invalid_is_shown_and_exported_so(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert done.exit_code == 0
     assert done.stderr.startswith("the profile is INVALID: a step took 1.137 s under oneDNN's")
+
+
+def test_two_profiles_are_compared(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    write(profile_by_hand(step()), a)
+    write(profile_by_hand(step()[:-1], threads=1), b)
+    told = said("diff", str(a), str(b))
+    assert f"A: {a}, B: {b}\nthe whole: no difference shown: B took 0.92× the time of A" in told
+    assert "differs: threads 2 → 1\n−40 ms  aten::add_: only in A, 2 calls, optimizer" in told
+    assert re.search(r"│ optimizer +│ +40 ms │ +0 ms │ +−40 ms │ 0.00 │", told)
+    found = json.loads(said("diff", str(a), str(b), "--json"))
+    assert found["changes"][0]["kind"] == "only in A"
+    assert "no difference shown" in said("diff", str(a), str(a))
+
+
+def test_steps_are_not_compared_with_what_has_none(imported: Path, tmp_path: Path) -> None:
+    of_steps = tmp_path / "steps"
+    write(profile_by_hand(step()), of_steps)
+    with pytest.raises(UserError, match=r"Import .*log again, with --steps N\."):
+        said("diff", str(of_steps), str(imported))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def test_a_recipe_has_one_loadgen_and_its_architectures_own_files(name: str) -> 
     assert recipe.of_pypi[LOADGEN].version == "6.0.16"
     assert recipe.libraries[0] == recipe.loader
     assert "numpy" in recipe.wheels.packages
+    assert recipe.of_pypi["pillow"].version == version("pillow"), "both decode to the same bits"
 
 
 def test_architectures_differ_in_files_and_not_in_versions() -> None:

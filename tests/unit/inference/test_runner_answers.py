@@ -8,9 +8,17 @@ import pytest
 from agents.inference.runner.answers import ANSWERS, Outputs, Quantisation
 
 
-def answer(kind: str, *tensors: np.ndarray) -> np.ndarray:
+def answer(kind: str, *tensors: np.ndarray, first_class: int = 0) -> np.ndarray:
     none = Quantisation(0.0, 0)
-    return ANSWERS[kind](Outputs(tensors, [none] * len(tensors)))
+    return ANSWERS[kind](Outputs(tensors, [none] * len(tensors), first_class))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "float32"])
+def test_the_background_is_never_the_answer(kind: str) -> None:
+    """The app ranks the outputs from the task's offset on."""
+    scores = np.array([[100, 3, 90, 7]], kind)
+    assert answer("top1", scores, first_class=1).tolist() == [2]
+    assert answer("top1", scores).tolist() == [0]
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,10 @@ def loaded(folder: Path, kind: str, **said: object) -> TfliteModel:
     file = folder / "model.tflite"
     file.write_bytes(resize_model((1, 2), (1, 2), kind=kind))
     needed: dict[str, Any] = {"model": str(file), "dataset": "", "log_dir": "", "threads": 1}
+    needed |= {"batch_size": 1}
     needed |= {"scenario": "offline", "mode": "accuracy", "delegate": "none"}
     needed |= {"min_query_count": 1, "min_duration_ms": 0, "performance_sample_count": 1}
+    needed["batch_size"] = 1
     return TfliteModel(RunSpec.of(needed | said))
 
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 from controller.contracts.errors import UserError
 from models.mobile.datasets.images import MAX_IMAGE_BYTES, ImageFiles
+from models.mobile.datasets.squad import records
 from models.mobile.errors import DatasetUnusable
 from models.mobile.preparing.ade20k import ARCHIVE
 from models.mobile.preparing.coco import make as make_coco
@@ -61,6 +62,12 @@ def test_an_image_of_too_many_pixels(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk + pixels)
     with pytest.raises(DatasetUnusable, match=r"image a\.png: .*3600000000 pixels"):
         ImageFiles.of(tmp_path).image("a.png")
+
+
+def test_features_that_unpack_without_end() -> None:
+    packed = zlib.compress(bytes(MEGABYTE))
+    with pytest.raises(ValueError, match=r"unpacked, it would have more than 1000 bytes"):
+        next(records(packed, most=1000))
 
 
 def test_boxes_that_unpack_without_end(tmp_path: Path) -> None:

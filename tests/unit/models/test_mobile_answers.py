@@ -201,3 +201,42 @@ def test_near_oracle_logits_on_the_suite_s_features_score_as_the_app_scores_them
     assert app > 0.99
     found = score(Span(), answers, truths)
     assert found["F1"].value == pytest.approx(app, abs=1e-6)
+
+
+def app_span(logits: np.ndarray, truth: dict[str, Any]) -> tuple[int, int] | None:
+    """The app's search, without the token after the text, for which it reads beyond its words."""
+    after = len(truth["tokens"]) - 1
+    first = after - len(truth["word_of"])  # of the text, as the app counts it
+    best, found = -np.inf, None
+    starts, ends = (sorted(range(len(row)), key=lambda n: -row[n])[:20] for row in logits)
+    for start in starts:
+        for end in ends:
+            if start <= end < min(after, start + 30) and start >= first:
+                likelihood = logits[0, start] + logits[1, end]
+                if truth["best_context"][start - first] and likelihood > best:
+                    best, found = likelihood, (start, end)
+    return found
+
+
+def test_spans_of_noisy_logits_are_chosen_as_the_app_chooses_them(
+    features: list[dict[str, list[Any]]],
+) -> None:
+    """A quarter of the answers is wrong: noise outbids the truth, also beside the text."""
+    draw, noise = random.Random(3), np.random.default_rng(3)
+    answers: dict[int, bytes] = {}
+    truths, expected = [], []
+    for number, feature in enumerate(features):
+        truth, start, end = truth_of(feature, draw)
+        logits = noise.normal(0, 4, (2, 384)).astype("<f4")
+        logits[0, start] += 12
+        logits[1, end] += 12
+        span = app_span(logits, truth)
+        assert span
+        first, last = (truth["word_of"][n - truth["first"]] for n in span)
+        text = app_text(truth["tokens"][span[0] : span[1] + 1], truth["words"][first : last + 1])
+        expected.append(app_f1(text, truth["answers"]))
+        answers[number] = logits.tobytes()
+        truths.append(truth)
+    app = sum(expected) / len(expected)
+    assert 0.5 < app < 0.9
+    assert score(Span(), answers, truths)["F1"].value == pytest.approx(app, abs=1e-6)

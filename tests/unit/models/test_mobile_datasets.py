@@ -171,7 +171,7 @@ def test_a_true_image_that_is_broken_or_missing_is_of_the_truth(kind: str, tmp_p
     with pytest.raises(DatasetUnusable, match=rf"{named}it has no .*a\.png"):
         load_samples(dataset, parts, WANTED, "x/tiny").truth(0)
     (parts["truth"] / "a.png").touch()
-    with pytest.raises(DatasetUnusable, match=rf"{named}image a\.png: its content is no image"):
+    with pytest.raises(DatasetUnusable, match=rf"{named}image a\.png: its 0 bytes are no image"):
         load_samples(dataset, parts, WANTED, "x/tiny").truth(0)
 
 

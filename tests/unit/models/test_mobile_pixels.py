@@ -110,13 +110,13 @@ def test_means_of_all_channels_or_of_each() -> None:
     assert each.ravel().tolist() == [-0.25, 2, 63]
 
 
-def test_padding_keeps_proportions_and_fills_with_the_mean_pixel() -> None:
+def test_padding_keeps_proportions_and_fills_with_deeplab_s_mean_pixel() -> None:
     """A row of two pixels, 0 and 30, becomes 4 by 8, with corners aligned: steps of 30 / 7."""
     image = np.stack([np.array([[0, 30]], np.uint8)] * 3, -1).repeat(1, 0)
     found = padded(image, 8, 8)
     assert (found.dtype, found.shape) == (np.dtype(np.uint8), (8, 8, 3))
     assert found[:4, :, 0].tolist() == [[0, 4, 8, 12, 17, 21, 25, 30]] * 4
-    assert np.all(found[4:] == 127)
+    assert np.all(found[4:] == (123, 115, 103))
     classes = padded_classes(np.array([[3, 9]], np.uint8), 8, 8)
     assert classes[:4].tolist() == [[3, 3, 3, 3, 9, 9, 9, 9]] * 4
     assert np.all(classes[4:] == 255)
@@ -190,7 +190,8 @@ def test_the_suite_s_classifier_answers_as_with_the_reference_processing(suite: 
     spec = {"model": str(file), "dataset": "", "log_dir": "", "scenario": "offline"}
     spec |= {"mode": "accuracy", "delegate": "none", "answer": "top1"}
     numbers = {"min_query_count": 1, "min_duration_ms": 0, "performance_sample_count": 1}
-    model = TfliteModel(RunSpec.of({**spec, **numbers, "threads": 1}))
+    numbers |= {"batch_size": 1, "first_class": 1, "threads": 1}
+    model = TfliteModel(RunSpec.of({**spec, **numbers}))
     dataset = Dataset(kind="imagenet", parts={"samples": DatasetPart()})
     images = suite / "imagenet_tiny.zip"
     samples = load_samples(dataset, {"samples": images}, workload.input, "x/tiny", "uint8")

@@ -1,0 +1,70 @@
+"""`benchfarm profile diff`: what two profiles differ in."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.common import Json, show_json, show_table
+from controller.contracts.errors import UserError
+from controller.contracts.profile import ProfileSummary
+from controller.platform.terminal import say
+from controller.profiles.diffing import diff
+from controller.profiles.files import read
+from controller.reports.profile_diff_lines import answer_lines, ratio_tables
+
+Side = Annotated[Path, typer.Argument(help="Folder that `profile run` or `profile import` wrote.")]
+
+
+def diff_(
+    a: Side,
+    b: Side,
+    top: Annotated[int, typer.Option(min=1, help="Changes and rows to show.")] = 12,
+    json: Json = False,
+) -> None:
+    """Show what two profiles differ in, largest difference first.
+
+    A and B may be of other stacks, switches, data, machines or versions, and imported from others.
+    Each second of both is in one change: operations that only one has; other data types, shapes,
+    numbers of calls, reorders, implementations, layouts; the same work in another time.
+    """
+    with _no_collections():
+        one, other = read(a), read(b)
+        _check_units(a, one.summary, b, other.summary)
+        found = diff(one, other)
+    if json:
+        show_json(found)
+        return
+    say(f"A: {a}, B: {b}")
+    for line in answer_lines(found, top):
+        say(line)
+    for table in ratio_tables(found, top):
+        show_table(table)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """Collect no garbage: a profile is many small objects, all of them in use."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _check_units(a: Path, one: ProfileSummary, b: Path, other: ProfileSummary) -> None:
+    if (one.steps is None) is (other.steps is None):
+        return
+    whole = a if one.steps is None else b
+    raise UserError(
+        f"diff {a} and {b}",
+        f"nothing tells the steps of {whole} apart, so its times are those in all",
+        f"Import {whole} again, with --steps N.",
+    )

@@ -1,0 +1,85 @@
+"""What two profiles differ in: A and B, in this order."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from controller.contracts.base import Contract, Scalar
+
+
+class ChangeKind(StrEnum):
+    """What makes the time of an operation differ; of several, the first."""
+
+    ONLY_A = "only in A"
+    ONLY_B = "only in B"
+    DATA_TYPE = "data type"
+    SHAPES = "shapes"
+    CALLS = "calls"
+    REORDERS = "reorders"
+    """oneDNN's reorders inside the operation: other ones, or more or fewer of them."""
+    IMPLEMENTATION = "implementation"
+    LAYOUT = "layout"
+    SAME_WORK = "same work"
+    """Nothing differs but the time."""
+
+
+class Change(Contract):
+    """One kind of change of one operation in one phase, over all modules that have it.
+
+    Seconds are those of a step, if steps are known. Every second of both profiles is in exactly
+    one change, so that the changes add up to the whole difference.
+    """
+
+    kind: ChangeKind
+    phase: str
+    op: str
+    """The operation in A, or the only one; of a log without operations, the primitive."""
+    op_b: str | None = None
+    """The operation that does the same in B, if it is another one."""
+    detail: str = ""
+    """What it was in A and is in B, such as `bf16 → f32`; of several, where most time goes."""
+    modules: tuple[str, ...] = ()
+    calls: tuple[float, float]
+    seconds: tuple[float, float]
+    resolved: bool
+    """Whether the difference is larger than what two profiles of the same differ by."""
+
+    @property
+    def difference_s(self) -> float:
+        """Seconds that B takes more than A."""
+        return self.seconds[1] - self.seconds[0]
+
+
+class Condition(Contract):
+    """A condition that was another one; None: nothing tells."""
+
+    name: str
+    a: Scalar | tuple[Scalar, ...] | None
+    b: Scalar | tuple[Scalar, ...] | None
+
+
+class Ratio(Contract):
+    """Time of a phase or module in A and B, seconds."""
+
+    name: str
+    seconds: tuple[float, float]
+
+
+class ProfileDiff(Contract):
+    """The differences of two profiles; seconds are those of a step, if steps are known."""
+
+    per_step: bool
+    seconds: tuple[float, float]
+    """The step of each as timed, else what its parts come to."""
+    resolved: bool
+    """Whether two profiles of the same thing would differ by less."""
+    validity: tuple[str, str]
+    load_s: tuple[float | None, float | None] = (None, None)
+    """Loading a batch, which is no part of the step."""
+    load_resolved: bool = False
+    conditions: tuple[Condition, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """Largest difference first."""
+    phases: tuple[Ratio, ...] = ()
+    modules: tuple[Ratio, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,136 @@
+"""Operations of a profile by where they run, and their counterparts in another profile. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from controller.profiles.model import PrimitiveRow, Profile
+from controller.profiles.operations import VIEWS, main_dtype
+from controller.profiles.parts import UNEXPLAINED, WAITING, Part, Row, parts_of
+
+REORDER = "reorder"
+Key = TypeVar("Key")
+
+
+@dataclass
+class Site:
+    """An operation in one phase of one module, with all parts of its time; complete once asked."""
+
+    phase: str = ""
+    module: str = ""
+    op: str = ""
+    parts: list[Part] = field(default_factory=list)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Its seconds of a step."""
+        return sum(part.seconds for part in self.parts)
+
+    @property
+    def calls(self) -> float:
+        """Calls of the operation in a step: of its outermost kernel, else of what it is made of."""
+        kernels = [p.row.calls for p in self.parts if not isinstance(p.row, PrimitiveRow)]
+        return max(kernels) if kernels else self.all_calls
+
+    @property
+    def all_calls(self) -> float:
+        """Calls of all that the operation is made of, in a step."""
+        return sum(part.row.calls for part in self.parts)
+
+    @property
+    def primitive(self) -> str:
+        """The kind of primitive where most of its time goes, apart from reorders; may be empty."""
+        found = self.by_time(lambda row: row.primitive if isinstance(row, PrimitiveRow) else "")
+        kinds = [kind for kind in found if kind not in ("", REORDER)]
+        return kinds[0] if kinds else ""
+
+    def by_time(self, key_of: Callable[[Row], Key]) -> list[Key]:
+        """Return what its parts are, that with most time first."""
+        seconds: dict[Key, float] = defaultdict(float)
+        for part in self.parts:
+            seconds[key_of(part.row)] += part.seconds
+        return sorted(seconds, key=lambda key: -seconds[key])
+
+    def told(self, key_of: Callable[[Row], Key]) -> list[tuple[Key, float]]:
+        """Return what its parts are, each with its calls, in their order."""
+        return [(key_of(part.row), part.row.calls) for part in self.parts]
+
+    def counted(self, key_of: Callable[[Row], Key]) -> Counter[Key]:
+        """Return the calls of what its parts are, in thousandths, so that they can be compared."""
+        found: Counter[Key] = Counter()
+        for part in self.parts:
+            found[key_of(part.row)] += round(1000 * part.row.calls)
+        return found
+
+    def work(self) -> Site:
+        """Return its primitives apart from reorders; without any, its kernels but for views."""
+        inside = [
+            p for p in self.parts if isinstance(p.row, PrimitiveRow) and not is_reorder(p.row)
+        ]
+        kernels = [p for p in self.parts if p.row.place.kernel not in VIEWS]
+        return Site(self.phase, self.module, self.op, inside or kernels)
+
+    def split(self) -> tuple[Site, Site]:
+        """Return its reorders, and all else of it."""
+        apart = (Site(self.phase, self.module, self.op), Site(self.phase, self.module, self.op))
+        for part in self.parts:
+            apart[0 if is_reorder(part.row) else 1].parts.append(part)
+        return apart
+
+
+Pair = tuple[Site | None, Site | None]
+"""An operation of A and of B that do the same; None if there is none."""
+
+
+def sites_of(profile: Profile) -> list[Site]:
+    """Return the operations of a profile; all of its parts are in exactly one."""
+    found: dict[tuple[str, str, str], Site] = {}
+    for part in parts_of(profile):
+        key = (part.row.place.phase, part.row.place.module, op_of(part.row))
+        found.setdefault(key, Site(*key)).parts.append(part)
+    return list(found.values())
+
+
+def paired(ones: Sequence[Site], others: Sequence[Site]) -> Iterator[Pair]:
+    """Yield each operation once, with its counterpart: that of the same name, else, in the same
+    phase and module, that which runs the same primitive."""
+    named = {(site.phase, site.module, site.op): site for site in others}
+    left: list[Site] = []
+    for site in ones:
+        other = named.pop((site.phase, site.module, site.op), None)
+        if other is None:
+            left.append(site)
+        else:
+            yield site, other
+    alike: dict[tuple[str, str, str], list[Site]] = defaultdict(list)
+    for site in named.values():
+        alike[site.phase, site.module, site.primitive].append(site)
+    for site in left:
+        found = alike[site.phase, site.module, site.primitive] if site.primitive else []
+        yield site, found.pop(0) if found else None
+    yield from ((None, site) for sites in alike.values() for site in sites)
+
+
+def op_of(row: Row) -> str:
+    """Return the operation that a row is in; without one, its primitive, or why there is none."""
+    if row.place.waits:
+        return WAITING
+    if row.place.op:
+        return row.place.op
+    if isinstance(row, PrimitiveRow):
+        return f"{row.primitive} {row.direction}".strip()
+    return UNEXPLAINED
+
+
+def is_reorder(row: Row) -> bool:
+    """Return whether a row is a primitive that only converts a layout or a type."""
+    return isinstance(row, PrimitiveRow) and row.primitive == REORDER
+
+
+def dtype_of(row: Row) -> str:
+    """Return a row's data type by oneDNN's name; empty if it has none."""
+    return row.dtype if isinstance(row, PrimitiveRow) else main_dtype(row.place.dtypes)

@@ -1,0 +1,244 @@
+"""Differences of profiles: each second is in one change, and what was planted is named first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.contracts.profile_diff import ChangeKind, ProfileDiff
+from controller.profiles.diffing import diff
+from controller.profiles.model import KernelRow, PrimitiveRow, Profile
+from controller.profiles.parts import parts_of
+from controller.reports.profile_diff_lines import answer_lines, is_same
+from tests.support.planted_profile import (
+    BODY,
+    HEAD,
+    Rows,
+    convolution,
+    kernel,
+    primitive,
+    profile,
+    step,
+)
+
+
+def altered(change: Callable[[KernelRow | PrimitiveRow], KernelRow | PrimitiveRow]) -> Rows:
+    return [change(row) for row in step()]
+
+
+def _in_bf16(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if isinstance(row, PrimitiveRow):
+        return (
+            row
+            if row.primitive == "reorder"
+            else replace(row, dtype="bf16", body="bf16", seconds=0.05)
+        )
+    return row
+
+
+def _of_more_classes(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if row.place.module != HEAD or not isinstance(row, KernelRow):
+        return row
+    return replace(row, place=replace(row.place, dims="[[2, 264]]"), self_s=0.15)
+
+
+def _by_reference(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if isinstance(row, PrimitiveRow) and row.primitive == "convolution":
+        return replace(row, implementation="ref:any", body="ref", seconds=1.0)
+    return row
+
+
+def _channels_last(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if isinstance(row, PrimitiveRow) and row.primitive == "convolution":
+        return replace(row, layout="src:acdb dst:acdb", body="acdb", seconds=0.1)
+    return row
+
+
+def _optimizer_called_more(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if row.place.phase != "optimizer" or not isinstance(row, KernelRow):
+        return row
+    return replace(row, calls=6.0, self_s=0.12)
+
+
+def _slow_relu(row: KernelRow | PrimitiveRow) -> KernelRow | PrimitiveRow:
+    if row.place.op != "aten::relu" or not isinstance(row, KernelRow):
+        return row
+    return replace(row, self_s=0.8)
+
+
+def _with_reorders() -> Rows:
+    rows = step()
+    for row in step():
+        if isinstance(row, PrimitiveRow) and row.primitive == "convolution":
+            rows.append(primitive(row.place, "reorder", 0.11, problem="forced", calls=3.0))
+    return rows
+
+
+PLANTED = {
+    "reorders": (
+        _with_reorders(),
+        ChangeKind.REORDERS,
+        "+220 ms  aten::conv2d: reorders 2 → 8, forward of 2 modules in body: 20 ms → 240 ms",
+    ),
+    "fp32 island": (
+        altered(_in_bf16),
+        ChangeKind.DATA_TYPE,
+        (
+            "−198 ms  aten::conv2d: data type f32 → bf16, forward of 2 modules in body: "
+            "320 ms → 122 ms"
+        ),
+    ),
+    "classes": (
+        altered(_of_more_classes),
+        ChangeKind.SHAPES,
+        (
+            "+90 ms  aten::mm: shapes aten::mm [[2, 16, 32, 32]] → aten::mm [[2, 264]], "
+            "forward of head: 60 ms → 150 ms"
+        ),
+    ),
+    "fallback": (
+        altered(_by_reference),
+        ChangeKind.IMPLEMENTATION,
+        (
+            "+1.702 s  aten::conv2d: implementation jit:avx2 → ref:any, forward of 2 modules in "
+            "body: 320 ms → 2.022 s"
+        ),
+    ),
+    "layout": (
+        altered(_channels_last),
+        ChangeKind.LAYOUT,
+        (
+            "−98 ms  aten::conv2d: layout src:abcd dst:abcd → src:acdb dst:acdb, forward of "
+            "2 modules in body: 320 ms → 222 ms"
+        ),
+    ),
+    "unfrozen stage": (
+        [*step(), *convolution("body.0", 0.2, "backward")],
+        ChangeKind.ONLY_B,
+        "+201 ms  aten::conv2d: only in B, 1 calls, backward of body.0: 0 ms → 201 ms",
+    ),
+    "frozen": (
+        [row for row in step() if row.place.module != HEAD],
+        ChangeKind.ONLY_A,
+        "−60 ms  aten::mm: only in A, 1 calls, forward of head: 60 ms → 0 ms",
+    ),
+    "more calls": (
+        altered(_optimizer_called_more),
+        ChangeKind.CALLS,
+        "+80 ms  aten::add_: calls 2 → 6, optimizer: 40 ms → 120 ms",
+    ),
+    "slow": (
+        altered(_slow_relu),
+        ChangeKind.SAME_WORK,
+        "+720 ms  aten::relu: same work, 10.00× the time, forward of act: 80 ms → 800 ms",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "kind", "line"), PLANTED.values(), ids=PLANTED)
+def test_what_was_planted_is_named_first(rows: Rows, kind: ChangeKind, line: str) -> None:
+    found = diff(profile(step()), profile(rows))
+    assert [change.kind for change in found.changes if change.resolved] == [kind]
+    assert answer_lines(found, 3)[1] == line
+    assert not is_same(found)
+
+
+def test_an_op_of_another_name_that_runs_the_same_primitive_is_the_same_op() -> None:
+    rows = [replace(row, place=replace(row.place, op="ipex::conv")) for row in step()]
+    ours = [row for row in rows if row.place.module in BODY]
+    found = diff(profile(r for r in step() if r.place.module in BODY), profile(ours))
+    assert {(change.op, change.op_b) for change in found.changes} == {
+        ("aten::conv2d", "ipex::conv")
+    }
+    assert {change.difference_s for change in found.changes} == {0.0}
+
+
+def test_a_log_without_ops_is_compared_by_primitive() -> None:
+    def of_log(factor: float) -> Profile:
+        rows = [r for r in step() if isinstance(r, PrimitiveRow)]
+        bare = replace(rows[0].place, phase="", module="", op="", kernel="", dims="", dtypes="")
+        return profile(replace(row, place=bare, seconds=row.seconds * factor) for row in rows)
+
+    found = diff(of_log(1.0), of_log(2.0))
+    assert {change.op for change in found.changes} == {"convolution FWD_D", "reorder"}
+    assert answer_lines(found, 3)[0] == "B is 318 ms slower: 636 ms a step against 318 ms, 2.00×"
+
+
+@pytest.mark.parametrize(
+    ("given_b", "line"),
+    [
+        ({"threads": 1}, "differs: threads 2 → 1"),
+        ({"knobs": {"malloc": "jemalloc"}}, "differs: malloc glibc → jemalloc"),
+        ({"load_s": 0.5}, "+500 ms  loading a batch, beside the step: 0 ms → 500 ms"),
+        ({"threads": None}, "differs: threads 2 → not known"),
+    ],
+    ids=["threads", "malloc", "loader", "unknown"],
+)
+def test_conditions_that_differ_are_named(given_b: dict[str, object], line: str) -> None:
+    knobs = {"malloc": "glibc"}
+    one = profile(step(), knobs=knobs)  # type: ignore[arg-type]
+    other = profile(step(), **{"knobs": knobs, **given_b})  # type: ignore[arg-type]
+    found = diff(one, other)
+    assert answer_lines(found, 3)[1] == line
+    assert not is_same(found)
+
+
+def test_a_profile_against_itself_has_no_difference() -> None:
+    found = diff(profile(step()), profile(step()))
+    assert is_same(found)
+    (line,) = answer_lines(found, 3)
+    assert line.startswith("no difference shown: B took 1.00× the time of A, 500 ms a step")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.09])
+def test_noise_is_no_difference(share: float) -> None:
+    rows = [
+        replace(row, self_s=row.self_s * (1 + share)) if isinstance(row, KernelRow) else row
+        for row in step()
+    ]
+    assert is_same(diff(profile(step()), profile(rows)))
+
+
+def test_what_is_not_valid_is_said_first() -> None:
+    one = profile(step())
+    told = {"validity": "INVALID", "reasons": ("it was not quiet",)}
+    other = replace(one, summary=one.summary.model_copy(update=told))
+    assert answer_lines(diff(one, other), 3)[1] == "note: B is INVALID: it was not quiet"
+
+
+def some_rows() -> st.SearchStrategy[Rows]:
+    """Return rows of few places and kinds, so that many of two draws meet."""
+    phases, modules = st.sampled_from(["forward", "backward"]), st.sampled_from(["", "a", "b"])
+    seconds, calls = st.floats(0, 10), st.floats(0, 9)
+    ops = st.sampled_from(["aten::conv2d", "aten::mm", ""])
+    made = st.builds(
+        lambda op, s, **told: kernel(op, s, **told), ops, seconds, phase=phases, module=modules
+    )
+    kinds = st.sampled_from(["convolution", "reorder", "matmul"])
+    inside = st.builds(
+        lambda row, kind, s, n, dtype: primitive(row.place, kind, s, calls=n, dtype=dtype),
+        *(made, kinds, seconds, calls, st.sampled_from(["f32", "bf16"])),
+    )
+    return st.lists(st.one_of(made, inside), max_size=12)
+
+
+def summed(found: ProfileDiff, side: int) -> list[float]:
+    return [
+        sum(of.seconds[side] for of in them)
+        for them in (found.changes, found.phases, found.modules)
+    ]
+
+
+@given(some_rows(), some_rows())
+def test_every_second_is_in_one_change_one_phase_and_one_module(a: Rows, b: Rows) -> None:
+    profiles = profile(a), profile(b)
+    found, back = diff(*profiles), diff(*reversed(profiles))
+    for side, of in enumerate(profiles):
+        whole = sum(part.seconds for part in parts_of(of))
+        assert summed(found, side) == pytest.approx([whole] * 3)
+        assert summed(back, 1 - side) == pytest.approx([whole] * 3)
+    assert is_same(diff(profiles[0], profiles[0]))
