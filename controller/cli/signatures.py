@@ -89,8 +89,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "models verify": "--json",
     "models add": "path= --as=model_key",
     "models fetch": "tasks=device_workload* --suite=suite --numerics=numerics*"
-    " --dataset=dataset_size* --from=",
-    "models prepare": "name=imagenet|coco path=",
+    " --dataset=dataset_size* --from= --json",
+    "models prepare": "name=imagenet|coco|ade20k|squad|opensr path=",
     "stacks list": "--json",
     "stacks show": "name=stack --json",
     "stacks install": "name=stack",

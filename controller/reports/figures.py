@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from controller.contracts.suite_session import MEETS, UNVERIFIED
+from controller.contracts.suite_rules import UNVERIFIED
+from controller.contracts.suite_session import MEETS
 from controller.contracts.units import Unit
 
 _SHOWN: Mapping[Unit, Callable[[float], str]] = {

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from controller.contracts.mobile import task_of
 from controller.contracts.records import StoredResult
 from controller.contracts.run import Run, RunState
-from controller.scheduling.suite_plan import Place, task_of
+from controller.scheduling.suite_plan import Place
 
 
 @dataclass(frozen=True, slots=True)

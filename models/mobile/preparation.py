@@ -84,7 +84,7 @@ def prepare(order: PrepareOrder) -> Prepared:
 def _write_dataset(order: PrepareOrder, store: Store, device: Path, signature: Signature) -> int:
     dataset = order.workload.datasets[str(order.dataset)]
     key = f"{order.name}/{order.dataset}"
-    parts = {n: stored(store, part, f"{key}/{n}") for n, part in dataset.parts.items()}
+    parts = {n: stored(store, p, f"{key}/{n}", dataset.kind) for n, p in dataset.parts.items()}
     model_type = signature.inputs[0].types[0]
     samples = load_samples(dataset, parts, order.workload.input, key, model_type)
     count = dataset.samples or len(samples)
