@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.protocol import AttemptRunner
-from agents.attempts.repeats import MOST_RUNS, is_even, is_likely, repeated, repeats_told
+from agents.attempts.repeats import MOST_RUNS, is_likely, repeated, repeats_told
 from agents.attempts.sides import part_of
 from agents.attempts.worker_process import WorkerProcess
 from agents.host.conditions import environment_of, read_conditions
@@ -85,15 +85,8 @@ class ProfiledRunner:
         on_progress: Callable[[Progress], None],
     ) -> Result:
         folder = Path(spec.artefact_dir)
-        most = (
-            MOST_RUNS if plain.validity is Validity.VALID else 1
-        )  # what could be VALID runs again
-        traced, traces = await repeated(
-            lambda: self._watch(spec, "trace", on_progress), is_even, most
-        )
-        verbose, logs = await repeated(
-            lambda: self._watch(spec, "verbose", on_progress), is_even, most
-        )
+        traced = await self._watch(spec, "trace", on_progress)
+        verbose = await self._watch(spec, "verbose", on_progress)
         captured = Captured(
             trace=Path(traced.artefacts["trace"]),
             verbose=Path(verbose.artefacts["verbose"]),
@@ -107,10 +100,11 @@ class ProfiledRunner:
         profile = with_origin(profile, spec, plain, started_s)
         profile = with_allocators(profile, plain, traced)
         steps = [run.metrics["step_time"].samples for run in (plain, verbose)]
+        most = MOST_RUNS if plain.validity is Validity.VALID else 1  # what could be VALID
         (profile, replayed), replays = await repeated(
             partial(self._replay, spec, profile, steps, on_progress), is_likely, most
         )
-        profile = noted(profile, *repeats_told(trace=traces, verbose=logs, replay=replays))
+        profile = noted(profile, *repeats_told({"trace": traced, "verbose": verbose}, replays))
         runs = {"plain": plain, "trace": traced, "verbose": verbose, "replay": replayed}
         profile = judged_by_runs(profile, runs, load_policy(str(spec.job.knobs["policy"])))
         profile = self._under_roofline(spec, profile, await self.machine_peaks(spec))

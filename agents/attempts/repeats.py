@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TypeVar
 
+from agents.profiling.windows import WINDOWS
 from controller.contracts.result import Result, Validity
 from controller.profiles.model import Profile
-from controller.profiles.validity import are_apart, unlikely
+from controller.profiles.validity import unlikely
 
 MOST_RUNS = 3
 """Runs of one pass."""
@@ -25,21 +26,23 @@ async def repeated(
     return await run(), most
 
 
-def is_even(watched: Result) -> bool:
-    """Return whether all watched steps are the same step, or can't be: others used the machine."""
-    disturbed = watched.validity is not Validity.VALID
-    return disturbed or not are_apart(watched.metrics["step_time"].samples)
-
-
 def is_likely(replayed: tuple[Profile, Result]) -> bool:
     """Return whether replays took no longer than their step, or could: others used the machine."""
     profile, result = replayed
     return result.validity is not Validity.VALID or not any(unlikely(profile.summary))
 
 
-def repeats_told(**runs: int) -> Iterator[str]:
-    """Yield a note for each pass that ran more than once."""
-    for name, count in runs.items():
-        if count > 1:
-            uneven = "it took longer than the step" if name == "replay" else "its times were uneven"
-            yield f"the {name} run was done {count} times, since {uneven}; the last counts"
+def repeats_told(watched: Mapping[str, Result], replays: int) -> Iterator[str]:
+    """Yield a note for each pass that watched more than one window, or ran more than once."""
+    for name, result in watched.items():
+        count = result.environment.get(WINDOWS)
+        if isinstance(count, int) and count > 1:
+            yield (
+                f"the {name} run watched {count} windows of steps, since times were uneven; the "
+                "most even counts"
+            )
+    if replays > 1:
+        yield (
+            f"the replay run was done {replays} times, since it took longer than the step; the "
+            "last counts"
+        )

@@ -10,9 +10,11 @@ from pathlib import Path
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from agents.backends.protocol import TrainingBackend
+from agents.host.disturbance import objections
 from agents.profiling.annotate import PhasedWorkload, modules_marked
 from agents.profiling.names import TRACE
-from agents.scenarios.training import Trainer
+from agents.profiling.windows import WINDOWS, Window, most_even
+from agents.scenarios.training import Section, Steps, Trainer
 from controller.contracts.base import Scalar
 from controller.contracts.policy import load_policy
 from controller.contracts.result import Result
@@ -20,6 +22,7 @@ from controller.contracts.wire import Progress
 from controller.profiles.marks import STEP
 from models.training import Batch, Outputs, TrainingWorkload
 
+OnProgress = Callable[[Progress], None]
 MOST_STEPS = 5
 """Enough for a mean; a trace grows with every step."""
 
@@ -53,27 +56,41 @@ def capture(
     backend: TrainingBackend,
     knobs: Mapping[str, Scalar],
     folder: Path,
-    on_progress: Callable[[Progress], None],
+    on_progress: OnProgress,
 ) -> Result:
-    """Train some steps under torch.profiler; return a result with the trace's path."""
+    """Train some steps under torch.profiler; return a result with the trace's path.
+
+    They are steps of the most even of some windows.
+    """
     trainer = Trainer(PhasedWorkload(workload), backend)
-    warmup = max(1, int(knobs["warmup_steps"]))
-    count = min(int(knobs["steps"]), MOST_STEPS)
-    for _ in range(warmup):
+    for _ in range(max(1, int(knobs["warmup_steps"]))):
         trainer.step()
-    with (
-        modules_marked(trainer.model),
-        profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler,
-    ):
-        steps = []
-        trainer.step()  # The first one under the profiler is slower; before a mark, it is in none.
-        with trainer.timing():
-            for number in range(count):
-                with record_function(f"{STEP}{number}"):
-                    steps.append(trainer.step())
-                on_progress(Progress(phase="watching", done=number + 1, total=count))
+    count = min(int(knobs["steps"]), MOST_STEPS)
+    policy, trace = load_policy(str(knobs["policy"])), folder / TRACE
+    profilers: list[profile] = []
+
+    def watch() -> Window[tuple[Steps, Section]]:
+        trainer.restart()
+        profilers[:] = [profile(activities=[ProfilerActivity.CPU], record_shapes=True)]
+        with modules_marked(trainer.model), profilers[0]:
+            steps = _steps(trainer, count, on_progress)
+        disturbed = objections(trainer.section.watch.timed, policy)
+        return Window([seconds for seconds, _ in steps], bool(disturbed), (steps, trainer.section))
+
+    best, windows = most_even(watch, lambda: profilers[0].export_chrome_trace(str(trace)))
     flush()
-    trace = folder / TRACE
-    profiler.export_chrome_trace(str(trace))
-    result = trainer.result(steps, load_policy(str(knobs["policy"])))
-    return result.model_copy(update={"artefacts": {"trace": str(trace)}})
+    steps, section = best.kept
+    result = trainer.result(steps, policy, section)
+    told = {"environment": {**result.environment, WINDOWS: windows}}
+    return result.model_copy(update={"artefacts": {"trace": str(trace)}, **told})
+
+
+def _steps(trainer: Trainer[Batch, Outputs], count: int, on_progress: OnProgress) -> Steps:
+    steps = []
+    trainer.step()  # The first one under the profiler is slower; before a mark, it is in none.
+    with trainer.timing():
+        for number in range(count):
+            with record_function(f"{STEP}{number}"):
+                steps.append(trainer.step())
+            on_progress(Progress(phase="watching", done=number + 1, total=count))
+    return steps

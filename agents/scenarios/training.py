@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Generic
 
 from agents.backends.protocol import TrainingBackend
@@ -28,6 +29,16 @@ SETTLE_S = 1.0
 LOOK_S = 5e-3
 
 
+@dataclass
+class Section:
+    """What was measured beside timed steps."""
+
+    watch: CpuWatch
+    meter: EnergyMeter
+    uptimes: list[float] = field(default_factory=list)
+    """Begin and end of each part, in seconds."""
+
+
 class Trainer(Generic[Batch, Outputs]):
     """A model in training, step by step."""
 
@@ -40,15 +51,18 @@ class Trainer(Generic[Batch, Outputs]):
         """Build the model, after a rest of `rest_s` seconds to measure idle power."""
         domains = readable_domains()
         began = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._at_rest, self._meter = rested(domains, rest_s), EnergyMeter(domains)
+        self._domains = domains
+        self._at_rest = rested(domains, rest_s)
         self._rested = _rested_from(began) if domains and rest_s else {}
         self._workload = workload
         self._backend = backend
         self.model, self._optimizer = backend.prepare(workload)
-        self._watch = CpuWatch()
-        self._timed: list[float] = []
-        """Begin and end of each timed section, as uptimes in seconds."""
         self._done = 0
+        self.section = Section(CpuWatch(), EnergyMeter(domains))
+
+    def restart(self) -> None:
+        """Begin another section."""
+        self.section = Section(CpuWatch(), EnergyMeter(self._domains))
 
     def step(self) -> tuple[float, float]:
         """Do one whole training step; return its seconds and its loss."""
@@ -57,23 +71,28 @@ class Trainer(Generic[Batch, Outputs]):
         started = time.perf_counter()
         loss = self._backend.step(self._workload, self.model, self._optimizer, batch)
         seconds = time.perf_counter() - started
-        self._meter.look()  # all steps together may exceed a counter's range
+        self.section.meter.look()  # all steps together may exceed a counter's range
         return seconds, loss
 
     @contextmanager
     def timing(self) -> Iterator[None]:
         """Record cores and energy during this context, for counted steps."""
-        with self._watch.timing(), self._meter.running():
-            self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
+        section = self.section
+        with section.watch.timing(), section.meter.running():
+            section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
             yield
-            self._timed.append(time.clock_gettime(time.CLOCK_BOOTTIME))
+            section.uptimes.append(time.clock_gettime(time.CLOCK_BOOTTIME))
 
-    def result(self, steps: Steps, policy: Policy) -> Result:
-        """Return the result of timed steps; called once, after the last."""
-        timed = self._watch.timed
+    def result(self, steps: Steps, policy: Policy, section: Section | None = None) -> Result:
+        """Return the result of a section's timed steps, by default the last one's.
+
+        Called once, after the last step: oneDNN's verbose mode is off from then on.
+        """
+        section = section or self.section
+        timed = section.watch.timed
         broken, disturbed = objections(steps), disturbances(timed, policy)
         energy = account(
-            lambda: self._meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
+            lambda: section.meter.used, lambda: self._at_rest.used, len(steps), Unit.JOULES_PER_STEP
         )
         return Result(
             validity=validity_of(broken, disturbed, policy),
@@ -86,15 +105,15 @@ class Trainer(Generic[Batch, Outputs]):
                 **self._backend.environment(),
                 **environment_of(timed),
                 **energy.facts,
-                **self._moments(),
+                **self._moments(section.uptimes),
             },
         )
 
-    def _moments(self) -> Mapping[str, float]:
+    def _moments(self, uptimes: Sequence[float]) -> Mapping[str, float]:
         """Return when it was timed, if in one section, and when it was at rest before."""
-        if len(self._timed) != 2:  # between batches another side ran
+        if len(uptimes) != 2:  # between batches another side ran
             return self._rested
-        began, ended = self._timed
+        began, ended = uptimes
         return {"timed_from_uptime_s": began, "timed_until_uptime_s": ended, **self._rested}
 
 

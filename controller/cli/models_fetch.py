@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -18,11 +18,14 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from controller.cli.common import console
+from controller.cli.common import console, show_json
 from controller.contracts.errors import UserError
 from controller.contracts.models import FetchEvent, FetchRequest
 from controller.platform.terminal import say, visible
 from controller.runtime.models import fetch_models
+
+OUTCOMES: Final = frozenset({"there", "added", "manual", "failed"})
+"""States after which a file has no other."""
 
 
 def fetch(
@@ -51,6 +54,10 @@ def fetch(
             help="Mirror that has the files under their names. [default: where they are published]",
         ),
     ] = None,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print what became of each file as JSON, at the end."),
+    ] = False,
 ) -> None:
     """Download the models and data sets of tasks.
 
@@ -68,11 +75,44 @@ def fetch(
         datasets=tuple(dataset or ()),
         mirror=mirror,
     )
-    show_events(fetch_models(request), console())
+    events = fetch_models(request)
+    if json:
+        show_outcomes(events)
+    else:
+        show_events(events, console())
+
+
+def show_outcomes(events: Iterable[FetchEvent]) -> None:
+    """Print the last event of each file as JSON, also if an error ends them."""
+    outcomes: list[FetchEvent] = []
+    try:
+        outcomes.extend(event for event in events if event.state in OUTCOMES)
+    finally:
+        show_json(outcomes)
 
 
 def show_events(events: Iterable[FetchEvent], shown: Console) -> None:
-    """Show what becomes of files: a bar for the one that is loading, a line for all else."""
+    """Show what becomes of files: a bar for the one that is loading, a line for all else.
+
+    A single failure is the error that ends the events, and has no line of its own.
+    """
+    failed: list[FetchEvent] = []
+    try:
+        _show_progress(_without_failed(events, failed), shown)
+    finally:
+        for event in failed if len(failed) > 1 else ():
+            _say(event)
+
+
+def _without_failed(events: Iterable[FetchEvent], failed: list[FetchEvent]) -> Iterator[FetchEvent]:
+    for event in events:
+        if event.state == "failed":
+            failed.append(event)
+        else:
+            yield event
+
+
+def _show_progress(events: Iterable[FetchEvent], shown: Console) -> None:
     if not shown.is_terminal:
         loading = ""
         for event in events:

@@ -89,8 +89,8 @@ SIGNATURES: Final[dict[str, str]] = {
     "models verify": "--json",
     "models add": "path= --as=model_key",
     "models fetch": "tasks=device_workload* --suite=suite --numerics=numerics*"
-    " --dataset=dataset_size* --from=",
-    "models prepare": "name=imagenet|coco path=",
+    " --dataset=dataset_size* --from= --json",
+    "models prepare": "name=imagenet|coco|ade20k|squad|opensr path=",
     "stacks list": "--json",
     "stacks show": "name=stack --json",
     "stacks install": "name=stack",
@@ -103,7 +103,7 @@ SIGNATURES: Final[dict[str, str]] = {
     "kernels sweep": "--compiled/--no-compiled",
     "profile import": "file= --output/-o= --steps= --top= --json",
     "profile show": "folder= --top= --json",
-    "profile diff": "a= b= --top= --json",
+    "profile diff": "a= b= --output/-o= --top= --json",
     "profile run": "workload=training_workload --stack=stack --output/-o= --knob=knob*"
     " --device=device --top= --json",
     "profile export": "folder= form=collapsed|chrome|benchdnn --output/-o=",

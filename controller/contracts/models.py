@@ -38,7 +38,7 @@ class FetchEvent(Contract):
 
     state: Literal["planned", "manual", "there", "waiting", "loading", "added", "failed"]
     """planned: all that is to be fetched, with the sum of the known sizes; manual: the user has to
-    get it; waiting: another process fetches it."""
+    get it; waiting: another process fetches it; failed: told at the end, before the error."""
     name: str = ""
     """The file's name; of planned, what is to be fetched."""
     done: int = 0
@@ -49,7 +49,7 @@ class FetchEvent(Contract):
     """Licence, reason, or what to do."""
 
 
-SetName = Literal["imagenet", "coco"]
+SetName = Literal["imagenet", "coco", "ade20k", "squad", "opensr"]
 """A data set that tasks of the suite use, as it is published elsewhere."""
 
 

@@ -45,6 +45,13 @@ class Entry:
         return last if self.is_model else middle
 
     @property
+    def kind(self) -> str | None:
+        """Kind of its data set; None for another file."""
+        if self.workload is None or self.is_model:
+            return None
+        return self.workload.datasets[self.size].kind
+
+    @property
     def licence(self) -> str | None:
         """Name of the licence, if it is known."""
         if isinstance(self.content, ModelFile):
@@ -104,7 +111,7 @@ def _trouble(store: Store, entry: Entry) -> str | None:
             model = _model(store, entry.content, entry.key)
             require_signature(model, entry.workload.signature, entry.key)
         else:
-            stored(store, entry.content, entry.key)
+            stored(store, entry.content, entry.key, entry.kind)
     except UserError as error:
         return str(error)
     return None

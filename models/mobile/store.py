@@ -18,12 +18,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
 from typing import Any, Final
 
 from controller.contracts.documents import load_json, read_limited
 from controller.contracts.mobile import DatasetPart, ModelFile, OnDevice
 from controller.platform.atomic import replacing
 from models.mobile.errors import ContentDiffers, FileUnreadable, NotInStore
+from models.mobile.remedies import command_for
 
 FOLDER_MARK: Final = "benchfarm folder"
 CHUNK_BYTES: Final = 1 << 20
@@ -177,18 +179,16 @@ def model_file(store: Store, package: Path, model: ModelFile, key: str) -> Path:
     return own
 
 
-def stored(store: Store, part: ModelFile | DatasetPart, key: str) -> Path:
-    """Return a checked file or folder of the store.
+def stored(store: Store, part: ModelFile | DatasetPart, key: str, kind: str | None = None) -> Path:
+    """Return a checked file or folder of the store; kind: that of its data set.
 
     Raises NotInStore, ContentDiffers, FileUnreadable.
     """
     with readable(key):
         checksum = part.checksum or store.pinned(key)
-        if checksum is None:
-            raise _missing(key, part.source, f"benchfarm models add PATH --as {key}")
-        found = store.find(checksum)
-        if found is None:
-            raise _missing(key, part.source, "benchfarm models add PATH")
+        found = store.find(checksum) if checksum else None
+        if checksum is None or found is None:
+            raise _missing(key, part, kind)
         _require_whole(store, checksum, found, key)
     return found
 
@@ -221,9 +221,11 @@ def _require_whole(store: Store, checksum: str, path: Path, field: str) -> None:
         )
 
 
-def _missing(field: str, source: str | None, command: str) -> NotInStore:
-    where = f"Get it from {source}, then run" if source else "Run"
-    return NotInStore(f"find {field}", "it is not in the store", f"{where} `{command}`.")
+def _missing(key: str, part: ModelFile | DatasetPart, kind: str | None) -> NotInStore:
+    host, command = gethostname(), command_for(key, part, kind)
+    at = f"; its source is {part.source}" if part.source else ""
+    remedy = f"Run `{command}` there{at}."
+    return NotInStore(f"find {key}", f"it is not in the store of host {host}", remedy)
 
 
 def _differences(folder: Path, files: Mapping[str, str]) -> Iterator[str]:

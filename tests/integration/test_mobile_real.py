@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
+from socket import gethostname
 
 import adbutils
 import numpy as np
@@ -315,5 +316,6 @@ async def test_a_model_that_is_not_there_is_one_clear_line(
     assert isinstance(outcome, Failure)
     assert (outcome.blame, outcome.kind) == ("user", "setup")
     assert (
-        "mobilenet_v4/models/int8: it is not in the store. Get it from https://" in outcome.message
+        f"mobilenet_v4/models/int8: it is not in the store of host {gethostname()}. "
+        "Run `benchfarm models fetch mobilenet_v4` there" in outcome.message
     )

@@ -17,20 +17,24 @@ class Served:
     etag: str | None = '"1"'
     statuses: list[int] = field(default_factory=list)
     """Statuses in place of the file."""
-    cuts: list[int] = field(default_factory=list)
-    """Bytes of a body after which the link is cut."""
+    cuts: list[int | None] = field(default_factory=list)
+    """Bytes of a body after which the link is cut; None: it is not."""
     ranges: bool = True
     """Whether ranges are served."""
     shift: int = 0
     """Added to the begin of each range that is served."""
     length: int | None = None
     """Length that is claimed."""
+    total: int | None = None
+    """Bytes of the whole that are claimed beside a range, which then has no length."""
     chunked: bool = False
     """Whether no length is claimed."""
     location: str | None = None
     """Where it redirects to."""
     hold: threading.Event | None = None
-    """Waited for before a body is sent."""
+    """Waited for before a body is sent, or its rest."""
+    hold_after: int = 0
+    """Bytes of the body that are sent before that."""
 
 
 @dataclass
@@ -113,8 +117,10 @@ class _Handler(BaseHTTPRequestHandler):
         cut = file.cuts.pop(0) if file.cuts else None
         self._head(206 if start else 200, len(body), file, start)
         if file.hold:
+            self.wfile.write(body[: file.hold_after])
+            body = body[file.hold_after :]
             file.hold.wait()
-        if file.chunked:
+        if self._is_chunked(file, start):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
             self.wfile.write(b"" if cut else b"0\r\n\r\n")
         else:
@@ -123,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, length: int, file: Served, start: int = 0) -> None:
         self.send_response(status)
-        if file.chunked:
+        if self._is_chunked(file, start):
             self.send_header("Transfer-Encoding", "chunked")
         else:
             self.send_header("Content-Length", str(file.length or length))
@@ -131,8 +137,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("ETag", file.etag)
         if status == 206:
             whole, begin = len(file.content), start + file.shift
-            self.send_header("Content-Range", f"bytes {begin}-{whole - 1}/{whole}")
+            self.send_header("Content-Range", f"bytes {begin}-{whole - 1}/{file.total or whole}")
         self.end_headers()
+
+    @staticmethod
+    def _is_chunked(file: Served, start: int) -> bool:
+        return file.chunked or (file.total is not None and start > 0)
 
     def _empty(self, status: int, location: str | None = None) -> None:
         self.send_response(status)

@@ -13,6 +13,7 @@ from agents.attempts.kept_peaks import KeptPeaks
 from agents.attempts.profiled import ProfiledRunner
 from agents.attempts.worker_process import WorkerProcess
 from agents.profiling.names import LOG, TASKS, TIMES
+from agents.profiling.windows import WINDOWS
 from controller.contracts.base import Scalar
 from controller.contracts.peaks import COPY, RATES, Peaks, Rate, Roof
 from controller.contracts.result import Measurement, Outcome, Result, Validity
@@ -69,6 +70,8 @@ class Watching:
     """Steps in seconds of a watched run; by default, one of `step_s`."""
     alone: tuple[str, float] = (BODY, 1.5e-3)
     """A primitive that the replay runs, and its seconds."""
+    windows: int = 1
+    """How many windows of steps a watched run had."""
     parts: list[str] = field(default_factory=list)
 
     async def run(self, spec: WorkerSpec, on_progress: Callable[[Progress], None]) -> Outcome:
@@ -79,6 +82,7 @@ class Watching:
             return builders.failure()
         folder = Path(spec.artefact_dir)
         result = stepped(*self.steps or (self.step_s,))
+        result = result.model_copy(update={"environment": {WINDOWS: self.windows}})
         if spec.profile_pass == self.disturbed:
             told = {"validity": self.validity, "reasons": ("others were busy",)}
             result = result.model_copy(update=told)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from controller.contracts.documents import read_limited
 from controller.contracts.mobile import ImageInput, TensorType
 from models.mobile.decoding import DECODED, decoded, pixels_of
 from models.mobile.errors import DatasetUnusable
@@ -25,6 +26,8 @@ from models.mobile.pixels import Fitting, fitted, typed
 
 RAW: Final = ".rgb8"
 SUFFIXES: Final = (*DECODED, RAW)
+MAX_IMAGE_BYTES: Final = 2**28
+"""Largest file with an image."""
 MAX_TRUTH_BYTES: Final = 2**30
 """Largest file with truths."""
 UNDECODABLE: Final = (
@@ -68,11 +71,19 @@ class ImageFiles:
             raise unusable(source, field, "it has no image")
         return cls(source, part, tuple(names), archive)
 
+    def content(self, name: str) -> bytes:
+        """Return the content of a file; raises one of UNDECODABLE, also for one without end."""
+        if self.archive is None:
+            return read_limited(self.source / name, MAX_IMAGE_BYTES)
+        size = self.archive.getinfo(name).file_size
+        if size > MAX_IMAGE_BYTES:
+            raise ValueError(f"unpacked, it would have {size} bytes")
+        return self.archive.read(name)
+
     def read(self, name: str) -> bytes:
         """Return the content of a file; raises DatasetUnusable naming it."""
         try:
-            zipped = self.archive
-            return zipped.read(name) if zipped else (self.source / name).read_bytes()
+            return self.content(name)
         except UNDECODABLE as error:
             raise self.unusable(f"image {name}: {error}") from error
 

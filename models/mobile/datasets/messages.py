@@ -6,6 +6,7 @@ truth file for COCO in MLPerf Mobile's app, whose text form names its fields.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -53,6 +54,19 @@ def example(content: bytes) -> dict[str, list[Any]]:
         chosen = next(iter(entry.value.ListFields()), None)
         found[entry.key] = list(chosen[1].value) if chosen else []
     return found
+
+
+def serialized(features: Mapping[str, Sequence[int] | Sequence[bytes]]) -> bytes:
+    """Return a `tf.train.Example` of features that are integers or bytes."""
+    found = _class("Example")()
+    for key, values in features.items():
+        value = found.features.feature.add(key=key).value
+        of_bytes = any(isinstance(each, bytes) for each in values)
+        kind = value.bytes_list if of_bytes else value.int64_list
+        kind.SetInParent()
+        kind.value.extend(values)
+    written: bytes = found.SerializeToString()
+    return written
 
 
 def detection_truth() -> Any:  # noqa: ANN401 - a class made at run time

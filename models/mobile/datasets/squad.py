@@ -26,6 +26,8 @@ from models.mobile.samples import Arrays
 
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 _ZLIB = b"\x78"
+MAX_RECORDS_BYTES = 1 << 28
+"""Largest content of a tfrecord; that of the whole dev set has 2^25."""
 _SPACES = re.compile(r"[ \t\r\n\u202f]+")
 """What separates words; other white space is a part of a word, as in BERT's SQuAD baseline."""
 _BROKEN = (
@@ -129,14 +131,15 @@ def _objection(said: Mapping[str, Any], questions: Mapping[str, Question]) -> st
     return None
 
 
-def records(content: bytes) -> Iterator[bytes]:
-    """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError.
+def records(content: bytes, most: int = MAX_RECORDS_BYTES) -> Iterator[bytes]:
+    """Yield the records of a tfrecord, which may be compressed as a whole; raises ValueError,
+    also if it unpacks to more than `most` bytes.
 
     Each has its length (uint64), a checksum of that, the record, and a checksum (TensorFlow's
     record_writer). The checksums are not verified, since the store's checksum covers the whole
     file.
     """
-    data = zlib.decompress(content) if content[:1] == _ZLIB else content
+    data = _unpacked(content, most) if content[:1] == _ZLIB else content
     at = 0
     while at < len(data):
         length = int.from_bytes(data[at : at + 8], "little")
@@ -145,6 +148,17 @@ def records(content: bytes) -> Iterator[bytes]:
             raise ValueError(f"the record at byte {at} is cut off, or its length is wrong")
         yield data[at + 12 : end]
         at = end + 4
+
+
+def _unpacked(content: bytes, most: int) -> bytes:
+    """Return what zlib packed; raises ValueError or zlib.error."""
+    unpacker = zlib.decompressobj()
+    data = unpacker.decompress(content, most)
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"unpacked, it would have more than {most} bytes")
+    if not unpacker.eof:
+        raise zlib.error("incomplete content while decompressing it")
+    return data
 
 
 def read_questions(path: Path) -> dict[str, Question]:
@@ -158,14 +172,17 @@ def read_questions(path: Path) -> dict[str, Question]:
         raise unusable(path, "parts.truth", repr(error)) from error
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text."""
+    return [word for word in _SPACES.split(text) if word]
+
+
 def _of_json(content: bytes) -> dict[str, Question]:
     return {
-        question["id"]: Question(
-            words=[word for word in _SPACES.split(paragraph["context"]) if word],
-            answers=[answer["text"] for answer in question["answers"]],
-        )
+        question["id"]: Question(words, [answer["text"] for answer in question["answers"]])
         for article in load_json(content, MAX_TRUTH_BYTES)["data"]
         for paragraph in article["paragraphs"]
+        for words in (words_of(paragraph["context"]),)  # questions share them
         for question in paragraph["qas"]
     }
 

@@ -23,6 +23,7 @@ from controller.contracts.version import installed_version
 from models.mobile.fetching.partial import (
     AGAIN,
     append,
+    forget,
     keep_validator,
     opened,
     require_room,
@@ -34,7 +35,7 @@ OnBytes = Callable[[int, int | None], None]
 """Called with the bytes that are here, and those of the whole if known."""
 _RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses of servers that may answer later."""
-_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_RANGE: Final = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -62,7 +63,7 @@ class Limits:
     """To connect, and for the next bytes."""
     redirects: int = 5
     tries: int = 5
-    """Tries in a row that bring no byte."""
+    """Tries in a row that bring no byte more than there was."""
     pause_s: float = 2.0
     """Between two tries."""
     largest: int = 1 << 37
@@ -70,25 +71,35 @@ class Limits:
 
 
 def new_client(limits: Limits) -> httpx.Client:
-    """Return a client; proxies are those of the environment."""
+    """Return a client; proxies and certificates are those of the environment.
+
+    Raises UserError if these can't be used.
+    """
     headers = {
         "Accept-Encoding": "identity",  # ranges and checksums are of the file itself
         "User-Agent": f"benchfarm/{installed_version()}",
     }
-    return httpx.Client(headers=headers, timeout=limits.timeout_s)
+    try:
+        return httpx.Client(headers=headers, timeout=limits.timeout_s)
+    except (ImportError, ValueError, OSError, httpx.InvalidURL) as error:
+        remedy = "Correct the variables of the environment: HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE."
+        raise UserError("fetch over the network", _why(error), remedy) from error
 
 
 def is_allowed(url: httpx.URL, origin: httpx.URL | None = None) -> bool:
     """Return whether a file may come from an address; origin: what redirects to it.
 
     https may always be. http: this host, and what a mirror is or redirects to that is http itself,
-    because its user has chosen that.
+    because its user has chosen that. Nobody else's server may send us to a service of this host.
     """
+    here = url.host in _LOOPBACK
+    if origin is None:
+        return url.scheme == "https" or (url.scheme == "http" and here)
+    if here and origin.host not in _LOOPBACK:
+        return False
     if url.scheme == "https":
         return True
-    if url.scheme != "http" or (origin is not None and origin.scheme != "http"):
-        return False
-    return url.host in _LOOPBACK or (origin is not None and origin.host not in _LOOPBACK)
+    return url.scheme == origin.scheme == "http" and here == (origin.host in _LOOPBACK)
 
 
 def download(
@@ -100,10 +111,9 @@ def download(
     what is here is kept then.
     """
     pieces = reached = False
-    failed = 0
+    failed, most = 0, size_here(part)
     while True:
-        before = size_here(part)
-        pieces |= before > 0
+        pieces |= size_here(part) > 0
         try:
             _continue(client, url, part, limits, on_bytes, known=known)
             return pieces
@@ -117,9 +127,12 @@ def download(
                 raise
             seen = error.seen
         reached = True
-        failed = 0 if size_here(part) > before else failed + 1
+        failed = 0 if size_here(part) > most else failed + 1
+        most = max(most, size_here(part))
         if failed >= limits.tries:
-            raise NotServed(f"fetch {_shown(url)}", f"{seen}, {failed} times in a row", AGAIN)
+            raise NotServed(
+                f"fetch {without_password(url)}", f"{seen}, {failed} times in a row", AGAIN
+            )
         time.sleep(limits.pause_s)
 
 
@@ -147,6 +160,7 @@ def _continue(
     with _opened(client, "GET", url, asked, limits) as response:
         if response.status_code == 416 and start:
             if response.headers.get("Content-Range") == f"bytes */{start}":
+                on_bytes(start, start)
                 return
             raise _Other
         start, total = _place(response, start, url)
@@ -157,12 +171,18 @@ def _continue(
             for chunk in response.iter_raw():
                 append(file, chunk, part)
                 start += len(chunk)
-                if start > limits.largest:
-                    raise NotServed(f"fetch {_shown(url)}", "it has no end", "Use another mirror.")
+                if start > (limits.largest if total is None else total):
+                    forget(part)
+                    raise _endless(url, total)
                 on_bytes(start, total)
             os.fsync(file)
     if total is not None and start < total:
         raise _Cut(f"it ended after {start} of {total} bytes")
+
+
+def _endless(url: str, total: int | None) -> NotServed:
+    said = "it has no end" if total is None else f"it sends more than the {total} bytes it says"
+    return NotServed(f"fetch {without_password(url)}", said, "Use --from with another mirror.")
 
 
 def _place(response: httpx.Response, start: int, url: str) -> tuple[int, int | None]:
@@ -173,13 +193,14 @@ def _place(response: httpx.Response, start: int, url: str) -> tuple[int, int | N
         return 0, int(length) if length.isdecimal() else None
     if status == 206 and start:
         said = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        if said is None or int(said[1]) != start:
+        total = None if said is None or said[2] == "*" else int(said[2])
+        if said is None or int(said[1]) != start or (total is not None and total < start):
             raise _Other
-        return start, None if said[2] == "*" else int(said[2])
+        return start, total
     if status in _RETRIED:
         raise _Cut(f"the server answered {status}")
     seen = f"the server answered {status}"
-    raise NotServed(f"fetch {_shown(url)}", seen, "Use --from with a mirror that has it.")
+    raise NotServed(f"fetch {without_password(url)}", seen, "Use --from with a mirror that has it.")
 
 
 @contextmanager
@@ -199,25 +220,28 @@ def _opened(
             finally:
                 response.close()
         seen = f"it redirects more than {limits.redirects} times"
-        raise NotServed(f"fetch {_shown(url)}", seen, "Use --from with a mirror.")
+        raise NotServed(f"fetch {without_password(url)}", seen, "Use --from with a mirror.")
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-        seen = f"no connection to {httpx.URL(url).host}: {_why(error)}"
-        raise Unreachable(f"fetch {_shown(url)}", seen, AGAIN) from error
+        seen = f"no connection to {request.url.host}: {_why(error)}"
+        raise Unreachable(f"fetch {without_password(url)}", seen, AGAIN) from error
     except (httpx.TransportError, httpx.DecodingError) as error:
         raise _Cut(_why(error)) from error
     except (httpx.InvalidURL, httpx.RequestError) as error:
-        raise NotServed(f"fetch {_shown(url)}", _why(error), "Use --from with a mirror.") from error
+        raise NotServed(
+            f"fetch {without_password(url)}", _why(error), "Use --from with a mirror."
+        ) from error
 
 
 def _allowed(request: httpx.Request, origin: httpx.URL) -> httpx.Request:
     if not is_allowed(request.url, origin):
-        seen = f"it redirects to {_shown(str(request.url))}, which is not https"
-        raise NotServed(f"fetch {_shown(str(origin))}", seen, "Use --from with a mirror.")
+        what = "this host" if request.url.scheme == "https" else "not https"
+        seen = f"it redirects to {without_password(request.url)}, which is {what}"
+        raise NotServed(f"fetch {without_password(origin)}", seen, "Use --from with a mirror.")
     return request
 
 
-def _shown(url: str) -> str:
-    """Return an address without a password."""
+def without_password(url: str | httpx.URL) -> str:
+    """Return an address as it may be shown."""
     return str(httpx.URL(url).copy_with(username=None, password=None))
 
 

@@ -7,7 +7,7 @@ process that fetches it holds `partial/<checksum>.lock`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,8 +77,8 @@ class Fetcher:
                 self.tell(FetchEvent(state="manual", name=each.entry.key, note=each.remedy))
         if missing:
             self._tell_sizes(missing)
-        errors = [error for wanted in missing if (error := self._error_of(wanted))]
-        errors += [each.error() for each in manual if each.asked_for]
+        errors = {w.name: error for w in missing if (error := self._error_of(w))}
+        errors |= {each.entry.key: each.error() for each in manual if each.asked_for}
         self._conclude(errors)
 
     def _tell_sizes(self, missing: Sequence[WantedFile]) -> None:
@@ -113,11 +113,11 @@ class Fetcher:
             return error
         return None
 
-    def _conclude(self, errors: Sequence[UserError]) -> None:
+    def _conclude(self, errors: Mapping[str, UserError]) -> None:
+        for name, error in errors.items():
+            self.tell(FetchEvent(state="failed", name=name, note=str(error)))
         if len(errors) == 1:
-            raise errors[0]
-        for error in errors:
-            self.tell(FetchEvent(state="failed", note=str(error)))
+            raise next(iter(errors.values()))
         if errors:
             remedy = "`benchfarm models add FOLDER` adds all files that were copied to a folder."
             raise UserError(f"fetch {len(errors)} files", "each has a line above", remedy)
@@ -185,13 +185,13 @@ class Fetcher:
     def _download_from(self, url: str, wanted: WantedFile, part: Path) -> None:
         """Download a file and check it; raises UserError."""
         known, tell = wanted.checksum is not None, self._teller(wanted)
-        while True:
+        for anew in (False, True):
             pieces = download(self.client, url, part, self.limits, tell, known=known)
             if _fits(part, wanted):
                 return
             seen = digests(part)
             forget(part)
-            if not pieces:  # the pieces of a file may be of two versions of it
+            if anew or not pieces:  # the pieces of a file may be of two versions of it
                 break
         assert wanted.checksum is not None
         found = seen[wanted.checksum.partition(":")[0]]

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 
 from controller.contracts.errors import UserError
-from models.mobile.fetching.download import is_allowed
+from models.mobile.fetching.download import is_allowed, without_password
 from models.mobile.fetching.selection import WantedFile
 
 _REMEDY = "Name a folder, or an https:// or http:// URL."
@@ -35,9 +35,13 @@ class Mirror:
         try:
             url = httpx.URL(given)
         except httpx.InvalidURL as error:
-            raise UserError(f"fetch from {given}", str(error), _REMEDY) from error
+            raise UserError("fetch from a mirror", str(error), _REMEDY) from error
         if url.scheme not in ("https", "http") or not url.host:
-            raise UserError(f"fetch from {given}", "it is no https or http address", _REMEDY)
+            seen = "it is no https or http address"
+            raise UserError(f"fetch from {without_password(url)}", seen, _REMEDY)
+        if url.query or url.fragment:
+            seen = "paths of files can't follow ? or #"
+            raise UserError(f"fetch from {without_password(url)}", seen, _REMEDY)
         return cls(url=given.rstrip("/"))
 
     def urls(self, wanted: WantedFile) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def keep_validator(part: Path, url: str, response: httpx.Response) -> None:
     """Keep the file's strong ETag, else its date; none of them: nothing."""
     tag = response.headers.get("ETag", "")
     validator = tag if tag.startswith('"') else response.headers.get("Last-Modified", "")
-    if not validator:
+    if not (validator and validator.isascii()):
         _note_of(part).unlink(missing_ok=True)
         return
     try:

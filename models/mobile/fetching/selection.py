@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
 from urllib.parse import unquote, urlsplit
 
 from controller.contracts.errors import UserError
 from controller.contracts.mobile import Dataset
-from controller.contracts.models import FetchRequest, SetName
+from controller.contracts.models import FetchRequest
 from controller.contracts.suite_rules import SuiteRules
 from models.mobile.catalogue import Entry
-
-_WEB: Final = ("https://", "http://")
+from models.mobile.remedies import command_for, is_on_web
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,8 @@ class WantedFile:
         known = self.checksum or "no published checksum"
         key = "" if self.checksum else f" --as {self.entries[0].key}"
         return (
-            f"Copy it here from {self.source} ({known}), then run `benchfarm models add PATH{key}`."
+            f"Copy {self.name} to this host from {self.source} ({known}), "
+            f"then run `benchfarm models add PATH{key}`."
         )
 
 
@@ -67,17 +66,7 @@ class ManualFile:
         content, key = self.entry.content, self.entry.key
         at = f" from {content.source}" if content.source else ""
         licence = f" ({self.entry.licence})" if self.entry.licence else ""
-        command = "benchfarm models add PATH" + ("" if content.checksum else f" --as {key}")
-        if self.kind in get_args(SetName):
-            command = f"benchfarm models prepare {self.kind} FOLDER"
-        return f"Get it{at}{licence}, then run `{command}`."
-
-    @property
-    def kind(self) -> str | None:
-        """Kind of its data set."""
-        if self.entry.workload is None or self.entry.is_model:
-            return None
-        return self.entry.workload.datasets[self.entry.size].kind
+        return f"Get it{at}{licence}, then run `{command_for(key, content, self.entry.kind)}`."
 
     def error(self) -> UserError:
         """Return why it is not fetched."""
@@ -118,8 +107,8 @@ def select(tasks: Iterable[str], request: FetchRequest, entries: Iterable[Entry]
     _require_some("--numerics", request.numerics, {e.size for e in named if e.is_model})
     _require_some("--dataset", request.datasets, {e.size for e in named if not e.is_model})
     chosen = [entry for entry in named if not entry.own and _is_wanted(entry, request)]
-    web = [entry for entry in chosen if _is_on_web(entry)]
-    manual = (_manual(entry, request) for entry in chosen if not _is_on_web(entry))
+    web = [entry for entry in chosen if is_on_web(entry.content)]
+    manual = (_manual(entry, request) for entry in chosen if not is_on_web(entry.content))
     return Selection(_merged(web), tuple(manual))
 
 
@@ -134,11 +123,7 @@ def _is_wanted(entry: Entry, request: FetchRequest) -> bool:
 
 
 def _is_whole(dataset: Dataset) -> bool:
-    return all((part.source or "").startswith(_WEB) for part in dataset.parts.values())
-
-
-def _is_on_web(entry: Entry) -> bool:
-    return (entry.content.source or "").startswith(_WEB)
+    return all(map(is_on_web, dataset.parts.values()))
 
 
 def _merged(entries: Iterable[Entry]) -> tuple[WantedFile, ...]:

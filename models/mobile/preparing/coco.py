@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -42,8 +44,12 @@ def _boxes(published: Published, work: Path) -> Path:
         raise published.unusable(f"it has no {BOXES}", f"Put it or {_ARCHIVE} there.")
     try:
         with zipfile.ZipFile(found[_ARCHIVE]) as archive:
-            (work / BOXES).write_bytes(archive.read(f"annotations/{BOXES}"))
-    except (zipfile.BadZipFile, KeyError) as error:
+            info = archive.getinfo(f"annotations/{BOXES}")
+            if info.file_size > MAX_TRUTH_BYTES:
+                raise ValueError(f"unpacked, {BOXES} would have {info.file_size} bytes")
+            with archive.open(info) as packed, (work / BOXES).open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
+    except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError) as error:
         raise published.unusable(f"{_ARCHIVE}: {error}", "Get the archive again.") from error
     return work / BOXES
 

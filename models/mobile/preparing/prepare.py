@@ -13,12 +13,18 @@ from controller.contracts.models import Added, SetName, SetRequest
 from models.mobile.catalogue import Entry, entries
 from models.mobile.datasets.check import SAMPLES, TRUTH, require_samples, require_truth
 from models.mobile.errors import ContentDiffers
-from models.mobile.preparing import coco, imagenet
+from models.mobile.preparing import ade20k, coco, imagenet, opensr, squad
 from models.mobile.preparing.published import Made, Published, Say
 from models.mobile.store import Store, digests
 
 Maker = Callable[[Published, Path, Say], Made]
-_MAKERS: Final[dict[SetName, Maker]] = {"imagenet": imagenet.make, "coco": coco.make}
+_MAKERS: Final[dict[SetName, Maker]] = {
+    "imagenet": imagenet.make,
+    "coco": coco.make,
+    "ade20k": ade20k.make,
+    "squad": squad.make,
+    "opensr": opensr.make,
+}
 
 
 def prepare_set(request: SetRequest, store: Store, say: Say) -> list[Added]:
@@ -36,8 +42,8 @@ def prepare_set(request: SetRequest, store: Store, say: Say) -> list[Added]:
             targets = list(_targets(published, made))
             for target in targets:
                 target.check(made)
-            say(f"adding {made.samples}")
-            return _added(store, made, targets)
+            say(f"adding {made.samples.name}")
+            return _added(store, published, made, targets)
     except OSError as error:
         place = f": {error.filename}" if error.filename else ""
         remedy = "Make room, or make it readable."
@@ -88,7 +94,7 @@ def _unpublished(entry: Entry) -> Dataset | None:
     return dataset if TRUTH in dataset.parts and not entry.content.checksum else None
 
 
-def _added(store: Store, made: Made, targets: list[_Target]) -> list[Added]:
+def _added(store: Store, published: Published, made: Made, targets: list[_Target]) -> list[Added]:
     answers = []
     for part, path in ((SAMPLES, made.samples), (TRUTH, made.truth)):
         found = store.add(path)
@@ -96,5 +102,6 @@ def _added(store: Store, made: Made, targets: list[_Target]) -> list[Added]:
         for target, key in zip(targets, keys, strict=True):
             if not target.dataset.parts[part].checksum:
                 store.pin(key, found["sha256"])
-        answers.append(Added(path=str(path), keys=keys))
+        as_published = path.is_relative_to(published.path)
+        answers.append(Added(path=str(path) if as_published else path.name, keys=keys))
     return answers

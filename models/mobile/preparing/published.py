@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,6 +14,7 @@ from PIL import Image
 
 from controller.contracts.errors import UserError
 from models.mobile.datasets.images import UNDECODABLE, ImageFiles
+from models.mobile.decoding import decoded
 
 SAY_EVERY: Final = 5000
 """Images between two lines of progress."""
@@ -65,11 +65,32 @@ class Published:
                 raise self.unusable(f"it has no {what}", "Unpack the published archive there.")
             source = zipped
         images = ImageFiles.of(source)
+        place_of: dict[str, str] = {}
         for name in images.names:
-            if not is_meant(PurePosixPath(name).name):
+            last = PurePosixPath(name).name
+            if not is_meant(last):
                 seen = f"{source} has other images than {what}, such as {name}"
                 raise self.unusable(seen, "Keep those in another folder.")
+            if place_of.setdefault(last, name) != name:
+                seen = f"{source} has an image twice: {place_of[last]} and {name}"
+                raise self.unusable(seen, "Keep the other set in another folder.")
         return images
+
+    def repacked(
+        self, archive: Path, is_meant: Callable[[str], bool], what: str, target: Path
+    ) -> ImageFiles:
+        """Return the images of an archive that are meant, copied into a zip of their own.
+
+        Holds one image at a time. Raises UserError.
+        """
+        whole = ImageFiles.of(archive)
+        names = [name for name in whole.names if is_meant(PurePosixPath(name).name)]
+        if not names:
+            raise self.unusable(f"{archive.name} has no {what}", "Get the archive again.")
+        with zipfile.ZipFile(target, "w") as packed:  # stored: images are compressed already
+            for name in names:
+                packed.writestr(PurePosixPath(name).name, whole.read(name))
+        return ImageFiles.of(target)
 
     def check(
         self, images: ImageFiles, complaint: Callable[[str, Image.Image], str | None], say: Say
@@ -81,9 +102,7 @@ class Published:
 
         def seen_of(name: str) -> str | None:
             try:
-                with Image.open(io.BytesIO(content_of(images, name))) as image:
-                    image.load()
-                    return complaint(name, image)
+                return complaint(name, decoded(images.content(name), mode=""))
             except UNDECODABLE as error:
                 return str(error) or type(error).__name__
 
@@ -103,13 +122,6 @@ class Published:
                 at = f"{what} has nothing of" if where else f"the folder lacks, but {what} has,"
                 seen = f"{at} image {min(missing)}" + _more(len(missing))
                 raise self.unusable(seen, "Use the whole set as published.")
-
-
-def content_of(images: ImageFiles, name: str) -> bytes:
-    """Return the bytes of an image's file; raises OSError, BadZipFile."""
-    if images.archive is not None:
-        return images.archive.read(name)
-    return (images.source / name).read_bytes()
 
 
 def stems(images: ImageFiles) -> dict[str, str]:

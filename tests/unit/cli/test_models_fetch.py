@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from controller.cli.models_fetch import line_of, show_events
+from controller.contracts.errors import UserError
 from controller.contracts.models import FetchEvent
 from tests.support.command_line import complaint_of, outcome_of
 
@@ -18,7 +21,8 @@ EVENTS = [
     FetchEvent(state="loading", name="a.zip", done=2_000_000, total=3_000_000),
     FetchEvent(state="added", name="a.zip", done=3_000_000, total=3_000_000),
     FetchEvent(state="loading", name="b\x1b.zip", done=7, note="licence: not known"),
-    FetchEvent(state="failed", note="cannot fetch b.zip: it is gone. Look elsewhere."),
+    FetchEvent(state="failed", name="b.zip", note="cannot fetch b.zip: it is gone. Look at c."),
+    FetchEvent(state="failed", name="c.zip", note="cannot fetch c.zip: it is gone. Look at b."),
 ]
 LINES = [
     "fetching 2 files, 3.0 MB and 1 of unknown size",
@@ -34,7 +38,17 @@ def test_elsewhere_than_on_a_terminal_each_file_has_a_line_at_its_begin_and_end(
     show_events(EVENTS, Console(file=io.StringIO()))
     printed = capsys.readouterr()
     assert printed.out.splitlines() == LINES
-    assert printed.err == "cannot fetch b.zip: it is gone. Look elsewhere.\n"
+    assert printed.err.splitlines() == [event.note for event in EVENTS[-2:]]
+
+
+def test_a_single_failure_is_the_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def events() -> Iterator[FetchEvent]:
+        yield from EVENTS[:-1]
+        raise UserError("fetch b.zip", "it is gone", "Look at c.")
+
+    with pytest.raises(UserError):
+        show_events(events(), Console(file=io.StringIO()))
+    assert capsys.readouterr().err == ""
 
 
 def test_on_a_terminal_there_is_a_bar_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,13 +80,29 @@ def test_a_mirror_without_the_files_ends_with_status_2_and_what_to_copy(tmp_path
     mirror.mkdir()
     words = ("models", "fetch", "edsr", "--dataset", "tiny", "--from", str(mirror))
     said, complaint, status = outcome_of(home, *words)
-    assert (said, status) == ("fetching 3 files, 0 bytes and 3 of unknown size\n", 2)
+    assert (said, status) == ("fetching 4 files, 0 bytes and 4 of unknown size\n", 2)
     *each, last = complaint.splitlines()
-    assert len(each) == 3
+    assert len(each) == 4
     assert (
         "(md5:134e9f96e4bbd5e925093e30a4433548), then run `benchfarm models add PATH`." in each[2]
     )
-    assert "cannot fetch 3 files: each has a line above." in last
+    assert "cannot fetch 4 files: each has a line above." in last
+
+
+def test_json_has_what_became_of_each_file(tmp_path: Path) -> None:
+    home, mirror = tmp_path / "home", tmp_path / "mirror"
+    mirror.mkdir()
+    words = ("models", "fetch", "mobilebert", "--dataset", "full", "--from", str(mirror), "--json")
+    said, complaint, status = outcome_of(home, *words, "--numerics", "int8")
+    assert (status, complaint.count("\n")) == (2, 1)
+    found = {one["name"]: one for one in json.loads(said)}
+    assert {name: one["state"] for name, one in found.items()} == {
+        "mobilebert_int8_384_nnapi.tflite": "failed",
+        "dev-v1.1.json": "failed",
+        "mobilebert/full/samples": "failed",
+    }
+    note = found["mobilebert/full/samples"]["note"]
+    assert "run `benchfarm models prepare squad FOLDER`" in note
 
 
 def test_a_call_without_a_task_is_one_line(tmp_path: Path) -> None:

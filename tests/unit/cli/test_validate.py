@@ -42,7 +42,7 @@ def test_a_host_whose_store_is_unknown_is_named(tmp_path: Path) -> None:
     known(tmp_path, "arm64-v8a")
     text = SWEEP.replace(b"shapes_classifier", b"edsr").replace(b"mode:", b"dataset: tiny, mode:")
     done = benchfarm(tmp_path, "sweep", "validate", "-", stdin=text)
-    line = b": unknown whether it has edsr/models/int8, edsr/tiny/samples\n"
+    line = b": unknown whether it has edsr/models/int8, edsr/tiny/samples, edsr/tiny/truth\n"
     assert (done.returncode, done.stdout.endswith(line)) == (0, True), done
     assert line not in benchfarm(tmp_path, "sweep", "validate", "-", stdin=SWEEP).stdout
 

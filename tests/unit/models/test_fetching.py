@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import random
 import socket
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
+from PIL import Image
 
 from controller.contracts.errors import UserError
 from controller.contracts.models import FetchEvent, FetchRequest
@@ -21,13 +24,12 @@ from controller.contracts.suite_rules import load_suites
 from models.mobile import catalogue
 from models.mobile.errors import ModelUnusable
 from models.mobile.fetching import fetch as fetching
-from models.mobile.fetching.download import Limits
+from models.mobile.fetching.download import Limits, is_allowed
 from models.mobile.fetching.selection import select, tasks_of
 from models.mobile.store import Store
+from tests.support.fetched_task import SHAPES, md5, write_task
 from tests.support.file_server import FileServer, Served, file_server
 
-MANIFESTS = Path(catalogue.__file__).parents[1] / "manifests/mobile"
-SHAPES = Path(catalogue.__file__).parent / "classifier/shapes_int8.tflite"
 CONTENT = random.Random(0).randbytes(3_000_000)
 LIMITS = Limits(timeout_s=20, tries=3, pause_s=0)
 PATH = "/app/v1/images.zip"
@@ -46,29 +48,16 @@ def server() -> Iterator[FileServer]:
         yield served
 
 
-def md5(content: bytes) -> str:
-    return f"md5:{hashlib.md5(content, usedforsecurity=False).hexdigest()}"
+def png() -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (300, 300)).save(made, "PNG")
+    return made.getvalue()
 
 
 def add_task(store: Store, url: str, **changes: object) -> None:
-    """Add task `mine`: one data set whose samples are at the address, and no other file."""
-    task = yaml.safe_load((MANIFESTS / "mobilenet_edgetpu.yaml").read_text())
-    task["name"] = "mine"
+    """Add task `mine`, whose samples are at the address."""
     part = {"source": url, "checksum": md5(CONTENT)} | changes
-    on_device = task["on_device"]
-    on_device["models"] = {"int8": {"path": "mobile/classifier/shapes_int8.tflite"}}
-    own = hashlib.sha256(SHAPES.read_bytes()).hexdigest()
-    on_device["models"]["int8"]["checksum"] = f"sha256:{own}"
-    del on_device["signature"]
-    kept = {key: value for key, value in part.items() if value is not None}
-    on_device["datasets"] = {
-        "tiny": {"kind": "imagenet", "licence": "CC0-1.0", "parts": {"samples": kept}}
-    }
-    task["knobs"]["numerics"] |= {"default": "int8", "choices": ["int8"]}
-    task["knobs"]["dataset"] |= {"default": "tiny", "choices": ["tiny"]}
-    file = store.folder.parent / "mine.yaml"
-    file.write_text(yaml.safe_dump(task))
-    catalogue.add(store, file, None)
+    catalogue.add(store, write_task(store.folder.parent, **part), None)
 
 
 def fetched(store: Store, limits: Limits = LIMITS, **request: object) -> list[FetchEvent]:
@@ -118,6 +107,14 @@ MENDED: dict[str, tuple[Served, list[str | None]]] = {
         ["0", "1000000", "0"],
     ),
     "500 once": (Served(CONTENT, statuses=[500, 503]), ["0", "0", "0"]),
+    "cut, and less than is here": (
+        Served(CONTENT, cuts=[1_000], total=10),
+        ["0", "1000", "0"],
+    ),
+    "cut, and a mark that is no ASCII": (
+        Served(CONTENT, cuts=[9], etag='"é"'),
+        ["0", "9"],
+    ),
     "no length": (Served(CONTENT, chunked=True), ["0"]),
     "no length, and cut": (Served(CONTENT, chunked=True, cuts=[1]), ["0", "3000000"]),
     "a length that is too long": (
@@ -145,8 +142,28 @@ REFUSED: dict[str, tuple[Served, str]] = {
     "500 always": (Served(statuses=[500] * 9), "answered 500, 3 times in a row"),
     "redirects in a circle": (Served(location=PATH), "redirects more than 5 times"),
     "redirects to another scheme": (Served(location="ftp://x/y"), "which is not https"),
+    "redirects to a file here": (
+        Served(location="file:///etc/passwd"),
+        "redirects to file:.*etc/passwd, which is not https",
+    ),
     "redirects to an open http": (Served(location="http://example.com/y"), "which is not https"),
     "cut at once, always": (Served(CONTENT, cuts=[0] * 9), "3 times in a row"),
+    "cut always, and ranges from elsewhere": (
+        Served(CONTENT, cuts=[1_000] * 100, shift=1),
+        "ranges do not fit|3 times in a row",
+    ),
+    "wrong content in pieces, always": (
+        Served(bytes(3_000_000), cuts=[1_000, None] * 50),
+        r"it was deleted\. Use --from",
+    ),
+    "cut, and more than it says": (
+        Served(CONTENT, cuts=[1_000], total=2_000),
+        "it sends more than the 2000 bytes it says",
+    ),
+    "cut, and a size of 5,000 digits": (
+        Served(CONTENT, cuts=[1_000] * 9, total=10**4_000),
+        "3 times in a row",
+    ),
 }
 
 
@@ -161,6 +178,17 @@ def test_what_a_server_may_not_do(store: Store, server: FileServer, trouble: str
     assert parts(store) == [p for p in parts(store) if not p.stat().st_size]
     assert not store.has(md5(CONTENT))
     assert len(server.asked) < 15
+
+
+def test_a_link_that_is_cut_here_and_there_for_ever_is_left(
+    store: Store, server: FileServer
+) -> None:
+    """A server that knows no ranges gives the same bytes again and again: that is no progress."""
+    server.files[PATH] = Served(CONTENT, cuts=[1_000, 500] * 50, ranges=False)
+    add_task(store, server.url + PATH)
+    with pytest.raises(UserError, match="3 times in a row"):
+        fetched(store)
+    assert len(server.gets) == 4
 
 
 def test_a_silent_server_is_left_after_its_time(store: Store, server: FileServer) -> None:
@@ -191,6 +219,32 @@ def test_pieces_of_two_versions_are_fetched_anew(store: Store, server: FileServe
     (store.folder / "partial" / f"{name}.part").write_bytes(former)
     assert states(fetched(store))[-1] == "added"
     assert server.gets == ["bytes=1000000-", None]
+
+
+def test_what_is_here_whole_has_its_licence_told_too(store: Store, server: FileServer) -> None:
+    add_task(store, server.url + PATH)
+    (store.folder / "partial").mkdir()
+    (store.folder / f"partial/{md5(CONTENT).replace(':', '-')}.part").write_bytes(CONTENT)
+    events = fetched(store)
+    assert states(events) == ["planned", "loading", "added"]
+    assert events[1].note == "licence: CC0-1.0"
+    assert server.gets == [f"bytes={len(CONTENT)}-"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_part_from_another_address(store: Store, server: FileServer, *, known: bool) -> None:
+    """It is continued only if the file's checksum is known, since that decides at the end."""
+    images = io.BytesIO()
+    with zipfile.ZipFile(images, "w") as archive:
+        archive.writestr("a.png", png())
+    content = CONTENT if known else images.getvalue()
+    server.files[PATH] = Served(content, cuts=[100])
+    server.files[f"/mirror{PATH}"] = Served(content)
+    add_task(store, server.url + PATH, checksum=md5(content) if known else None)
+    with pytest.raises(UserError, match="in a row"):
+        fetched(store, replace(LIMITS, tries=0))
+    assert states(fetched(store, mirror=f"{server.url}/mirror"))[-1] == "added"
+    assert server.gets == [None, "bytes=100-" if known else None]
 
 
 def test_two_at_once_download_a_file_once(store: Store, server: FileServer) -> None:
@@ -269,6 +323,7 @@ def test_a_file_without_end_is_left(store: Store, server: FileServer) -> None:
     add_task(store, server.url + PATH)
     with pytest.raises(UserError, match="it has no end"):
         fetched(store, replace(LIMITS, largest=1_000_000))
+    assert parts(store) == []
 
 
 def closed_port() -> int:
@@ -284,7 +339,10 @@ def test_without_a_connection_it_says_what_to_copy_where(store: Store) -> None:
         fetched(store)
     said = str(caught.value)
     assert said.startswith("cannot fetch images.zip: no connection to 127.0.0.1: ")
-    assert f"Copy it here from {url} ({md5(CONTENT)}), then run `benchfarm models add " in said
+    assert (
+        f"Copy images.zip to this host from {url} ({md5(CONTENT)}), then run `benchfarm models add "
+        in said
+    )
 
 
 def test_an_address_that_is_not_https_is_refused(store: Store) -> None:
@@ -309,7 +367,9 @@ def test_a_folder_is_a_mirror(store: Store, tmp_path: Path, at: str) -> None:
     other = tmp_path / "mirror/another/images.zip"
     other.parent.mkdir(parents=True)
     other.write_bytes(b"of the same name")
-    with pytest.raises(UserError, match=r"its content differs there\. Copy it here from https"):
+    with pytest.raises(
+        UserError, match=r"its content differs there\. Copy images\.zip to this host from https"
+    ):
         fetched(store, mirror=str(tmp_path / "mirror"))
     file = tmp_path / f"mirror{at}"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -357,6 +417,55 @@ def test_no_name_of_a_server_or_manifest_leaves_the_store(
     assert {p for p in tmp_path.rglob("*") if store.folder not in p.parents} == before
 
 
+@pytest.mark.parametrize(
+    ("url", "origin", "allowed"),
+    [
+        ("https://a/x", None, True),
+        ("http://a/x", None, False),
+        ("http://127.0.0.1/x", None, True),
+        ("file:///x", None, False),
+        ("https://b/x", "https://a/x", True),
+        ("http://b/x", "https://a/x", False),
+        ("http://b/x", "http://a/x", True),
+        ("https://b/x", "http://a/x", True),
+        ("http://127.0.0.1/x", "http://127.0.0.1:1/x", True),
+        ("http://a/x", "http://127.0.0.1/x", False),
+        ("http://127.0.0.1/x", "http://a/x", False),
+        ("https://localhost/x", "https://a/x", False),
+        ("http://[::1]/x", "http://a/x", False),
+        ("file:///x", "http://a/x", False),
+    ],
+)
+def test_where_an_address_may_lead(url: str, origin: str | None, allowed: bool) -> None:
+    assert is_allowed(httpx.URL(url), httpx.URL(origin) if origin else None) is allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks5://127.0.0.1:1"),
+        ("HTTPS_PROXY", "nonsense://x"),
+        ("SSL_CERT_FILE", "/nowhere"),
+    ],
+)
+def test_an_environment_that_can_t_be_used_is_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    add_task(store, "https://example.com" + PATH)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=r"cannot fetch over the network: .*Correct the variables"):
+        fetched(store)
+
+
+def test_a_proxy_of_the_environment_is_used(
+    store: Store, server: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_task(store, "https://example.com" + PATH)
+    server.files["http://mirror.invalid" + PATH] = Served(CONTENT)
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    assert states(fetched(store, mirror="http://mirror.invalid"))[-1] == "added"
+
+
 # What a request means
 
 
@@ -393,7 +502,7 @@ def test_what_is_to_be_done_about_a_set_that_nobody_may_publish() -> None:
     found = select(request.tasks, request, catalogue.entries())
     said = {each.entry.key: str(each.error()) for each in found.manual}
     assert said["mobiledet/full/samples"].endswith("run `benchfarm models prepare coco FOLDER`.")
-    assert said["edsr/full/truth"].endswith("`benchfarm models add PATH --as edsr/full/truth`.")
+    assert said["edsr/full/truth"].endswith("run `benchfarm models prepare opensr FOLDER`.")
 
 
 def test_surrogates_come_with_benchfarm() -> None:
@@ -409,6 +518,9 @@ def test_surrogates_come_with_benchfarm() -> None:
         ({"tasks": ("edsr",), "numerics": ("int4",)}, "--numerics int4: .* fp32, int8"),
         ({"tasks": ("edsr",), "datasets": ("huge",)}, "--dataset huge: .* full, lite, tiny"),
         ({"tasks": ("edsr",), "mirror": "ftp://x"}, "no https or http address"),
+        ({"tasks": ("edsr",), "mirror": "file:///etc"}, "no https or http address"),
+        ({"tasks": ("edsr",), "mirror": "https://x/y?z"}, r"can't follow \? or #"),
+        ({"tasks": ("edsr",), "mirror": "https://u:secret@x/#y"}, "fetch from https://x/"),
         ({"tasks": ("edsr",), "mirror": "/nowhere"}, "there is no such folder"),
     ],
 )

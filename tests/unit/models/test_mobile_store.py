@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 import yaml
@@ -94,12 +95,35 @@ def test_what_is_pinned_anew_is_another_task(store: Store) -> None:
     }
 
 
-def test_what_is_not_there_is_named_with_where_to_get_it(store: Store) -> None:
-    part = DatasetPart(checksum="md5:" + "0" * 32, source="https://where.it/is")
-    with pytest.raises(
-        NotInStore, match=r"a/tiny/samples: it is not in the store\. Get it from http"
-    ):
-        stored(store, part, "a/tiny/samples")
+CHECKSUM = "md5:" + "0" * 32
+MISSING: dict[str, tuple[DatasetPart, str | None, str]] = {
+    "a/tiny/samples": (
+        DatasetPart(checksum=CHECKSUM, source="https://where.it/is"),
+        "imagenet",
+        "Run `benchfarm models fetch a` there; its source is https://where.it/is.",
+    ),
+    "a/full/samples": (DatasetPart(), "ade20k", "Run `benchfarm models prepare ade20k FOLDER`"),
+    "a/full/truth": (DatasetPart(), "image_pairs", "Run `benchfarm models prepare opensr FOLDER`"),
+    "a/own/samples": (
+        DatasetPart(checksum=CHECKSUM),
+        "imagenet",
+        "Run `benchfarm models add PATH` there.",
+    ),
+    "a/files/b": (
+        DatasetPart(source="https://where.it/is"),
+        None,
+        "Run `benchfarm models add PATH --as a/files/b` there; its source is https://where.it/is.",
+    ),
+}
+
+
+@pytest.mark.parametrize("key", MISSING)
+def test_what_is_not_there_is_named_with_its_host_and_how_to_get_it(store: Store, key: str) -> None:
+    part, kind, remedy = MISSING[key]
+    with pytest.raises(NotInStore) as caught:
+        stored(store, part, key, kind)
+    said = f"cannot find {key}: it is not in the store of host {gethostname()}. {remedy}"
+    assert str(caught.value).startswith(said)
 
 
 @pytest.mark.parametrize("name", sorted(SURROGATES))

@@ -9,25 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from PIL import Image
 from scipy.io import savemat
 
 from controller.contracts.errors import UserError
-from controller.contracts.mobile import Dataset, ImageInput
-from controller.contracts.models import Added, SetName, SetRequest
-from models.mobile import catalogue
-from models.mobile.datasets.load import load_samples
+from controller.contracts.models import Added, SetName
 from models.mobile.preparing.imagenet import labels_of
-from models.mobile.preparing.prepare import prepare_set
 from models.mobile.preparing.published import Published
 from models.mobile.store import Store
+from tests.support import published_sets
+from tests.support.published_sets import prepared, samples_of
 
-MANIFESTS = Path(catalogue.__file__).parents[1] / "manifests/mobile"
 SIDE = 4
 LABELS = [2, 0, 1]
 WORDNET_IDS = [f"n{number:08d}" for number in (11, 22, 33)]
-INPUT = ImageInput(height=SIDE, width=SIDE, fit="stretch", mean=0, std=1)
 
 
 @pytest.fixture
@@ -44,17 +39,9 @@ def folder(tmp_path: Path) -> Path:
 
 def add_tasks(store: Store, kind: SetName) -> list[str]:
     """Have two tasks with a data set of three samples; return the keys of those."""
-    for name in ("one", "two"):
-        task = yaml.safe_load((MANIFESTS / "mobilenet_edgetpu.yaml").read_text())
-        task["name"] = name
-        task["on_device"]["input"] |= {"height": SIDE, "width": SIDE}
-        parts: dict[str, object] = {"samples": {}, "truth": {}}
-        task["on_device"]["datasets"] = {"full": {"kind": kind, "samples": 3, "parts": parts}}
-        task["knobs"]["dataset"] |= {"default": "full", "choices": ["full"]}
-        file = store.folder.parent / f"{name}.yaml"
-        file.write_text(yaml.safe_dump(task))
-        catalogue.add(store, file, None)
-    return ["one/full", "two/full"]
+    return published_sets.add_tasks(
+        store, "mobilenet_edgetpu", 3, kind, height=SIDE, width=SIDE, fit="stretch", mean=0, std=1
+    )
 
 
 def imagenet(folder: Path, count: int = 3, tree: bool = False) -> Path:
@@ -93,21 +80,9 @@ def coco(folder: Path, zipped: bool = False) -> Path:
     return folder
 
 
-def prepared(store: Store, name: SetName, folder: Path) -> list[Added]:
-    return prepare_set(SetRequest(name=name, path=folder), store, lambda line: None)
-
-
-def truths(store: Store, key: str, kind: SetName) -> list[object]:
-    """Return the truths of a prepared data set, as a run reads them."""
-    parts = {}
-    for part in ("samples", "truth"):
-        pinned = store.pinned(f"{key}/{part}")
-        assert pinned is not None
-        found = store.find(pinned)
-        assert found is not None
-        parts[part] = found
-    dataset = Dataset.model_validate({"kind": kind, "parts": {"samples": {}, "truth": {}}})
-    samples = load_samples(dataset, parts, INPUT, key)
+def truths(store: Store, key: str) -> list[object]:
+    """Return the truths of a prepared data set."""
+    samples = samples_of(store, key)
     return [samples.truth(index) for index in range(len(samples))]
 
 
@@ -169,7 +144,7 @@ def test_imagenet_is_added_for_every_task_of_it(store: Store, folder: Path) -> N
     samples, truth = prepared(store, "imagenet", folder)
     assert samples == Added(path=str(folder / "val"), keys=tuple(f"{k}/samples" for k in keys))
     assert truth.keys == tuple(f"{k}/truth" for k in keys)
-    assert [truths(store, key, "imagenet") for key in keys] == [LABELS, LABELS]
+    assert [truths(store, key) for key in keys] == [LABELS, LABELS]
     assert [path.name for path in store.folder.iterdir() if path.name.startswith(".")] == []
 
 
@@ -179,7 +154,7 @@ def test_labels_follow_the_images_where_folders_order_them_otherwise(
     (key, _) = add_tasks(store, "imagenet")
     numbered(imagenet(folder, tree=True))
     prepared(store, "imagenet", folder)
-    assert truths(store, key, "imagenet") == sorted(LABELS), "folders are in the order of classes"
+    assert truths(store, key) == sorted(LABELS), "folders are in the order of classes"
 
 
 def damaged(folder: Path) -> None:
@@ -264,7 +239,7 @@ def test_coco_is_added_as_folders_or_as_its_archives(
     samples, truth = prepared(store, "coco", coco(folder, zipped))
     assert (len(samples.keys), len(truth.keys)) == (2, 2)
     for key in keys:
-        read = truths(store, key, "coco")
+        read = truths(store, key)
         assert [truth["categories"] for truth in read if isinstance(truth, dict)] == [[], [7], []]
 
 
