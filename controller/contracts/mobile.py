@@ -13,6 +13,10 @@ SURROGATE: Final = "_surrogate"
 """The end of a surrogate's name."""
 Checksum = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|md5:[0-9a-f]{32})$")]
 """A checksum as the publisher of the file gives it."""
+LEAST_AGREEMENT: Final = 0.95
+"""Agreement with a reference below which a result says that its answers differ. Quantised kernels
+and half precision change answers that were close: MLPerf Mobile's targets allow for 2 to 7 % less
+accuracy."""
 TensorType = Literal["float32", "int8", "uint8", "int32", "int64"]
 
 

@@ -40,6 +40,8 @@ HEADINGS = {
     "F1": "F1",
     "exact_match": "exact match",
     "PSNR": "PSNR",
+    "reference_accuracy": "reference",
+    "reference_agreement": "agreement",
     "loss": "loss",
     "peak_memory": "peak memory",
     "energy": "energy",

@@ -9,7 +9,7 @@ import pytest
 
 from controller.contracts.mobile import task_of
 from controller.contracts.result import Validity
-from controller.contracts.run import RunState
+from controller.contracts.run import AttemptState, RunState
 from controller.contracts.suite_rules import SuiteRules, load_suites
 from controller.contracts.suite_session import RuleVerdict, SessionRules, Verdict, session_rules
 from controller.contracts.suite_version import SUITE_VERSION
@@ -26,6 +26,7 @@ from controller.scheduling.suite_session import (
     next_step,
 )
 from controller.scheduling.suite_verdicts import Judge, spread
+from tests.support import builders
 from tests.support.suite_sessions import (
     BEGIN,
     ID,
@@ -489,3 +490,23 @@ def test_a_plan_s_sessions_are_numbered() -> None:
 
 def test_a_surrogate_is_of_its_task() -> None:
     assert task_of("mosaic_surrogate") == task_of("mosaic") == "mosaic"
+
+
+@pytest.mark.parametrize(
+    ("reference_s", "end"), [(None, 90.0), (0.0, 90.0), (20.5, 69.5), (1e9, 0.0)]
+)
+def test_the_pause_after_a_part_begins_before_its_reference_is_computed(
+    reference_s: float | None, end: float
+) -> None:
+    """The phone rests while its host computes."""
+    part = flawless(tries=1, parts=1).runs[0]
+    assert part.result
+    facts = {**part.result.environment, "reference_s": reference_s}
+    held = builders.attempt(PHONE, 1, AttemptState.SUCCEEDED).model_copy(
+        update={"leased_at": 1000.0, "ended_at": 1090.0}
+    )
+    first = held.model_copy(update={"leased_at": 900.0, "ended_at": 905.0})
+    run = builders.run(attempts=(first, held))
+    found = PartRun.of(part.place, run, part.result.model_copy(update={"environment": facts}))
+    assert found.spans == (Span(PHONE, 900.0, 905.0), Span(PHONE, 1000.0, 1000.0 + end))
+    assert PartRun.of(part.place, run).end == 1090.0
